@@ -1,10 +1,12 @@
-"""BM25, index and search: ours, by Anserini's commands, beside pyserini's objects, which is what its guides show.
+"""BM25, index and search: ours, by Anserini's commands, beside pyserini's objects, which is what
+its guides show.
 
     python -m benchmarks.bm25                                            text by Zipf's law, half a minute
     python -m benchmarks.bm25 --collection results/collections/pydocs    its own text and dev queries
 
-Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same. pyserini's hits end
-as arrays, too, as everything after a search needs them. Ours indexes first and so pays for warming Java up.
+Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same.
+pyserini's hits end as arrays, too, as everything after a search needs them. Ours indexes first and
+so pays for warming Java up.
 """
 
 from __future__ import annotations
@@ -35,14 +37,23 @@ def made_up(folder: Path, count: int, queries: int) -> None:
     drawn = words[rng.choice(30_000, int(lengths.sum()), p=share / share.sum())]
     texts = [" ".join(text) for text in np.split(drawn, np.cumsum(lengths)[:-1])]
     asked = words[rng.choice(30_000, (queries, 6), p=share / share.sum())]
-    passages = pa.table({"passage_id": [str(row) for row in range(count)], "title": [""] * count, "text": texts})
-    dev = pd.DataFrame({"query_id": [str(row) for row in range(queries)], "text": [" ".join(text) for text in asked]})
+    passages = pa.table(
+        {"passage_id": [str(row) for row in range(count)], "title": [""] * count, "text": texts}
+    )
+    dev = pd.DataFrame(
+        {
+            "query_id": [str(row) for row in range(queries)],
+            "text": [" ".join(text) for text in asked],
+        }
+    )
     write_collection(folder, Collection(passages, {"dev": dev}, {}, {}))
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--collection", type=Path)
     parser.add_argument("--passages", type=int, default=20_000, help="of the made-up text")
     parser.add_argument("--queries", type=int, default=500)
@@ -64,15 +75,24 @@ def main() -> None:
             made_up(collection, options.passages, options.queries)
         queries = read_queries(collection, "dev")["text"].tolist()[: options.queries]
         timed("ours, index", lambda: bm25.build(collection, f"{place}/ours", threads))
-        run = timed("ours, search", lambda: bm25.search(f"{place}/ours", queries, depth, threads=threads))
-        os.environ.setdefault("OPENAI_API_KEY", "none")  # pyserini imports OpenAI's client, which insists on one
+        run = timed(
+            "ours, search", lambda: bm25.search(f"{place}/ours", queries, depth, threads=threads)
+        )
+        os.environ.setdefault(
+            "OPENAI_API_KEY", "none"
+        )  # pyserini imports OpenAI's client, which insists on one
         timed("pyserini, import", lambda: __import__("pyserini.search.lucene"))
         timed("pyserini, index", lambda: build_with_pyserini(collection, f"{place}/peer", threads))
-        hits = timed("pyserini, search", lambda: search_with_pyserini(f"{place}/peer", queries, depth, threads))
+        hits = timed(
+            "pyserini, search",
+            lambda: search_with_pyserini(f"{place}/peer", queries, depth, threads),
+        )
     for number, (passages, scores) in enumerate(hits):
         np.testing.assert_array_equal(run.ranked(number)[0], passages)
         np.testing.assert_allclose(run.ranked(number)[1], scores, rtol=0, atol=2e-6)
-    print(f"{len(queries):,} queries to depth {depth:,}, {threads} threads: the same rankings\n{table(rows)}")
+    print(
+        f"{len(queries):,} queries to depth {depth:,}, {threads} threads: the same rankings\n{table(rows)}"
+    )
 
 
 def build_with_pyserini(collection: Path, folder: str, threads: int) -> None:
@@ -81,7 +101,10 @@ def build_with_pyserini(collection: Path, folder: str, threads: int) -> None:
 
     indexer = LuceneIndexer(folder, threads=threads)
     passages = read_passages(collection, ["title", "text"]).to_pylist()
-    rows = [{"id": f"{row:010}", "contents": " ".join(passage.values())} for row, passage in enumerate(passages)]
+    rows = [
+        {"id": f"{row:010}", "contents": " ".join(passage.values())}
+        for row, passage in enumerate(passages)
+    ]
     for start in range(0, len(rows), 10_000):
         indexer.add_batch_dict(rows[start : start + 10_000])
     indexer.close()
@@ -96,7 +119,10 @@ def search_with_pyserini(
     names = [str(number) for number in range(len(queries))]
     lists = LuceneSearcher(folder).batch_search(queries, names, depth, threads)
     hits = [lists.get(name, []) for name in names]
-    return [(np.array([int(hit.docid) for hit in some]), np.array([hit.score for hit in some])) for some in hits]
+    return [
+        (np.array([int(hit.docid) for hit in some]), np.array([hit.score for hit in some]))
+        for some in hits
+    ]
 
 
 if __name__ == "__main__":

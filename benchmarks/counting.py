@@ -3,12 +3,14 @@
     python -m benchmarks.counting                                  two million words
     python -m benchmarks.counting --words 50e6 --collection results/collections/msmarco --threads 16
 
-Every form runs in a process of its own and starts from the same word numbers. DuckDB only counts: it groups columns of
-numbers that it gets ready made, one for each place in the n-gram. Counter counts tuples of numbers and looks them up
-again at every place, which is the least that importance needs. The last form starts from word-pieces instead.
+Every form runs in a process of its own and starts from the same word numbers. DuckDB only counts:
+it groups columns of numbers that it gets ready made, one for each place in the n-gram. Counter
+counts tuples of numbers and looks them up again at every place, which is the least that importance
+needs. The last form starts from word-pieces instead.
 
-To reach: twice DuckDB, thirty times Counter, bit-equal counts, at most 45 bytes a word, both cores used. For the last
-of these, compare the seconds of the clock on an idle machine: beside other work Linux runs two threads on one core.
+To reach: twice DuckDB, thirty times Counter, bit-equal counts, at most 45 bytes a word, both cores
+used. For the last of these, compare the seconds of the clock on an idle machine: beside other work
+Linux runs two threads on one core.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ FORMS = {
 def prepare(folder: Path, words: int, collection: Path | None) -> None:
     """Write tokens of about so many words."""
     passages = texts.passages(int(words * 6.5), collection)
-    tokenise.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(folder / "tokenizer")
+    tokenise.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(
+        folder / "tokenizer"
+    )
     write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 2))
 
 
@@ -57,12 +61,16 @@ def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
-    """Seconds of the processor and of the clock, words, bytes of memory, and a sum that all forms must agree on."""
+    """Seconds of the processor and of the clock, words, bytes of memory, and a sum that all forms
+    must agree on.
+    """
     read = read_tokens(folder / "tokens")
     read = Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
     few = slice(0, 50)
     first = Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
-    ami.ami((one := ngrams.count(first)).counts, one.totals)  # compiled, or read from where it was kept
+    ami.ami(
+        (one := ngrams.count(first)).counts, one.totals
+    )  # compiled, or read from where it was kept
     words, left = numbered(read)
     work = {"counter": _counter, "duckdb": _duckdb}.get(form)
     if work:
@@ -98,7 +106,10 @@ def _counter(words: np.ndarray, left: np.ndarray) -> int:
     numbers, inside = words.tolist(), left.tolist()
     total = 0
     for order in range(1, WINDOW + 1):
-        grams = [tuple(numbers[at : at + order]) if inside[at] >= order else None for at in range(len(numbers))]
+        grams = [
+            tuple(numbers[at : at + order]) if inside[at] >= order else None
+            for at in range(len(numbers))
+        ]
         counts = Counter(grams)
         counts[None] = 0
         total += sum([counts[gram] for gram in grams])
@@ -124,11 +135,17 @@ def _duckdb(words: np.ndarray, left: np.ndarray) -> int:
 
 def main() -> None:
     """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--words", type=float, default=2e6)
-    parser.add_argument("--collection", type=Path, help="a folder of results/collections, instead of documentation")
+    parser.add_argument(
+        "--collection", type=Path, help="a folder of results/collections, instead of documentation"
+    )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--form", choices=FORMS, help="internal: measure this form only and print JSON")
+    parser.add_argument(
+        "--form", choices=FORMS, help="internal: measure this form only and print JSON"
+    )
     parser.add_argument("--folder", type=Path, help="internal: where its tokens are")
     arguments = parser.parse_args()
     if arguments.form:
@@ -138,12 +155,21 @@ def main() -> None:
         prepare(Path(folder), int(arguments.words), arguments.collection)
         found = {}
         for form in FORMS:
-            command = [sys.executable, "-m", "benchmarks.counting", f"--threads={arguments.threads}"]
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.counting",
+                f"--threads={arguments.threads}",
+            ]
             command += ["--form", form, "--folder", folder]
-            found[form] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            found[form] = json.loads(
+                subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            )
     words = found["ours"]["words"]
     where = describe()["processor"]
-    print(f"{words:,} words, n-grams of 1 to {WINDOW} words; all threads are {arguments.threads}, on {where}\n")
+    print(
+        f"{words:,} words, n-grams of 1 to {WINDOW} words; all threads are {arguments.threads}, on {where}\n"
+    )
     rows = []
     speed = {form: each["words"] / each["cpu"] for form, each in found.items()}
     for form, each in found.items():

@@ -3,9 +3,10 @@
     python -m benchmarks.encoding                                   an encoder of 2 x 128, seconds
     python -m benchmarks.encoding --size base --passages 256        12 x 768, minutes on a CPU
 
-Every form runs in a process of its own on the same weights and texts, with the lengths of MS MARCO (see
-`benchmarks.finetuning`). The peers read batches of 32: in the order of the collection with eager attention, which is
-what a plain loop over transformers does, and sorted by length with SDPA, which is what sentence-transformers does.
+Every form runs in a process of its own on the same weights and texts, with the lengths of MS MARCO
+(see `benchmarks.finetuning`). The peers read batches of 32: in the order of the collection with
+eager attention, which is what a plain loop over transformers does, and sorted by length with SDPA,
+which is what sentence-transformers does.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ def encode(form: str, size: str, read: Ragged) -> np.ndarray:
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
     """Seconds of the processor for all passages, and the vectors of the first."""
     setup.set_up(arguments.threads)
-    read = batch(arguments.size, 1, arguments.passages).sequences.take(np.arange(1, arguments.passages + 1))
+    read = batch(arguments.size, 1, arguments.passages).sequences.take(
+        np.arange(1, arguments.passages + 1)
+    )
     encode(form, arguments.size, read.take(np.arange(8)))
     taken = []
     for _ in range(arguments.repeats):
@@ -65,19 +68,25 @@ def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
 
 def main() -> None:
     """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--passages", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--form", choices=FORMS, help="internal: measure this form only and print JSON")
+    parser.add_argument(
+        "--form", choices=FORMS, help="internal: measure this form only and print JSON"
+    )
     arguments = parser.parse_args()
     if arguments.form:
         print(json.dumps(measure(arguments.form, arguments)))
         return
     found = measure_each("encoding", FORMS)
     peer = found["eager"]
-    print(f"{arguments.size}, {arguments.passages:,} passages of up to {SIZES[arguments.size][4]} word-pieces\n")
+    print(
+        f"{arguments.size}, {arguments.passages:,} passages of up to {SIZES[arguments.size][4]} word-pieces\n"
+    )
     rows = []
     for form, each in found.items():
         gap = np.abs(np.array(each["vectors"]) - np.array(peer["vectors"])).max()

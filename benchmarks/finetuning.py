@@ -5,9 +5,10 @@
     python -m benchmarks.finetuning --size default --queries 128 --group 2 --chunk 512    what the default config trains
     python -m benchmarks.finetuning --size base --queries 8 --group 8    12 x 768, on a GPU's scale
 
-Every form runs in a process of its own with the same settings of heap and threads, without dropout, on the same weights
-and texts. Lengths are drawn like those of MS MARCO: passages of 76 word-pieces on average, at most 144; queries of 9.
-Fails unless every form in float32 has the loss of the padded batch.
+Every form runs in a process of its own with the same settings of heap and threads, without dropout,
+on the same weights and texts. Lengths are drawn like those of MS MARCO: passages of 76 word-pieces
+on average, at most 144; queries of 9. Fails unless every form in float32 has the loss of the padded
+batch.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -51,7 +52,9 @@ FORMS = {
 
 def lengths(count: int, mean: float, longest: int, generator: np.random.Generator) -> np.ndarray:
     """Lengths with a long tail, cut at `longest`."""
-    return np.clip(np.exp(generator.normal(np.log(mean * 0.93), 0.38, count)), 5, longest).astype(np.int64)
+    return np.clip(np.exp(generator.normal(np.log(mean * 0.93), 0.38, count)), 5, longest).astype(
+        np.int64
+    )
 
 
 def batch(size: str, queries: int, group: int) -> retriever.Batch:
@@ -149,8 +152,14 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         return loss.item()
     if form == "padded_cached":
         starts = [*range(queries, len(read), chunk), len(read)]
-        cuts = [np.arange(queries), *(np.arange(a, b) for a, b in zip(starts, starts[1:], strict=False))]
-        encode: Callable[[int], Tensor] = lambda i: model(**padded(read, cuts[i])).last_hidden_state[:, 0]  # noqa: E731
+        cuts = [
+            np.arange(queries),
+            *(np.arange(a, b) for a, b in zip(starts, starts[1:], strict=False)),
+        ]
+
+        def encode(i: int) -> Tensor:
+            return model(**padded(read, cuts[i])).last_hidden_state[:, 0]  # noqa: E731
+
         rows = [torch.from_numpy(each) for each in cuts]
 
         def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -159,11 +168,16 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 
         return retriever.cached_backward(encode, rows, loss, len(read), Ranks())["loss"].item()
     if form == "sentence_transformers":
-        from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+        from sentence_transformers.sentence_transformer.losses import (
+            CachedMultipleNegativesRankingLoss,
+        )
         from sentence_transformers.util import dot_score
 
         encoder, size = nn.Sequential(Vectors(model)), (len(read) - queries) // queries
-        columns = [np.arange(queries), *(np.arange(queries + place, len(read), size) for place in range(size))]
+        columns = [
+            np.arange(queries),
+            *(np.arange(queries + place, len(read), size) for place in range(size)),
+        ]
         cached = CachedMultipleNegativesRankingLoss(encoder, 1.0, dot_score, mini_batch_size=chunk)
         value = cached([padded(read, rows) for rows in columns], torch.empty(0))
         value.backward()
@@ -193,25 +207,37 @@ def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
         taken.append(time.process_time() - begun)
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
     gradient = torch.cat([each.grad.flatten() for each in model.parameters()])
-    return {"seconds": float(np.median(taken)), "memory": memory, "loss": loss, "gradient": float(gradient.norm())}
+    return {
+        "seconds": float(np.median(taken)),
+        "memory": memory,
+        "loss": loss,
+        "gradient": float(gradient.norm()),
+    }
 
 
 def main() -> None:
     """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="tiny")
     parser.add_argument("--queries", type=int, default=64)
     parser.add_argument("--group", type=int, default=32)
     parser.add_argument("--chunk", type=int, default=64)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--form", choices=FORMS, help="internal: measure this form only and print JSON")
+    parser.add_argument(
+        "--form", choices=FORMS, help="internal: measure this form only and print JSON"
+    )
     arguments = parser.parse_args()
     if arguments.form:
         print(json.dumps(measure(arguments.form, arguments)))
         return
     found = measure_each("finetuning", FORMS)
-    ours, lengths_ = found["ours"], batch(arguments.size, arguments.queries, arguments.group).sequences.lengths
+    ours, lengths_ = (
+        found["ours"],
+        batch(arguments.size, arguments.queries, arguments.group).sequences.lengths,
+    )
     mean, longest = lengths_[arguments.queries :].mean(), lengths_.max()
     print(
         f"{describe()['processor']}; threads: {arguments.threads}\n"

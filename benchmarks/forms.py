@@ -1,4 +1,6 @@
-"""Every form of a benchmark in a process of its own: none inherits another's memory, caches or compiled kernels."""
+"""Every form of a benchmark in a process of its own: none inherits another's memory, caches or
+compiled kernels.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,13 @@ from typing import Any
 
 
 def measure_each(benchmark: str, forms: Iterable[str]) -> dict[str, Any]:
-    """Run ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form; read its JSON."""
+    """Run ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form; read
+    its JSON.
+    """
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *sys.argv[1:], "--form"]
     return {
-        form: json.loads(subprocess.run([*command, form], check=True, capture_output=True, text=True).stdout)
+        form: json.loads(
+            subprocess.run([*command, form], check=True, capture_output=True, text=True).stdout
+        )
         for form in forms
     }

@@ -1,11 +1,13 @@
-"""What masking costs: the paper's table of masking latency, on one thread, and how it grows with the length.
+"""What masking costs: the paper's table of masking latency, on one thread, and how it grows with
+the length.
 
     python -m benchmarks.latency
 
-A passage of n word-pieces, masked for the decoder as each method does it: MAE at random, whole words; CDMAE by
-importance; RetroMAE for every position on its own; SimLM with all that the encoder masks, then every masked token of
-both sides sampled from a generator of ELECTRA-base's size. Ours in all rows; RetroMAE's own collator, in Python, beside
-it. The paper has 0.4, 1.1, 11.6 and 0.4 ms on a CPU (2.8 ms for the generator on a GPU), n = 150.
+A passage of n word-pieces, masked for the decoder as each method does it: MAE at random, whole
+words; CDMAE by importance; RetroMAE for every position on its own; SimLM with all that the encoder
+masks, then every masked token of both sides sampled from a generator of ELECTRA-base's size. Ours
+in all rows; RetroMAE's own collator, in Python, beside it. The paper has 0.4, 1.1, 11.6 and 0.4 ms
+on a CPU (2.8 ms for the generator on a GPU), n = 150.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 LENGTHS = (LENGTH, 512, 1024, 2048, 4096)
-SLOW = {"RetroMAE, in Python": 512, "SimLM, generator": 512}  # and the longest they are asked for: seconds beyond
+SLOW = {
+    "RetroMAE, in Python": 512,
+    "SimLM, generator": 512,
+}  # and the longest they are asked for: seconds beyond
 SECONDS = 0.2  # of each measurement
 V = 30522  # BERT's word-pieces; a fifth of ours continue a word
 BASE = {"vocab_size": V, "num_hidden_layers": 12, "max_position_embeddings": 2 + max(LENGTHS)}
@@ -53,12 +58,22 @@ def passages(number: int, length: int) -> Passages:
     ids = rng.integers(1000, V, number * length).astype(np.uint16)
     starts = np.arange(number + 1) * length
     special, begins = np.arange(V) < 1000, np.arange(V) % 5 > 0
-    vocabulary = Vocabulary(V, 0, 101, 102, 103, special, np.flatnonzero(~special).astype(np.int32), begins)
+    vocabulary = Vocabulary(
+        V, 0, 101, 102, 103, special, np.flatnonzero(~special).astype(np.int32), begins
+    )
     tokens = Tokens(ids, starts, starts[:-1], begins)
     values = rng.normal(5, 6.4, len(ids)).astype(np.float16)
     encoder = Side("whole_word", 0.3, sampled=True)
     sides = {"encoder": encoder, "decoder": replace(UNIFORM, beyond="encoder", sampled=True)}
-    reader = Reader(tokens, {"importance": values}, vocabulary, sides, batch=number, max_length=length + 2, seed=1)
+    reader = Reader(
+        tokens,
+        {"importance": values},
+        vocabulary,
+        sides,
+        batch=number,
+        max_length=length + 2,
+        seed=1,
+    )
     batch = masking.read(tokens, np.arange(number), length, vocabulary, values)
     return Passages(batch, reader, vocabulary)
 
@@ -89,11 +104,16 @@ def both_sides(given: Passages) -> object:
 def sample(generator: BertForMaskedLM, given: Passages) -> object:
     """SimLM's samples for both sides."""
     (batch,) = given.reader.read(0, 1)[0].batches(1 << 30, torch.device("cpu"))
-    return [simlm.fill(generator.bert, architectures.head(generator), batch[side]) for side in ("encoder", "decoder")]
+    return [
+        simlm.fill(generator.bert, architectures.head(generator), batch[side])
+        for side in ("encoder", "decoder")
+    ]
 
 
 def measure() -> dict[str, Any]:
-    """Milliseconds of every method: for `passages` of `length`, for one of them, and for one of each length."""
+    """Milliseconds of every method: for `passages` of `length`, for one of them, and for one of
+    each length.
+    """
     torch.set_num_threads(1)
     generator = simlm.generator_of(BertConfig(**BASE), 1)
     methods: dict[str, Callable[[Passages], object]] = {
@@ -115,7 +135,9 @@ def measure() -> dict[str, Any]:
     }
     many = passages(BATCH, LENGTH)
     batch = {
-        name: growth[name][str(LENGTH)] * BATCH if name in SLOW else timed(partial(method, many), SECONDS)
+        name: growth[name][str(LENGTH)] * BATCH
+        if name in SLOW
+        else timed(partial(method, many), SECONDS)
         for name, method in methods.items()
     }
     return {"passages": BATCH, "length": LENGTH, "batch": batch, "growth": growth}

@@ -4,8 +4,9 @@
     python -m benchmarks.memory --passages 1000000
     python -m benchmarks.memory --checkout ../older             the jobs of another checkout
 
-Runs the workflow's own scripts, each as a process, one thread each. Own memory leaves out what files are mapped to: the
-system takes that back where memory is scarce. What must not grow with the collection does not: compare two sizes.
+Runs the workflow's own scripts, each as a process, one thread each. Own memory leaves out what
+files are mapped to: the system takes that back where memory is scarce. What must not grow with the
+collection does not: compare two sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from benchmarks.tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
 START = json.dumps({"collection": "made-up", "vocabulary": 30522})
-COUNTING = json.dumps({"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"})
+COUNTING = json.dumps(
+    {"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"}
+)
 TAKE = """
 import sys, numpy
 from cdmae.collections.store import take_passages
@@ -34,7 +37,9 @@ NOTHING = "import cdmae.tokens.tokenise, cdmae.retrieval.bm25, cdmae.importance.
 
 
 def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each job's name and its command line after the script; later ones read what earlier left."""
+    """Yield each job's name and its command line after the script; later ones read what earlier
+    left.
+    """
     docs, at = folder / "docs", {"--threads": 1}
     run = folder / "bm25.parquet"
     given = {
@@ -68,7 +73,9 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
 
 
 def small_model(folder: Path) -> Path:
-    """Make a sentence-transformers model of one narrow layer: what is measured is how passages reach it."""
+    """Make a sentence-transformers model of one narrow layer: what is measured is how passages
+    reach it.
+    """
     code = (
         "import sys; from transformers import BertConfig, BertModel, BertTokenizer\n"
         "from sentence_transformers import SentenceTransformer\n"
@@ -78,17 +85,27 @@ def small_model(folder: Path) -> Path:
         "BertModel(BertConfig(vocab_size=9, max_position_embeddings=16, **size)).save_pretrained(sys.argv[1])\n"
         "SentenceTransformer(sys.argv[1], device='cpu').save(sys.argv[2])\n"
     )
-    subprocess.run([sys.executable, "-c", code, folder / "bare", folder / "model"], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", code, folder / "bare", folder / "model"],
+        check=True,
+        capture_output=True,
+    )
     return folder / "model"
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose scripts are run; this one without")
-    parser.add_argument("--folder", type=Path, help="where there is room for the results, which are removed")
+    parser.add_argument(
+        "--checkout", type=Path, default=ROOT, help="whose scripts are run; this one without"
+    )
+    parser.add_argument(
+        "--folder", type=Path, help="where there is room for the results, which are removed"
+    )
     given = parser.parse_args()
     environment = {**os.environ, "PYTHONPATH": str(given.checkout.resolve()), "TQDM_DISABLE": "1"}
     rows = []
@@ -98,7 +115,10 @@ def main() -> None:
         text = (folder / "docs" / "passages.parquet").stat().st_size
         for job, command in jobs(folder, given.passages, given.queries, small_model(folder)):
             taken = processes.measure(
-                [sys.executable, *command], cwd=given.checkout, env=environment, stderr=subprocess.DEVNULL
+                [sys.executable, *command],
+                cwd=given.checkout,
+                env=environment,
+                stderr=subprocess.DEVNULL,
             )
             rows.append(
                 {

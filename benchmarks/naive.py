@@ -1,7 +1,9 @@
-"""Every objective as its paper states it: padded, on transformers' own modules, with the LM head at every position.
+"""Every objective as its paper states it: padded, on transformers' own modules, with the LM head at
+every position.
 
-On the very weights of ours and the passages and masks of a step, on torch's default device (``with torch.device``).
-The tests hold the loss and the gradient of ours against these, the benchmarks its time.
+On the very weights of ours and the passages and masks of a step, on torch's default device (``with
+torch.device``). The tests hold the loss and the gradient of ours against these, the benchmarks its
+time.
 
     B passages or spans, n the longest one's rows, D dimensions, V word-pieces
 """
@@ -22,7 +24,9 @@ LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
 
 
 class Side(NamedTuple):
-    """A side of a step, padded: inputs, what is attended to, original ids, what is to be predicted, [B, n] each."""
+    """A side of a step, padded: inputs, what is attended to, original ids, what is to be predicted,
+    [B, n] each.
+    """
 
     ids: Tensor
     attended: Tensor
@@ -35,7 +39,9 @@ class Side(NamedTuple):
         masked = step.sides[name]
         real = _real(step, name)
         parts = [np.zeros(real.shape, kind) for kind in (np.int64, np.int64, bool)]
-        for part, values in zip(parts, (masked.inputs.values, masked.labels, masked.chosen), strict=True):
+        for part, values in zip(
+            parts, (masked.inputs.values, masked.labels, masked.chosen), strict=True
+        ):
             part[real] = values
         ids, labels, chosen = map(tensor, parts)
         return cls(ids, tensor(real), labels, chosen)
@@ -65,8 +71,8 @@ class Naive(nn.Module):
     """The loss of an objective, by its name, that has the weights of `network`."""
 
     def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
-        """Share every weight with `network`, an objective of `cdmae.pretraining.objectives` on transformers' language
-        model.
+        """Share every weight with `network`, an objective of `cdmae.pretraining.objectives` on
+        transformers' language model.
 
         given: SimLM's generator as transformers has it, where it is not trained along.
         """
@@ -84,7 +90,7 @@ class Naive(nn.Module):
         """Compute the loss of a global batch."""
         return getattr(self, self.name)(step)
 
-    # --- the objectives -----------------------------------------------------------------------------------------------
+    # --- the objectives ---------------------------------------------------------------------------
 
     def mlm(self, step: Step) -> Tensor:
         """Equation 3: the mean of -log P(x | h) over the encoder's masked tokens."""
@@ -96,7 +102,9 @@ class Naive(nn.Module):
         encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         h_b = getattr(self.network, "projection", nn.Identity())(self.vector(states, encoder))
-        return self.loss(states, encoder) + self.loss(self.decoded("decoder", h_b, decoder), decoder)
+        return self.loss(states, encoder) + self.loss(
+            self.decoded("decoder", h_b, decoder), decoder
+        )
 
     def cotmae(self, step: Step) -> Tensor:
         """Compute the same, where the decoder's side is the neighbouring span."""
@@ -105,24 +113,33 @@ class Naive(nn.Module):
     def master(self, step: Step) -> Tensor:
         """Both, each with a decoder of its own."""
         encoder, following = Side.of(step, "encoder"), Side.of(step, "neighbour")
-        states = self.decoded("neighbour", self.vector(self.states(encoder)[-1], encoder), following)
+        states = self.decoded(
+            "neighbour", self.vector(self.states(encoder)[-1], encoder), following
+        )
         return self.mae(step) + self.loss(states, following)
 
     def retromae(self, step: Step) -> Tensor:
-        """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss on all tokens."""
+        """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss
+        on all tokens.
+        """
         encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         decoded = self.enhanced(self.vector(states, encoder), decoder, step)
         return self.loss(states, encoder) + self.loss(decoded, decoder)
 
     def dupmae(self, step: Step) -> Tensor:
-        """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but [CLS])."""
+        """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but
+        [CLS]).
+        """
         encoder, passage = Side.of(step, "encoder"), Side.of(step, "passage")
         logits = self.model.cls(self.states(encoder)[-1])[:, 1:]
         pooled = logits.masked_fill(~encoder.attended[:, 1:, None], -torch.inf).max(1).values
         number = passage.chosen.sum(1, keepdim=True).clamp_min(1)
         bags = self.bags(passage) / number
-        return self.retromae(step) + self.network.settings.bag_weight * -(bags * pooled.log_softmax(-1)).sum(1).mean()
+        return (
+            self.retromae(step)
+            + self.network.settings.bag_weight * -(bags * pooled.log_softmax(-1)).sum(1).mean()
+        )
 
     def bowdpr(self, step: Step) -> Tensor:
         """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
@@ -130,7 +147,10 @@ class Naive(nn.Module):
         states = self.states(encoder)[-1]
         logs = self.model.cls(self.vector(states, encoder)[:, 0]).log_softmax(-1)
         bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
-        return self.loss(states, encoder) + self.network.settings.bag_weight * -(bags * logs).sum(1).mean()
+        return (
+            self.loss(states, encoder)
+            + self.network.settings.bag_weight * -(bags * logs).sum(1).mean()
+        )
 
     def condenser(self, step: Step) -> Tensor:
         """Compute the late MLM loss, and that of a head on [h_cls late; h early]."""
@@ -140,13 +160,17 @@ class Naive(nn.Module):
         return self.loss(states[-1], encoder) + self.loss(head, encoder)
 
     def cocondenser(self, step: Step) -> Tensor:
-        """Condenser's losses on spans, and -log of each span's share of its neighbour among all others' scores."""
+        """Condenser's losses on spans, and -log of each span's share of its neighbour among all
+        others' scores.
+        """
         h = self.states(Side.of(step, "encoder"))[-1][:, 0]
         scores = (h @ h.T).fill_diagonal_(-torch.inf)
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
 
     def simlm(self, step: Step) -> Tensor:
-        """Let both sides restore what a generator replaced, and the rest; it learns from the encoder's masks."""
+        """Let both sides restore what a generator replaced, and the rest; it learns from the
+        encoder's masks.
+        """
         masked, text = Side.of(step, "encoder"), Side.of(step, "passage")
         filled, logits = self.replaced(step, "encoder")
         with torch.no_grad():
@@ -156,22 +180,30 @@ class Naive(nn.Module):
         loss = self.loss(states, text) + self.loss(decoded, text)
         return loss + _cross_entropy(logits, masked) if self.learns else loss
 
-    # --- their parts --------------------------------------------------------------------------------------------------
+    # --- their parts ------------------------------------------------------------------------------
 
     def states(self, side: Side) -> tuple[Tensor, ...]:
         """Compute what every layer of the encoder makes of a side, [B, n, D] each, its input first."""
-        return self.model.bert(side.ids, attention_mask=side.attended, output_hidden_states=True).hidden_states
+        return self.model.bert(
+            side.ids, attention_mask=side.attended, output_hidden_states=True
+        ).hidden_states
 
     def vector(self, states: Tensor, side: Side) -> Tensor:
-        """Read a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean over what is attended to."""
+        """Read a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean over what is
+        attended to.
+        """
         if self.network.settings.pooling == "cls":
             return states[:, :1]
         shares = side.attended / side.attended.sum(1, keepdim=True)
         return torch.einsum("bn,bnd->bd", shares, states)[:, None]
 
     def decoded(self, part: str, h: Tensor, side: Side, states: Tensor | None = None) -> Tensor:
-        """Compute what some layers make of a side with the vectors [B, 1, D] before its `states`, or its embeddings."""
-        states = torch.cat([h, (self.model.bert.embeddings(side.ids) if states is None else states)[:, 1:]], dim=1)
+        """Compute what some layers make of a side with the vectors [B, 1, D] before its `states`,
+        or its embeddings.
+        """
+        states = torch.cat(
+            [h, (self.model.bert.embeddings(side.ids) if states is None else states)[:, 1:]], dim=1
+        )
         for layer in self.layers[part]:
             states = layer(states, attention_mask=side.hidden)
         return states
@@ -188,7 +220,9 @@ class Naive(nn.Module):
         return bags
 
     def replaced(self, step: Step, name: str) -> tuple[Tensor, Tensor]:
-        """Return the ids of a side with masked tokens sampled by the cumulated probabilities; the logits [B, n, V]."""
+        """Return the ids of a side with masked tokens sampled by the cumulated probabilities; the
+        logits [B, n, V].
+        """
         side, masked = Side.of(step, name), step.sides[name]
         logits = self.generator(side.ids, attention_mask=side.attended).logits
         sums = logits[side.chosen].softmax(-1).cumsum(-1)
@@ -198,7 +232,9 @@ class Naive(nn.Module):
         return ids, logits
 
     def enhanced(self, h: Tensor, side: Side, step: Step) -> Tensor:
-        """RetroMAE's layer [B, n, D] from the vectors [B, 1, D], each position with a mask of its own."""
+        """RetroMAE's layer [B, n, D] from the vectors [B, 1, D], each position with a mask of its
+        own.
+        """
         (layer,), bert, (passages, rows) = self.layers["decoder"], self.model.bert, side.ids.shape
         parts, after = layer.attention.self, layer.attention.output
         h1 = h + bert.embeddings.position_embeddings.weight[:rows]
@@ -213,7 +249,9 @@ class Naive(nn.Module):
         return layer.output(layer.intermediate(states), states)
 
     def seen(self, side: Side, step: Step) -> Tensor:
-        """Tell what each position sees of its passage: bool [B, n, n]; padding, which nothing reads, sees [CLS]."""
+        """Tell what each position sees of its passage: bool [B, n, n]; padding, which nothing
+        reads, sees [CLS].
+        """
         masked = step.sides["decoder"]
         hidden = tensor(masked.hide(masked.texts))
         seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)

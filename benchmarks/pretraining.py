@@ -1,4 +1,5 @@
-"""One pre-training step: ours beside the padded form of the same objective, as its authors' code computes it.
+"""One pre-training step: ours beside the padded form of the same objective, as its authors' code
+computes it.
 
     python -m benchmarks.pretraining                                 an encoder of 4 x 256, V = 30,522: some minutes
     python -m benchmarks.pretraining --vocabulary 4096 --length 64   what the default config trains
@@ -6,14 +7,15 @@
     python -m benchmarks.pretraining --objective mae --size base --batch 2048 --forms ours   on a GPU: its share of peak
     python -m benchmarks.pretraining --objective master cotmae       other objectives
 
-The padded forms are those of `benchmarks.naive`, with eager attention and the LM head at every position, as in
-``src/pretrain/modeling.py`` of RetroMAE and ``src/models/rlm.py`` of SimLM. Both forms of simlm have a frozen generator
-of a third of the heads; SimLM's own code takes longer than the padded form: it samples where nothing is masked, too.
+The padded forms are those of `benchmarks.naive`, with eager attention and the LM head at every
+position, as in ``src/pretrain/modeling.py`` of RetroMAE and ``src/models/rlm.py`` of SimLM. Both
+forms of simlm have a frozen generator of a third of the heads; SimLM's own code takes longer than
+the padded form: it samples where nothing is masked, too.
 
-A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in a process of its own with the same
-settings of heap and threads, on the same weights, passages and masks, without dropout; the forms take turns, and the
-medians of their rounds count. Lengths are drawn like those of MS MARCO, 76 word-pieces on average at 150. Fails unless
-ours has the loss of the padded form.
+A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in a process of
+its own with the same settings of heap and threads, on the same weights, passages and masks, without
+dropout; the forms take turns, and the medians of their rounds count. Lengths are drawn like those
+of MS MARCO, 76 word-pieces on average at 150. Fails unless ours has the loss of the padded form.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ from cdmae.training.ranks import Ranks
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {"naive": "padded", "ours": "ours", "ours_bf16": "ours"}
 PUBLISHED = ("mae", "retromae", "simlm")  # the paper's own, and those of the peers
-NEAR = {"simlm": 1e-4}  # of the loss: a draw at the edge of two word-pieces may fall on either; of the others 1e-5
+NEAR = {
+    "simlm": 1e-4
+}  # of the loss: a draw at the edge of two word-pieces may fall on either; of the others 1e-5
 PEAK = 989e12  # multiplications and additions per second of an H100 or H200 in bf16
 
 
@@ -58,14 +62,25 @@ def step(given: argparse.Namespace) -> Step:
 
 
 def reader(given: argparse.Namespace) -> Reader:
-    """Make a collection of as many random passages as a batch has, and read the steps of an objective."""
+    """Make a collection of as many random passages as a batch has, and read the steps of an
+    objective.
+    """
     rng = np.random.default_rng(1)
     mean = 76 * given.length / 150
-    lengths = np.clip(np.exp(rng.normal(np.log(mean * 0.93), 0.38, given.batch)), 5, given.length - 2).astype(int)
+    lengths = np.clip(
+        np.exp(rng.normal(np.log(mean * 0.93), 0.38, given.batch)), 5, given.length - 2
+    ).astype(int)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     special = np.arange(given.vocabulary) < 5
-    tokens = Tokens(rng.integers(5, given.vocabulary, starts[-1]), starts, starts[:-1], rng.random(len(special)) < 0.8)
-    vocabulary = Vocabulary(len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts)
+    tokens = Tokens(
+        rng.integers(5, given.vocabulary, starts[-1]),
+        starts,
+        starts[:-1],
+        rng.random(len(special)) < 0.8,
+    )
+    vocabulary = Vocabulary(
+        len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts
+    )
     sides = objective(given.objective).sides(settings(given.objective), "word")
     values = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
     known = dict.fromkeys(("importance", "inverse_frequency"), values)
@@ -81,9 +96,15 @@ def settings(name: str) -> Encoder:
 
 
 def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
-    """Ours, and the padded form with the very weights: random, the same in every process, without dropout."""
+    """Ours, and the padded form with the very weights: random, the same in every process, without
+    dropout.
+    """
     layers, width, heads = SIZES[given.size]
-    sizes = {"vocab_size": given.vocabulary, "num_hidden_layers": layers, "attn_implementation": "eager"}
+    sizes = {
+        "vocab_size": given.vocabulary,
+        "num_hidden_layers": layers,
+        "attn_implementation": "eager",
+    }
     config = BertConfig(
         hidden_size=width,
         num_attention_heads=heads,
@@ -99,14 +120,19 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
             ours = objective(given.objective)(model, settings(given.objective), seed=1)
             return ours, Naive(given.objective, ours)
         narrow = max(1, heads // 3)
-        third = {"hidden_size": 64 * narrow, "num_attention_heads": narrow, "intermediate_size": 256 * narrow}
+        third = {
+            "hidden_size": 64 * narrow,
+            "num_attention_heads": narrow,
+            "intermediate_size": 256 * narrow,
+        }
         generator = ElectraForMaskedLM(ElectraConfig(embedding_size=width, **third, **sizes)).eval()
         ours = SimLm(model, settings("simlm"), 1, generator)
         return ours, Naive("simlm", ours, generator.requires_grad_(False))
 
 
 def work(form: str, given: argparse.Namespace, line: Connection) -> None:
-    """Take a step whenever asked; answer with its processor's seconds (on a GPU the clock's), loss and memory in GB.
+    """Take a step whenever asked; answer with its processor's seconds (on a GPU the clock's), loss
+    and memory in GB.
 
     The memory is what all steps so far have taken above the weights and the data.
     """
@@ -133,7 +159,9 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
         adam.zero_grad()
         loss = float(total)
         seconds = clock() - begun
-        line.send((seconds, loss, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20))
+        line.send(
+            (seconds, loss, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+        )
 
 
 def parts(network: nn.Module, batch: Step, rows: int, device: torch.device) -> Iterable[Batch]:
@@ -146,7 +174,9 @@ def parts(network: nn.Module, batch: Step, rows: int, device: torch.device) -> I
 
 
 def operations(given: argparse.Namespace, batch: Step) -> float:
-    """Multiplications and additions of a step of mae on real word-pieces: three times the forward pass's."""
+    """Multiplications and additions of a step of mae on real word-pieces: three times the forward
+    pass's.
+    """
     layers, width, _ = SIZES[given.size]
     starts = batch.sides["encoder"].inputs.starts
     rows, squares = starts[-1], (np.diff(starts) ** 2).sum()
@@ -159,10 +189,14 @@ def operations(given: argparse.Namespace, batch: Step) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--vocabulary", type=int, default=30522)
-    parser.add_argument("--length", type=int, default=150, help="word-pieces, [CLS] and [SEP] included")
+    parser.add_argument(
+        "--length", type=int, default=150, help="word-pieces, [CLS] and [SEP] included"
+    )
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
@@ -193,7 +227,9 @@ def compare(given: argparse.Namespace) -> None:
 
 
 def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, float]]]) -> None:
-    """Print the table; the first step of a form warms up, its loss is that of the untrained weights."""
+    """Print the table; the first step of a form warms up, its loss is that of the untrained
+    weights.
+    """
     batch = step(given)
     starts = batch.sides["encoder"].inputs.starts
     print(
@@ -210,18 +246,24 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, 
             "precision": "bf16" if form == "ours_bf16" else "float32",
             "cpu-ms": f"{1000 * usual:,.0f}",
             "passages/s": f"{given.batch / usual:,.1f}",
-            "x padded": f"{np.median(seconds['naive'] / of_rounds):.1f}" if "naive" in seconds else "",
+            "x padded": f"{np.median(seconds['naive'] / of_rounds):.1f}"
+            if "naive" in seconds
+            else "",
             "memory, GB": f"{taken[form][-1][2]:.2f}",
         }
         row["TFLOP/s"] = f"{work_done / usual / 1e12:.3f}" if form != "naive" and work_done else ""
-        row["of peak"] = f"{work_done / usual / PEAK:.0%}" if torch.cuda.is_available() and work_done else ""
+        row["of peak"] = (
+            f"{work_done / usual / PEAK:.0%}" if torch.cuda.is_available() and work_done else ""
+        )
         rows.append({**row, "loss": f"{taken[form][0][1]:.6f}"})
     print(table(rows))
     if {"naive", "ours"} <= taken.keys():
         one, other = taken["naive"][0][1], taken["ours"][0][1]
         if abs(one - other) > NEAR.get(given.objective, 1e-5) * one:
             raise SystemExit(f"the loss of ours, {other}, is not that of the padded form, {one}")
-        print(f"\nlosses of the padded form and ours differ by {abs(one - other) / one:.1e} of their size")
+        print(
+            f"\nlosses of the padded form and ours differ by {abs(one - other) / one:.1e} of their size"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What another process takes: seconds of the clock and of the processor, and its memory at the peak."""
+"""What another process takes: seconds of the clock and of the processor, and its memory at the
+peak.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ EVERY = 0.05  # seconds between two looks
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds and bytes; `own` is the memory without what files are mapped to, which the system may take back."""
+    """Seconds and bytes; `own` is the memory without what files are mapped to, which the system may
+    take back.
+    """
 
     seconds: float
     cpu: float
@@ -24,9 +28,11 @@ class Taken:
 
 
 def measure(command: Sequence[str | Path], **options: object) -> Taken:
-    """Run a command to its end; raises `CalledProcessError` where it fails. `options`: of `subprocess.Popen`.
+    """Run a command to its end; raises `CalledProcessError` where it fails. `options`: of
+    `subprocess.Popen`.
 
-    The peak is the system's own record, VmHWM: that of getrusage counts what this process held when it forked.
+    The peak is the system's own record, VmHWM: that of getrusage counts what this process held when
+    it forked.
     """
     begun, memory, own = time.perf_counter(), 0, 0
     process = subprocess.Popen(list(map(str, command)), **options)
@@ -46,4 +52,7 @@ def measure(command: Sequence[str | Path], **options: object) -> Taken:
 def _status(process: int) -> dict[str, int]:
     """Read what the system tells of the memory of a process, in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
-    return {name: int(kilobytes) * 1024 for name, kilobytes in re.findall(r"^(\w+):\s*(\d+) kB", status, re.MULTILINE)}
+    return {
+        name: int(kilobytes) * 1024
+        for name, kilobytes in re.findall(r"^(\w+):\s*(\d+) kB", status, re.MULTILINE)
+    }

@@ -3,10 +3,11 @@
     python -m benchmarks.scale --passages 100000 --vectors 200000      a minute
     python -m benchmarks.scale --folder /scratch --output results      MS MARCO's size: 40 GB of disk, half an hour
 
-Counting starts from word-pieces as the rule `tokens` leaves them (benchmarks/zipf.py makes them up, since tokenising is
-measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`. Search runs over random vectors in
-files as the rule `vectors` leaves them. Each runs as a process of its own. Own memory leaves out what files are mapped
-to (the counts, the tokens, the vectors), which the system takes back where memory is scarce.
+Counting starts from word-pieces as the rule `tokens` leaves them (benchmarks/zipf.py makes them up,
+since tokenising is measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`.
+Search runs over random vectors in files as the rule `vectors` leaves them. Each runs as a process
+of its own. Own memory leaves out what files are mapped to (the counts, the tokens, the vectors),
+which the system takes back where memory is scarce.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Point:
         }
 
 
-# --- counting and importance -----------------------------------------------------------------------------------------
+# --- counting and importance ----------------------------------------------------------------------
 
 
 def counting(folder: Path, passages: int, threads: int) -> list[Point]:
@@ -70,7 +71,11 @@ def counting(folder: Path, passages: int, threads: int) -> list[Point]:
     common = ["--tokens", tokens, "--settings", json.dumps(SETTINGS), "--threads", threads]
     points = [
         Point("n-grams", words, _script("ngrams", *common, "--output", ngrams)),
-        Point("importance", words, _script("importance", *common, "--ngrams", ngrams, "--output", importance)),
+        Point(
+            "importance",
+            words,
+            _script("importance", *common, "--ngrams", ngrams, "--output", importance),
+        ),
     ]
     for output in (tokens, ngrams, importance):
         shutil.rmtree(output)
@@ -79,13 +84,17 @@ def counting(folder: Path, passages: int, threads: int) -> list[Point]:
 
 def _script(rule: str, *arguments: object) -> Taken:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return processes.measure([sys.executable, ROOT / f"workflow/scripts/{rule}.py", *arguments], env=environment)
+    return processes.measure(
+        [sys.executable, ROOT / f"workflow/scripts/{rule}.py", *arguments], env=environment
+    )
 
 
-# --- search ----------------------------------------------------------------------------------------------------------
+# --- search ---------------------------------------------------------------------------------------
 
 
-def searching(folder: Path, vectors: int, dimensions: int, queries: int, depth: int, threads: int) -> Point:
+def searching(
+    folder: Path, vectors: int, dimensions: int, queries: int, depth: int, threads: int
+) -> Point:
     """Search random vectors in files."""
     shards = folder / "vectors"
     shards.mkdir()
@@ -106,7 +115,7 @@ def search_shards(folder: Path, queries: int, depth: int, threads: int) -> None:
     search(asked, shards, depth, threads=threads)
 
 
-# --- all of it -------------------------------------------------------------------------------------------------------
+# --- all of it ------------------------------------------------------------------------------------
 
 
 def figure(name: str, title: str, y_axis: str, points: list[Point], values: list[float]) -> str:
@@ -118,7 +127,14 @@ def figure(name: str, title: str, y_axis: str, points: list[Point], values: list
         series.append(charts.Series(job, range(len(y)), y, colour))
     names = [f"{share:.0%}" for share in SHARES]
     drawn = charts.lines(
-        name, title, series, x_axis="of the collection", y_axis=y_axis, x_names=names, low=0.0, markers=True
+        name,
+        title,
+        series,
+        x_axis="of the collection",
+        y_axis=y_axis,
+        x_names=names,
+        low=0.0,
+        markers=True,
     )
     return drawn.standalone()
 
@@ -135,14 +151,22 @@ def report(output: Path, unit: str, points: list[Point]) -> None:
         ("memory", "Own memory at the peak", "GB", memory),
     ):
         name = f"scale-{unit}-{what}"
-        (output / f"{name}.svg").write_text(figure(name, title, axis, points, values), encoding="utf-8")
+        (output / f"{name}.svg").write_text(
+            figure(name, title, axis, points, values), encoding="utf-8"
+        )
 
 
 def main() -> None:
     """Print the tables and write the pictures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passages", type=int, default=8_841_823, help="for counting; 0 leaves it out")
-    parser.add_argument("--vectors", type=int, default=3_000_000, help="for search; 0 leaves it out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--passages", type=int, default=8_841_823, help="for counting; 0 leaves it out"
+    )
+    parser.add_argument(
+        "--vectors", type=int, default=3_000_000, help="for search; 0 leaves it out"
+    )
     parser.add_argument("--dimensions", type=int, nargs="+", default=[768, 128])
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--depth", type=int, default=1000)
@@ -159,12 +183,20 @@ def main() -> None:
         folder = Path(name)
         if given.passages:
             sizes = [max(1, round(share * given.passages)) for share in SHARES]
-            report(given.output, "words", [point for size in sizes for point in counting(folder, size, given.threads)])
+            report(
+                given.output,
+                "words",
+                [point for size in sizes for point in counting(folder, size, given.threads)],
+            )
             print("both modes of counting left the same bytes\n")
         if given.vectors:
             sizes = [max(1, round(share * given.vectors)) for share in SHARES]
             asked = (given.queries, given.depth, given.threads)
-            points = [searching(folder, size, width, *asked) for width in given.dimensions for size in sizes]
+            points = [
+                searching(folder, size, width, *asked)
+                for width in given.dimensions
+                for size in sizes
+            ]
             report(given.output, "vectors", points)
 
 

@@ -1,10 +1,12 @@
-"""Exact search by inner product: ours, which is faiss by blocks, beside faiss's flat index and a sort by numpy.
+"""Exact search by inner product: ours, which is faiss by blocks, beside faiss's flat index and a
+sort by numpy.
 
     python -m benchmarks.search                                     100,000 passages, 200 queries, half a minute
     python -m benchmarks.search --passages 1000000 --queries 1000
 
-The matrix product alone is the floor for all of them. Every form finds the same passages, or the benchmark fails. Only
-ours ranks ties by row and needs no more memory for more passages; what that costs is the difference to faiss.knn.
+The matrix product alone is the floor for all of them. Every form finds the same passages, or the
+benchmark fails. Only ours ranks ties by row and needs no more memory for more passages; what that
+costs is the difference to faiss.knn.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ def product(queries: np.ndarray, passages: np.ndarray, depth: int) -> None:
 
 def argsort(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
     """All scores of a query, sorted."""
-    rows = [np.argsort(-(queries[i : i + 50] @ passages.T), axis=1)[:, :depth] for i in range(0, len(queries), 50)]
+    rows = [
+        np.argsort(-(queries[i : i + 50] @ passages.T), axis=1)[:, :depth]
+        for i in range(0, len(queries), 50)
+    ]
     return np.concatenate(rows)
 
 
@@ -55,7 +60,9 @@ def ours(queries: np.ndarray, passages: np.ndarray, depth: int, threads: int) ->
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--dimensions", type=int, default=768)
@@ -80,8 +87,15 @@ def main() -> None:
             passages_of[name] = form()
             wall, seconds[name] = time.perf_counter() - wall, time.process_time() - cpu
             rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{seconds[name]:.2f}"})
-    for name in list(forms)[1:]:  # products summed in another order may exchange neighbours, and those at the end
-        same = np.mean([len(np.intersect1d(a, b)) for a, b in zip(passages_of[name], passages_of["ours"], strict=True)])
+    for name in list(forms)[
+        1:
+    ]:  # products summed in another order may exchange neighbours, and those at the end
+        same = np.mean(
+            [
+                len(np.intersect1d(a, b))
+                for a, b in zip(passages_of[name], passages_of["ours"], strict=True)
+            ]
+        )
         assert same > 0.999 * min(options.depth, options.passages), (name, same)
     for row in rows:
         row["x ours"] = f"{seconds[row['']] / seconds['ours']:.1f}"

@@ -1,4 +1,6 @@
-"""English text for the benchmarks, without a download: documentation strings of the Python packages installed here."""
+"""English text for the benchmarks, without a download: documentation strings of the Python packages
+installed here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
 
 
 def passages(letters: int, collection: Path | None = None) -> pa.Table:
-    """Passages (title, text) of about so many letters together, of a collection of yours or of installed packages."""
+    """Passages (title, text) of about so many letters together, of a collection of yours or of
+    installed packages.
+    """
     if collection is not None:
         found = read_passages(collection, ["title", "text"]).to_pylist()
         texts = [(each["title"], each["text"]) for each in found]

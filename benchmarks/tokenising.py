@@ -3,8 +3,9 @@
     python -m benchmarks.tokenising                                    ten million letters
     python -m benchmarks.tokenising --letters 1e9 --collection results/collections/msmarco
 
-The peer tokenises the same texts in batches, as `datasets.map(batched=True)` would call it, and once without what
-Python adds. "End to end" is everything up to the importance of each word-piece: counting included.
+The peer tokenises the same texts in batches, as `datasets.map(batched=True)` would call it, and
+once without what Python adds. "End to end" is everything up to the importance of each word-piece:
+counting included.
 
 To reach: end to end twice the Hugging Face tokenizer alone, ids bit-equal.
 """
@@ -47,10 +48,14 @@ def timed(function: Callable[[], object], repeats: int = 2) -> tuple[float, obje
 
 def main() -> None:
     """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--letters", type=float, default=1e7)
     parser.add_argument("--vocabulary", type=int, default=8192)
-    parser.add_argument("--collection", type=Path, help="a folder of results/collections, instead of documentation")
+    parser.add_argument(
+        "--collection", type=Path, help="a folder of results/collections, instead of documentation"
+    )
     arguments = parser.parse_args()
     passages = texts.passages(int(arguments.letters), arguments.collection)
     lines = [text for name in ("title", "text") for text in passages[name].to_pylist()]
@@ -61,10 +66,16 @@ def main() -> None:
 
         def peer() -> list[list[int]]:
             batches = [lines[at : at + 1000] for at in range(0, len(lines), 1000)]
-            return [ids for batch in batches for ids in hugging_face(batch, add_special_tokens=False)["input_ids"]]
+            return [
+                ids
+                for batch in batches
+                for ids in hugging_face(batch, add_special_tokens=False)["input_ids"]
+            ]
 
         def bare() -> list[list[int]]:
-            found = hugging_face.backend_tokenizer.encode_batch_fast(lines, add_special_tokens=False)
+            found = hugging_face.backend_tokenizer.encode_batch_fast(
+                lines, add_special_tokens=False
+            )
             return [each.ids for each in found]
 
         found = {
@@ -90,7 +101,10 @@ def main() -> None:
     ]
     print(table(rows))
     titles, bodies = expected[: len(passages)], expected[len(passages) :]
-    joined = np.fromiter((each for pair in zip(titles, bodies, strict=True) for ids in pair for each in ids), np.int64)
+    joined = np.fromiter(
+        (each for pair in zip(titles, bodies, strict=True) for ids in pair for each in ids),
+        np.int64,
+    )
     print(f"\nids are bit-equal: {'yes' if np.array_equal(joined, ours.ids) else 'NO'}")
 
 

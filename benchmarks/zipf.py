@@ -1,12 +1,14 @@
-"""Made-up collections of any size: words and phrases by Zipf's law, passages as long as those of MS MARCO.
+"""Made-up collections of any size: words and phrases by Zipf's law, passages as long as those of MS
+MARCO.
 
-Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like 1 / rank, beyond
-it faster, and there is no last word. A text is a chain of phrases of one to six words, which follow Zipf's law too, so
-that long n-grams repeat. Phrases are not kept: their words are a hash of their rank. A block is the same in collections
-of every size.
+Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like
+1 / rank, beyond it faster, and there is no last word. A text is a chain of phrases of one to six
+words, which follow Zipf's law too, so that long n-grams repeat. Phrases are not kept: their words
+are a hash of their rank. A block is the same in collections of every size.
 
-Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others hold one that occurs once); in
-English 98, 62 and 30 %. What is made up has neither syntax nor topics: it is for measuring time and memory.
+Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others hold one that
+occurs once); in English 98, 62 and 30 %. What is made up has neither syntax nor topics: it is for
+measuring time and memory.
 """
 
 from __future__ import annotations
@@ -25,14 +27,25 @@ from cdmae.tokens.corpus import stream_tokens
 
 BLOCK = 1 << 16  # passages made together
 WORDS = 56.0  # of a passage of MS MARCO, on average
-CORE, CORE_SHARE, TAIL = 20_000, 0.94, 1.5  # words of the first regime, their share of a text, the other's exponent
+CORE, CORE_SHARE, TAIL = (
+    20_000,
+    0.94,
+    1.5,
+)  # words of the first regime, their share of a text, the other's exponent
 PHRASES, LONGEST = 1e13, 6  # phrases that there are, and the words of the longest
-PIECES, SPECIAL, BEGINS, DIGITS = 30522, 5, 12_000, 32  # word-pieces as in BERT; those that begin a word; per place
+PIECES, SPECIAL, BEGINS, DIGITS = (
+    30522,
+    5,
+    12_000,
+    32,
+)  # word-pieces as in BERT; those that begin a word; per place
 SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
 
 
 def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Words by their ranks, uint32 from 0, end to end, and the lengths of passages in words, int64; block by block."""
+    """Words by their ranks, uint32 from 0, end to end, and the lengths of passages in words, int64;
+    block by block.
+    """
     for number, first in enumerate(range(0, passages, BLOCK)):
         rng = np.random.default_rng([seed, number])
         lengths = np.maximum(1, rng.gamma(4.0, WORDS / 4.0, BLOCK)).astype(np.int64)
@@ -54,18 +67,22 @@ def _ranks(shares: np.ndarray) -> np.ndarray:
     """Return the words at which the cumulated shares in [0, 1) are reached: ranks, uint32 from 0."""
     core = CORE ** (np.minimum(shares, CORE_SHARE) / CORE_SHARE)
     tail = CORE * np.minimum(1.0, (1.0 - shares) / (1.0 - CORE_SHARE)) ** (-1.0 / (TAIL - 1.0))
-    return np.minimum(np.where(shares < CORE_SHARE, core, tail) - 1.0, 2.0**32 - 1).astype(np.uint32)
+    return np.minimum(np.where(shares < CORE_SHARE, core, tail) - 1.0, 2.0**32 - 1).astype(
+        np.uint32
+    )
 
 
 def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
     """Apply the finaliser of splitmix64 over two numbers: uint64."""
-    mixed = values * np.uint64(0x9E3779B97F4A7C15) + np.asarray(key, np.uint64) * np.uint64(0xD1B54A32D192ED03)
+    mixed = values * np.uint64(0x9E3779B97F4A7C15) + np.asarray(key, np.uint64) * np.uint64(
+        0xD1B54A32D192ED03
+    )
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
 
 
-# --- as word-pieces --------------------------------------------------------------------------------------------------
+# --- as word-pieces -------------------------------------------------------------------------------
 
 
 def write_tokens(folder: Path, passages: int) -> int:
@@ -86,8 +103,12 @@ def write_tokens(folder: Path, passages: int) -> int:
 
 
 def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word-pieces of words by rank, uint16, and the lengths of empty titles and of texts in turn."""
-    rest = words.astype(np.int64) // BEGINS  # of rarer words, in digits: each is a word-piece of its place
+    """Return the word-pieces of words by rank, uint16, and the lengths of empty titles and of texts
+    in turn.
+    """
+    rest = (
+        words.astype(np.int64) // BEGINS
+    )  # of rarer words, in digits: each is a word-piece of its place
     digits = [rest // DIGITS**place % DIGITS for place in range(5)]
     number = 1 + sum((rest >= DIGITS**place).astype(np.int64) for place in range(5))
     ends = np.cumsum(number)
@@ -100,13 +121,15 @@ def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndar
     return ids, np.stack([np.zeros_like(texts), texts], axis=1).ravel()
 
 
-# --- as text ---------------------------------------------------------------------------------------------------------
+# --- as text --------------------------------------------------------------------------------------
 
 
 def write_collection(folder: Path, passages: int, queries: int) -> None:
-    """Write a collection without titles: passages, and for each query of the split dev one of them, judged relevant.
+    """Write a collection without titles: passages, and for each query of the split dev one of them,
+    judged relevant.
 
-    Words are spelt in syllables, the commonest in one. A query is the first six words of its passage.
+    Words are spelt in syllables, the commonest in one. A query is the first six words of its
+    passage.
     """
     folder.mkdir(parents=True, exist_ok=True)
     asked, done = [], 0
@@ -123,7 +146,9 @@ def write_collection(folder: Path, passages: int, queries: int) -> None:
     rows = pa.array(np.arange(queries, dtype=np.int32))
     split, grade = pa.array(["dev"] * queries), pa.array(np.ones(queries, np.int16))
     names = pc.cast(rows, pa.string())
-    pq.write_table(pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet")
+    pq.write_table(
+        pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet"
+    )
     pq.write_table(pa.table([split, rows, judged, grade], schema=QRELS), folder / "qrels.parquet")
     write_json(folder / "about.json", {"source": "made up by Zipf's law"})
 

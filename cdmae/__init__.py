@@ -1,6 +1,8 @@
-"""CDMAE: masked auto-encoder pre-training with importance-aware decoder masking, for dense passage retrieval.
+"""CDMAE: masked auto-encoder pre-training with importance-aware decoder masking, for dense passage
+retrieval.
 
-The wings in the order of the pipeline, with the equations of the paper that they hold; each imports from those before:
+The wings in the order of the pipeline, with the equations of the paper that they hold; each imports
+from those before:
 
 - `config`: what a run is. The settings, their checks, and the files they come from.
 - `collections`: passages, queries and judgments. One file per source in `sources`.

@@ -22,20 +22,24 @@ from cdmae.files import remedy
 if TYPE_CHECKING:
     import pandas as pd
 
-# --- arrays of NumPy, .npy: behind the values there is a checksum, which other readers pass over --------------------
+# --- arrays of NumPy, .npy: behind the values there is a checksum, which other readers pass over --
 
 _MARK = b"crc32 "
 _TRAILER = len(_MARK) + 9  # eight hexadecimal digits and a newline
 
 
 def read_array(path: Path | str) -> np.ndarray:
-    """Check a file against its checksum and memory-map its array; raises `InputError` where it is damaged."""
+    """Check a file against its checksum and memory-map its array; raises `InputError` where it is
+    damaged.
+    """
     with open(path, "rb") as file:
         whole = os.fstat(file.fileno()).st_size - _TRAILER
         checksum = _checksum(file, whole) if whole > 0 else 0
         trailer = file.read(_TRAILER)
     if trailer != _trailer(checksum):
-        raise InputError(f"{path} is not a complete array (its checksum does not match); {remedy(path)}")
+        raise InputError(
+            f"{path} is not a complete array (its checksum does not match); {remedy(path)}"
+        )
     return map_array(path)
 
 
@@ -52,19 +56,27 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
     values = np.ascontiguousarray(values)
     with _named(path):
         with open(path, "wb") as file:  # not by np.save, whose error for a full disk has no number
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(values))
+            np.lib.format.write_array_header_1_0(
+                file, np.lib.format.header_data_from_array_1_0(values)
+            )
             file.write(values.data)
         seal(path)
 
 
 @contextmanager
 def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
-    """Yield a function that writes arrays one after the other to the file that `write_array` would write of all."""
+    """Yield a function that writes arrays one after the other to the file that `write_array` would
+    write of all.
+    """
     length = 0
 
     def head() -> None:  # always as long: numpy leaves room for any number
         file.seek(0)
-        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
+        shape = {
+            "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+            "fortran_order": False,
+            "shape": (length,),
+        }
         np.lib.format.write_array_header_1_0(file, shape)
 
     def append(values: np.ndarray) -> None:
@@ -120,17 +132,21 @@ def _named(path: Path | str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-# --- Parquet: every page has a checksum -----------------------------------------------------------------------------
+# --- Parquet: every page has a checksum -----------------------------------------------------------
 
 
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
-    """Open a file that has the columns of `schema`; raises `InputError` where it is not complete or lacks one."""
+    """Open a file that has the columns of `schema`; raises `InputError` where it is not complete or
+    lacks one.
+    """
     with reading(path):
         file = pq.ParquetFile(path, page_checksum_verification=True)
         columns = file.schema_arrow.names
     missing = [name for name in schema.names if name not in columns]
     if missing:
-        raise InputError(f"{path} has the columns {columns} and lacks {missing}; delete it and run again")
+        raise InputError(
+            f"{path} has the columns {columns} and lacks {missing}; delete it and run again"
+        )
     return file
 
 
@@ -149,10 +165,14 @@ def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what pyarrow raises for a damaged page or footer of `path` into one sentence: an `InputError`."""
+    """Turn what pyarrow raises for a damaged page or footer of `path` into one sentence: an
+    `InputError`.
+    """
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, OSError) and error.errno:  # the system's, such as a disk that cannot be read
+        if (
+            isinstance(error, OSError) and error.errno
+        ):  # the system's, such as a disk that cannot be read
             raise
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None

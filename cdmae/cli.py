@@ -1,7 +1,9 @@
-"""`@command` makes a command line of a keyword-only function: its annotations are the options, its docstring the help.
+"""`@command` makes a command line of a keyword-only function: its annotations are the options, its
+docstring the help.
 
-A script is then its imports and one function. What a user can cause ends in one sentence and an exit status, not in a
-traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved state.
+A script is then its imports and one function. What a user can cause ends in one sentence and an
+exit status, not in a traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved
+state.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from cdmae import fields as settings
 from cdmae.errors import InputError, Interrupted, not_python, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
-PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
+# the process id of the workflow engine; the job ends itself when that process has gone
+PARENT = "CDMAE_PARENT"
 _METAVAR = {str: "TEXT", int: "N", float: "X"}
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
@@ -40,13 +43,15 @@ _REMEDY = {
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a keyword-only function into a command: called with an argument list, or none, it reads the command line.
+    """Turn a keyword-only function into a command: called with an argument list, or none, it reads
+    the command line.
 
-    In a script, a file that Python was started with, it runs at once: one of a library call is ``command(that.call)``.
+    In a script, a file that Python was started with, it runs at once: one of a library call is
+    ``command(that.call)``.
 
-    Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X | None`` (may be left
-    out, or empty), and settings or ``dict`` (JSON text). Never returns; ``command.function`` is the
-    function itself.
+    Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X |
+    None`` (may be left out, or empty), and settings or ``dict`` (JSON text). Never returns;
+    ``command.function`` is the function itself.
     """
     caller = sys._getframe(1)  # noqa: SLF001 (as collections.namedtuple)
     name = Path(caller.f_code.co_filename).stem.replace("_", "-")
@@ -54,7 +59,9 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(arguments: Sequence[str] | None = None) -> NoReturn:
         def work() -> None:
-            values = read_arguments(function, sys.argv[1:] if arguments is None else arguments, name)
+            values = read_arguments(
+                function, sys.argv[1:] if arguments is None else arguments, name
+            )
             _end_on_sigterm()
             _end_with_parent()
             function(**values)
@@ -67,18 +74,30 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae") -> dict[str, Any]:
-    """Return the arguments of `function` on a command line by name; raises `InputError` for one that does not fit.
+def read_arguments(
+    function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae"
+) -> dict[str, Any]:
+    """Return the arguments of `function` on a command line by name; raises `InputError` for one
+    that does not fit.
 
     `name` is the program's, in messages. Words of ``*words`` are a list.
     """
     for argument in arguments:
-        if re.search(r"[\ud800-\udfff]", argument):  # how Python hides other bytes; no file or tokenizer takes them
+        if re.search(
+            r"[\ud800-\udfff]", argument
+        ):  # how Python hides other bytes; no file or tokenizer takes them
             raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
     form = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
-    hints = typing.get_type_hints(function, include_extras=True)  # what tells the classes of a union apart
-    hints = {key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint for key, hint in hints.items()}
+    parser = _Parser(
+        prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False
+    )
+    hints = typing.get_type_hints(
+        function, include_extras=True
+    )  # what tells the classes of a union apart
+    hints = {
+        key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
+        for key, hint in hints.items()
+    }
     single = []  # options with one value
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
@@ -100,12 +119,16 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
         else:
             options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
         parser.add_argument(_option(key), **options)
-    found = vars(parser.parse_intermixed_args(_attached(arguments, single, set(map(_option, hints)))))
+    found = vars(
+        parser.parse_intermixed_args(_attached(arguments, single, set(map(_option, hints))))
+    )
     return {key: _read(hints[key], value, key) for key, value in found.items()}
 
 
 def _attached(arguments: Sequence[str], single: Sequence[str], known: set[str]) -> list[str]:
-    """Join an option and a value that begins with a dash, which argparse would take for another option."""
+    """Join an option and a value that begins with a dash, which argparse would take for another
+    option.
+    """
     words: list[str] = []
     for word in arguments:
         if words and words[-1] in single and word.startswith("-") and word not in known:
@@ -130,7 +153,9 @@ def _read(hint: Any, value: Any, key: str) -> Any:
     try:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
-        raise InputError(f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})") from None
+        raise InputError(
+            f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})"
+        ) from None
     return settings.parse(hint, parsed, key) if _is_settings(hint) else parsed
 
 
@@ -143,11 +168,13 @@ def _is_settings(hint: Any) -> bool:
     return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
-# --- how it ends -----------------------------------------------------------------------------------------------------
+# --- how it ends ----------------------------------------------------------------------------------
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:
-    """Do some work and end the process: with status 0, or with a sentence and the status of what ended it."""
+    """Do some work and end the process: with status 0, or with a sentence and the status of what
+    ended it.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a locale of ASCII cannot write every letter
     try:
@@ -163,18 +190,28 @@ def ending(work: Callable[[], Any]) -> NoReturn:
 
 
 def _report(error: Exception) -> int:
-    """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
+    """Say the sentence that belongs to an error and return the exit status; an unforeseen error is
+    raised again.
+    """
     if isinstance(error, InputError):
         return _say(str(error), 1)
-    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():  # of a module that is imported late
+    if (
+        isinstance(error, SyntaxError) and Path(error.filename or "").is_file()
+    ):  # of a module that is imported late
         return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
+    if (
+        isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    ):  # the latter is torch's
         cause = str(error).partition(". ")[0] or "while running"
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
-    words = re.search(r"\(os error (\d+)\)", str(error))  # how a library in Rust tells the number of the system's error
+    words = re.search(
+        r"\(os error (\d+)\)", str(error)
+    )  # how a library in Rust tells the number of the system's error
     number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
     if number is None:
         raise error
@@ -189,7 +226,9 @@ def _say(sentence: str, status: int) -> int:
 
 
 def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, so that no half-written file stays; a second one ends the process at once."""
+    """Let SIGTERM unwind the stack, so that no half-written file stays; a second one ends the
+    process at once.
+    """
 
     def stop(number: int, _frame: types.FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
@@ -202,7 +241,8 @@ def _end_on_sigterm() -> None:
 def _end_with_parent() -> None:
     """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it has gone.
 
-    A workflow engine that is killed leaves its jobs running, and the next run would start a second one beside them.
+    A workflow engine that is killed leaves its jobs running, and the next run would start a second
+    one beside them.
     """
     value = os.environ.get(PARENT, "")
     if not value:
@@ -217,7 +257,11 @@ def _end_with_parent() -> None:
             parent = psutil.Process(int(value))
             while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(1)
-        print(f"the workflow (process {value}) has gone: this job stops too", file=sys.stderr, flush=True)
+        print(
+            f"the workflow (process {value}) has gone: this job stops too",
+            file=sys.stderr,
+            flush=True,
+        )
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()

@@ -10,9 +10,11 @@ LONGEST = 600  # characters of a library's error
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: the message says what was found, where, and what is allowed.
+    """Something the user gave is wrong: the message says what was found, where, and what is
+    allowed.
 
-    Of several mistakes there is a line for each. keys: where in the config a mistake stands, from the top.
+    Of several mistakes there is a line for each. keys: where in the config a mistake stands, from
+    the top.
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
@@ -24,14 +26,18 @@ class InputError(ValueError):
 
 
 class Interrupted(BaseException):
-    """A signal asked the command to stop; what was computed is saved and the next run goes on from it.
+    """A signal asked the command to stop; what was computed is saved and the next run goes on from
+    it.
 
-    No `Exception`, as `KeyboardInterrupt` is none: libraries that try things out (transformers' imports) catch those.
+    No `Exception`, as `KeyboardInterrupt` is none: libraries that try things out (transformers'
+    imports) catch those.
     """
 
 
 def cause(error: BaseException) -> str:
-    """Return a library's error as one printable line, with its type if the message alone is unclear."""
+    """Return a library's error as one printable line, with its type if the message alone is
+    unclear.
+    """
     uncoloured = re.sub(r"\x1b\[[\d;]*m", "", str(error))
     line = " ".join(uncoloured.split()) or type(error).__name__
     words = printable(line, LONGEST)

@@ -1,7 +1,9 @@
-"""Settings: frozen dataclasses of pydantic, whose fields say type, default, range, unit, meaning and source.
+"""Settings: frozen dataclasses of pydantic, whose fields say type, default, range, unit, meaning
+and source.
 
-A value that does not fit is refused with its key, what it is and what is allowed; all mistakes of a config are told at
-once. Entries of several kinds are a union of classes that pydantic tells apart by one of their settings (`Tagged`).
+A value that does not fit is refused with its key, what it is and what is allowed; all mistakes of a
+config are told at once. Entries of several kinds are a union of classes that pydantic tells apart
+by one of their settings (`Tagged`).
 """
 
 from __future__ import annotations
@@ -23,13 +25,20 @@ from cdmae.errors import InputError
 
 Keys = tuple[str | int, ...]  # where a value is in a config, from the top
 
-LARGEST = 2**31 - 1  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
+LARGEST = (
+    2**31 - 1
+)  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_UNKNOWN, _MISSING = ("unexpected_keyword_argument", "extra_forbidden"), ("missing", "union_tag_not_found")  # errors
+_UNKNOWN, _MISSING = (
+    ("unexpected_keyword_argument", "extra_forbidden"),
+    ("missing", "union_tag_not_found"),
+)  # errors
 
 settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 Name = Annotated[str, Field(min_length=1)]  # of an entry that another one cannot do without
-Mapped = BeforeValidator(lambda value: {} if value is None else value)  # a section without content is empty
+Mapped = BeforeValidator(
+    lambda value: {} if value is None else value
+)  # a section without content is empty
 
 
 def setting(
@@ -45,8 +54,9 @@ def setting(
 ) -> Any:
     """Describe a setting by a field of pydantic; without a default it is required.
 
-    `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only ``high=math.inf`` allows
-    infinity. `names` is the section of the config whose entries the setting names (`named`).
+    `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only
+    ``high=math.inf`` allows infinity. `names` is the section of the config whose entries the
+    setting names (`named`).
     """
     endless = high == math.inf
     rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
@@ -58,7 +68,9 @@ def setting(
         rules["allow_inf_nan"] = False
     rules = {key: value for key, value in rules.items() if value is not None}
     further = {"unit": unit, "source": source, "names": names, "endless": endless}
-    rules["json_schema_extra"] = {key: value for key, value in further.items() if value or key in ("unit", "source")}
+    rules["json_schema_extra"] = {
+        key: value for key, value in further.items() if value or key in ("unit", "source")
+    }
     if isinstance(default, dict):
         rules["json_schema_extra"]["default"] = {}
         return Field(default_factory=dict, description=meaning, **rules)
@@ -97,7 +109,9 @@ def kind_of(union: Any, values: dict[str, Any]) -> type | None:
 
 
 def some_of(union: Any) -> type:
-    """Return a class with all settings of a union's classes, none of them required: what may be given to several."""
+    """Return a class with all settings of a union's classes, none of them required: what may be
+    given to several.
+    """
     rules: dict[str, list[FieldInfo]] = {}
     for kind in kinds_of(union):
         for key, rule in rules_of(kind).items():
@@ -111,11 +125,12 @@ def some_of(union: Any) -> type:
     return create_model("Defaults", __config__=ConfigDict(extra="forbid"), **some)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def parse(kind: Any, values: Any, *keys: str | int) -> Any:
-    """Build settings of a class, or of one of a union, from plain values; `keys` are their place in the config.
+    """Build settings of a class, or of one of a union, from plain values; `keys` are their place in
+    the config.
 
     Raises `InputError` with a line for each mistake.
     """
@@ -123,8 +138,12 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
         return _adapter(kind).validate_python({} if values is None else values)
     except ValidationError as invalid:
         errors, schema = invalid.errors(include_url=False), json_schema(kind)
-        wrong = [error for error in errors if error["type"] not in _MISSING]  # may be why others are missing
-        raise InputError(*(said for error in wrong or errors for said in _mistakes(error, schema, keys))) from None
+        wrong = [
+            error for error in errors if error["type"] not in _MISSING
+        ]  # may be why others are missing
+        raise InputError(
+            *(said for error in wrong or errors for said in _mistakes(error, schema, keys))
+        ) from None
 
 
 @functools.cache
@@ -137,7 +156,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
     return _adapter(kind).json_schema()
 
 
-# --- what is refused -------------------------------------------------------------------------------------------------
+# --- what is refused ------------------------------------------------------------------------------
 
 
 def refusal(keys: Keys, words: str) -> InputError:
@@ -151,7 +170,9 @@ def unfit(entry: Any, key: str, words: str) -> InputError:
 
 
 def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError]:
-    """Say what pydantic found: the key, its value and what is allowed; `schema` is the JSON schema of the whole."""
+    """Say what pydantic found: the key, its value and what is allowed; `schema` is the JSON schema
+    of the whole.
+    """
     value, rule, owner, union, tag = error["input"], whole(schema, schema), {}, {}, ""
     for key in error["loc"]:
         if "discriminator" in rule:  # pydantic puts the kind behind the entry's name
@@ -159,7 +180,11 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
             rule = _kinds(union, schema)[tag]
         else:
             owner, keys = rule, (*keys, key)
-            inner = rule.get("properties", {}).get(key) or rule.get("items") or rule["additionalProperties"]
+            inner = (
+                rule.get("properties", {}).get(key)
+                or rule.get("items")
+                or rule["additionalProperties"]
+            )
             rule = whole(inner or {}, schema)
     if error["type"] == "value_error":
         return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
@@ -188,7 +213,10 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
 def _kinds(union: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """Map the kinds of a union to their rules; one of them may be a union itself."""
     mapping = union["discriminator"]["mapping"]
-    rules = {kind: place if isinstance(place, dict) else {"$ref": place} for kind, place in mapping.items()}
+    rules = {
+        kind: place if isinstance(place, dict) else {"$ref": place}
+        for kind, place in mapping.items()
+    }
     return {kind: whole(rule, schema) for kind, rule in rules.items()}
 
 
@@ -199,7 +227,9 @@ def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
     return set(rule["properties"])
 
 
-def _unknown(key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]) -> str:
+def _unknown(
+    key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]
+) -> str:
     """Say that a key is no setting, or one of other kinds."""
     own, kinds = rule["properties"], _kinds(union, schema) if union else {}
     known = [_settings(kind, schema) for kind in kinds.values()]
@@ -227,7 +257,9 @@ def _unfit(value: Any, rule: dict[str, Any]) -> str:
     if "enum" in rule and isinstance(value, str):
         return f" is {show(value)}; {suggestion(value, rule['enum'])}"
     number = isinstance(value, str) and _NUMBER.fullmatch(value)
-    quoted = ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
+    quoted = (
+        ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
+    )
     return f" is {show(value)}; allowed: {allowed(rule)}{quoted}"
 
 
@@ -247,8 +279,20 @@ def allowed(rule: dict[str, Any]) -> str:
         return f"a list, each element {allowed(rule['items'])}"
     if kind in ("integer", "number"):
         low, above, high = (rule.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
-        lower = f" from {_digits(low)}" if low is not None else f" above {_digits(above)}" if above is not None else ""
-        upper = f" to {_digits(high)}" if high not in (None, LARGEST) else " to infinity" if "endless" in rule else ""
+        lower = (
+            f" from {_digits(low)}"
+            if low is not None
+            else f" above {_digits(above)}"
+            if above is not None
+            else ""
+        )
+        upper = (
+            f" to {_digits(high)}"
+            if high not in (None, LARGEST)
+            else " to infinity"
+            if "endless" in rule
+            else ""
+        )
         return ("a whole number" if kind == "integer" else "a number") + lower + upper
     return {
         "object": "a mapping of keys to values",
@@ -271,19 +315,25 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 def dotted(keys: Keys) -> str:
     """Write keys as messages do: ``systems.fused.of[1]``."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(
+        "."
+    )
 
 
 def show(value: Any) -> str:
-    """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may have to look up."""
-    other = isinstance(value, str) and (value in ("true", "false", "null") or _NUMBER.fullmatch(value))
+    """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may
+    have to look up.
+    """
+    other = isinstance(value, str) and (
+        value in ("true", "false", "null") or _NUMBER.fullmatch(value)
+    )
     plain = isinstance(value, str) and value.isprintable() and value.strip() and not other
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."
 
 
-# --- what others ask of settings ------------------------------------------------------------------------------------
+# --- what others ask of settings ------------------------------------------------------------------
 
 
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
@@ -298,7 +348,9 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 
 def named(entry: Any) -> list[tuple[Keys, str, str]]:
-    """List the names of other entries in an entry: where one is, such as ``("of", 1)``, the name, its section."""
+    """List the names of other entries in an entry: where one is, such as ``("of", 1)``, the name,
+    its section.
+    """
     edges: list[tuple[Keys, str, str]] = []
     for key, field in rules_of(entry).items():
         value, section = getattr(entry, key), (field.json_schema_extra or {}).get("names")
@@ -306,5 +358,7 @@ def named(entry: Any) -> list[tuple[Keys, str, str]]:
             edges += [((key,), value, section)] if value else []
         elif section:
             places = value if isinstance(value, dict) else range(len(value))
-            edges += [((key, place), name, section) for place, name in zip(places, value, strict=True)]
+            edges += [
+                ((key, place), name, section) for place, name in zip(places, value, strict=True)
+            ]
     return edges

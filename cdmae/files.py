@@ -1,4 +1,6 @@
-"""Outputs that exist only when they are complete, such as JSON files; and how to remedy a damaged one."""
+"""Outputs that exist only when they are complete, such as JSON files; and how to remedy a damaged
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,20 @@ from typing import Any
 
 from cdmae.errors import InputError
 
-ABANDONED = 24 * 3600  # seconds without a write after which a part of another host counts as left behind
+ABANDONED = (
+    24 * 3600
+)  # seconds without a write after which a part of another host counts as left behind
 LINKED = ".safetensors"  # weights, which are large and which no editor opens
 
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """Yield a hidden path next to `path` to write a file or folder to; sync it and rename it to `path` at the end.
+    """Yield a hidden path next to `path` to write a file or folder to; sync it and rename it to
+    `path` at the end.
 
-    After an error nothing is left behind, and what was at `path` is still there. The caller creates the file, or calls
-    ``mkdir`` on what is yielded. Parts that killed processes left behind are removed first.
+    After an error nothing is left behind, and what was at `path` is still there. The caller creates
+    the file, or calls ``mkdir`` on what is yielded. Parts that killed processes left behind are
+    removed first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,10 +50,11 @@ def complete(path: Path | str) -> Iterator[Path]:
 
 
 def link(path: Path | str, place: Path | str) -> None:
-    """Give a file of weights a second name, and let nobody write to it under either; copy any other file.
+    """Give a file of weights a second name, and let nobody write to it under either; copy any other
+    file.
 
-    So an edit of a linked folder's config.json does not change the original. Where the file system cannot link, weights
-    are copied, too.
+    So an edit of a linked folder's config.json does not change the original. Where the file system
+    cannot link, weights are copied, too.
     """
     path = Path(path)
     if path.suffix != LINKED:
@@ -79,12 +86,15 @@ def read_json(path: Path | str) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except RecursionError:
         raise InputError(f"{path} is not JSON (it is nested too deeply); {remedy(path)}") from None
-    except ValueError as error:  # of bytes that are not UTF-8, too, and of numbers with thousands of digits
+    except (
+        ValueError
+    ) as error:  # of bytes that are not UTF-8, too, and of numbers with thousands of digits
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 
 def check_file(path: Path | str) -> None:
-    """Refuse a pipe, a device or a socket, which may make its reader wait for ever; errors of opening are the reader's.
+    """Refuse a pipe, a device or a socket, which may make its reader wait for ever; errors of
+    opening are the reader's.
 
     A pipe that somebody writes to is refused as well: most files are read more than once.
     """
@@ -93,17 +103,22 @@ def check_file(path: Path | str) -> None:
     except (OSError, ValueError):
         return
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        kind = (
+            "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        )
         raise InputError(f"{path} is {kind}; allowed: a file")
 
 
 def remedy(path: Path | str) -> str:
-    """Say what to do about a damaged file: what is deleted must be a job's whole output, which may be a folder.
+    """Say what to do about a damaged file: what is deleted must be a job's whole output, which may
+    be a folder.
 
     Snakemake leaves a time stamp in the folders that it knows.
     """
     path = Path(path)
-    output = next((folder for folder in path.parents if (folder / ".snakemake_timestamp").exists()), path)
+    output = next(
+        (folder for folder in path.parents if (folder / ".snakemake_timestamp").exists()), path
+    )
     return f"delete {'it' if output == path else output} and run again"
 
 
@@ -113,7 +128,9 @@ def _part(path: Path) -> Path:
 
 
 def _host() -> str:
-    """Hash the scope of process ids: the host's name and, which differs in containers, the namespace."""
+    """Hash the scope of process ids: the host's name and, which differs in containers, the
+    namespace.
+    """
     namespace = ""
     with suppress(OSError):  # not Linux
         namespace = os.readlink("/proc/self/ns/pid")
@@ -122,7 +139,9 @@ def _host() -> str:
 
 def _remove_abandoned(path: Path) -> None:
     """Remove the parts of `path` that processes left behind which no longer run."""
-    of_path = re.compile(rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part")
+    of_path = re.compile(
+        rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part"
+    )
     for name in os.listdir(path.parent):
         found = of_path.fullmatch(name)
         if found is None:
@@ -130,7 +149,11 @@ def _remove_abandoned(path: Path) -> None:
         part = path.with_name(name)
         host, process = found.groups()
         with suppress(OSError):  # of another user, or removed by another process meanwhile
-            abandoned = not _runs(int(process)) if host == _host() else time.time() - _written(part) > ABANDONED
+            abandoned = (
+                not _runs(int(process))
+                if host == _host()
+                else time.time() - _written(part) > ABANDONED
+            )
             if abandoned:
                 _remove(part)
 
@@ -151,7 +174,9 @@ def _written(part: Path) -> float:
 
 
 def _replace(path: Path, part: Path) -> None:
-    """Rename `part` to `path`. Only a folder cannot be replaced in one step; it is moved out of the way first."""
+    """Rename `part` to `path`. Only a folder cannot be replaced in one step; it is moved out of the
+    way first.
+    """
     old = None
     if os.path.lexists(path) and (part.is_dir() or (path.is_dir() and not path.is_symlink())):
         old = _part(path)

@@ -1,4 +1,6 @@
-"""How numbers and names are written: measures x 100 with one decimal, signs with a true minus, MRR for mean RR."""
+"""How numbers and names are written: measures x 100 with one decimal, signs with a true minus, MRR
+for mean RR.
+"""
 
 from __future__ import annotations
 
@@ -71,14 +73,20 @@ def short_count(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    """Write a time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``,
+    ``2 d 4 h``.
+    """
     if math.isnan(seconds):
         return NONE
     space = "\N{NO-BREAK SPACE}"
     if seconds < 9.95:
         return f"{seconds:.1f}{space}s"
     whole = round(seconds)
-    for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, unit, smaller, name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
         if whole >= size:
             rest = whole % size // smaller
             return f"{whole // size}{space}{unit}" + (f" {rest}{space}{name}" if rest else "")
@@ -95,7 +103,13 @@ def memory(megabytes: float) -> str:
 
 def listed(names: list[str], last: str = "and") -> str:
     """Names in a sentence: ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""
+    return (
+        names[0]
+        if len(names) == 1
+        else f"{', '.join(names[:-1])} {last} {names[-1]}"
+        if names
+        else ""
+    )
 
 
 def plural(number: int, noun: str) -> str:

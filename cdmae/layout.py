@@ -1,4 +1,5 @@
-"""Every format that crosses a rule: what an artefact holds, and the module that reads and writes it.
+"""Every format that crosses a rule: what an artefact holds, and the module that reads and writes
+it.
 
 ======================  =======================================  =====================================================
 module                  path below ``results/``                  format
@@ -19,8 +20,9 @@ module                  path below ``results/``                  format
 `evaluation.per_query`  ``measures/{system}.tsv``                collection, split, query_id, measure, value
 ======================  =======================================  =====================================================
 
-They are made by `cdmae.files`, so that they exist only when complete (written beside their place, synced and renamed).
-No format is imported here: a job depends on the formats that it imports, and runs again when these change.
+They are made by `cdmae.files`, so that they exist only when complete (written beside their place,
+synced and renamed). No format is imported here: a job depends on the formats that it imports, and
+runs again when these change.
 
 The rules say where a result lies (``workflow/rules``). `place` says it to those who are no rule.
 """
@@ -50,5 +52,7 @@ PLACES = {
 
 
 def place(results: str, what: str, **names: str) -> str:
-    """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is ``results/encoders/mae``."""
+    """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is
+    ``results/encoders/mae``.
+    """
     return os.path.join(os.path.normpath(results), PLACES[what].format(**names))

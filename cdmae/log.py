@@ -24,7 +24,8 @@ def say(text: str) -> None:
 class Progress:
     """Count towards `total` and report pace and remaining time.
 
-    `start` is where a resumed command goes on: it counts as done, not towards the pace. `total` 0 means unknown.
+    `start` is where a resumed command goes on: it counts as done, not towards the pace. `total` 0
+    means unknown.
     """
 
     def __init__(self, total: int, *, unit: str = "steps", label: str = "", start: int = 0) -> None:
@@ -41,7 +42,9 @@ class Progress:
         return self
 
     def advance(self, count: int = 1, **numbers: Any) -> None:
-        """Count `count` more; `numbers` (floats or 0-d tensors) are read only when a line is printed."""
+        """Count `count` more; `numbers` (floats or 0-d tensors) are read only when a line is
+        printed.
+        """
         self.done += count
         self._numbers = numbers or self._numbers
         now = time.monotonic()
@@ -52,16 +55,22 @@ class Progress:
 
     def line(self, now: float | None = None) -> str:
         """Return the line as it stands."""
-        pace = (self.done - self._start) / max((time.monotonic() if now is None else now) - self._began, 1e-9)
+        pace = (self.done - self._start) / max(
+            (time.monotonic() if now is None else now) - self._began, 1e-9
+        )
         text = f"{self.label}: " if self.label else ""
         if self.total:
-            text += f"{self.done:,} of {self.total:,} {self.unit} ({100 * self.done // self.total} %)"
+            text += (
+                f"{self.done:,} of {self.total:,} {self.unit} ({100 * self.done // self.total} %)"
+            )
         else:
             text += f"{self.done:,} {self.unit}"
         text += f", {amount(pace)} {self.unit}/s"
         if pace and self.total > self.done:
             text += f", {duration((self.total - self.done) / pace)} left"
-        return text + "".join(f", {name.replace('_', ' ')} {amount(float(x))}" for name, x in self._numbers.items())
+        return text + "".join(
+            f", {name.replace('_', ' ')} {amount(float(x))}" for name, x in self._numbers.items()
+        )
 
     def __exit__(self, *_: object) -> None:
         """Print a last line, unless nothing was printed and the work was short."""

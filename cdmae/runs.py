@@ -20,7 +20,8 @@ QUERY_GROUP, QUERIES_AT_ONCE = 1 << 12, 1 << 10  # queries that are written, and
 
 @dataclass(frozen=True)
 class Run:
-    """Ranked passages per query: query q has ``passages[starts[q]:starts[q + 1]]``, best first, ties by passage row.
+    """Ranked passages per query: query q has ``passages[starts[q]:starts[q + 1]]``, best first,
+    ties by passage row.
 
     passages: int32 [N]; scores: float32 [N]; starts: int64 [Q + 1].
     """
@@ -43,7 +44,11 @@ class Run:
         edges = np.cumsum([0, *counts])
         parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
         return [
-            Run(self.passages[starts[0] : starts[-1]], self.scores[starts[0] : starts[-1]], starts - starts[0])
+            Run(
+                self.passages[starts[0] : starts[-1]],
+                self.scores[starts[0] : starts[-1]],
+                starts - starts[0],
+            )
             for starts in parts
         ]
 
@@ -62,7 +67,9 @@ class Run:
 def write_run(path: Path | str, run: Run) -> None:
     """Write a run, one row per query."""
     columns = [
-        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(values)).cast(field.type)
+        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(values)).cast(
+            field.type
+        )
         for values, field in zip((run.passages, run.scores), RUN, strict=True)
     ]
     with complete(path) as aside:
@@ -76,9 +83,13 @@ def count_queries(path: Path | str) -> int:
 
 
 def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
-    """Read a run; with `rows` only the lists of these queries, the others are empty. Held once, whatever its size."""
+    """Read a run; with `rows` only the lists of these queries, the others are empty. Held once,
+    whatever its size.
+    """
     file = open_parquet(Path(path), RUN)
-    groups = (file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups))
+    groups = (
+        file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups)
+    )
     most = sum(groups)  # an empty list counts as one value
     passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)
     keep = np.zeros(file.metadata.num_rows, bool)

@@ -6,11 +6,16 @@ LONGEST = 2000  # characters of a line
 
 
 def printable(line: str, longest: int = LONGEST) -> str:
-    r"""Return one line without what a terminal would obey, ESC as ``\x1b``, and without the middle of a long one."""
+    r"""Return one line without what a terminal would obey, ESC as ``\x1b``, and without the middle
+    of a long one.
+    """
     short = _shorten(line, longest)
     if short.isprintable():
         return short
-    escaped = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in short)
+    escaped = (
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in short
+    )
     return _shorten("".join(escaped), longest)
 
 

@@ -1,8 +1,8 @@
 """Look for known advisories about the packages of lock/, and write their bill of materials.
 
-`make audit` and .ci/run call it. An advisory fails unless advisories.txt lists it with a reason. Where the advisory
-service is not reached, which is said, nothing fails. The bill (CycloneDX, JSON) lists what `./run` may install for a
-user: all of lock/ but the tools of the tests.
+`make audit` and .ci/run call it. An advisory fails unless advisories.txt lists it with a reason.
+Where the advisory service is not reached, which is said, nothing fails. The bill (CycloneDX, JSON)
+lists what `./run` may install for a user: all of lock/ but the tools of the tests.
 """
 
 import json
@@ -21,7 +21,9 @@ from packageurl import PackageURL
 
 HERE = Path(__file__).resolve().parent
 LOCK = HERE / "lock"
-NOT_REACHED = re.compile(r"Connection|Timeout|ServiceError|Could not connect|resolve", re.IGNORECASE)
+NOT_REACHED = re.compile(
+    r"Connection|Timeout|ServiceError|Could not connect|resolve", re.IGNORECASE
+)
 
 
 def main(bill: str) -> int:
@@ -43,7 +45,9 @@ def main(bill: str) -> int:
     found = advisories(audited, (HERE / "advisories.txt").read_text())
     for each in found:
         say(each)
-    say(f"{len(audited) - len(unknown)} packages audited, {len(found)} advisories without a reason in advisories.txt")
+    say(
+        f"{len(audited) - len(unknown)} packages audited, {len(found)} advisories without a reason in advisories.txt"
+    )
     return 1 if found else 0
 
 
@@ -58,17 +62,41 @@ def bill_of_materials(packages: dict[str, str]) -> str:
     bom = Bom()
     for name, version in packages.items():
         url = PackageURL("pypi", name=name, version=version)
-        library = Component(type=ComponentType.LIBRARY, name=name, version=version, purl=url, bom_ref=str(url))
+        library = Component(
+            type=ComponentType.LIBRARY, name=name, version=version, purl=url, bom_ref=str(url)
+        )
         bom.components.add(library)
     return make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)
 
 
 def ask() -> list[dict]:
     """Run pip-audit on lock/; ConnectionError where its service is not reached."""
-    lists = [word for path in sorted(LOCK.glob("*.txt")) if path.name != "torch-cpu.txt" for word in ("-r", path)]
+    lists = [
+        word
+        for path in sorted(LOCK.glob("*.txt"))
+        if path.name != "torch-cpu.txt"
+        for word in ("-r", path)
+    ]
     with tempfile.NamedTemporaryFile() as answer:
-        options = ["--require-hashes", "--disable-pip", "--progress-spinner", "off", "--timeout", "15"]
-        command = [sys.executable, "-m", "pip_audit", *options, "--format", "json", "--output", answer.name, *lists]
+        options = [
+            "--require-hashes",
+            "--disable-pip",
+            "--progress-spinner",
+            "off",
+            "--timeout",
+            "15",
+        ]
+        command = [
+            sys.executable,
+            "-m",
+            "pip_audit",
+            *options,
+            "--format",
+            "json",
+            "--output",
+            answer.name,
+            *lists,
+        ]
         ended = subprocess.run(command, capture_output=True, text=True)
         text = Path(answer.name).read_text()
     if text:
@@ -81,13 +109,19 @@ def ask() -> list[dict]:
 
 def advisories(audited: list[dict], listed: str) -> list[str]:
     """Describe the advisories that are not listed with a reason."""
-    known = {words[0] for line in listed.splitlines() if len(words := line.split()) > 1 and words[0] != "#"}
+    known = {
+        words[0]
+        for line in listed.splitlines()
+        if len(words := line.split()) > 1 and words[0] != "#"
+    }
     found = []
     for package in audited:
         for each in package.get("vulns", []):
             if known.isdisjoint([each["id"], *each["aliases"]]):
                 mended = ", ".join(each["fix_versions"]) or "no version"
-                found.append(f"{package['name']} {package['version']} has {each['id']}, mended in {mended}")
+                found.append(
+                    f"{package['name']} {package['version']} has {each['id']}, mended in {mended}"
+                )
     return found
 
 

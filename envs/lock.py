@@ -12,8 +12,9 @@ lock/*.txt           what ./run installs: the same versions, with the SHA-256 of
     slurm.txt        the executor for SLURM, where there is an sbatch
     test.txt         the tools of the tests
 
-lock/torch-cpu.txt is kept by hand: PyPI has no CPU build of torch for Linux. A version that is locked already stays as
-long as it fits; `make lock UPGRADE=--upgrade` asks for the newest ones, `UPGRADE="-P numpy"` for one package's.
+lock/torch-cpu.txt is kept by hand: PyPI has no CPU build of torch for Linux. A version that is
+locked already stays as long as it fits; `make lock UPGRADE=--upgrade` asks for the newest ones,
+`UPGRADE="-P numpy"` for one package's.
 """
 
 import re
@@ -24,12 +25,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MADE = "# Made by `make lock` from requirements.txt.\n"
-BINARY = "--require-hashes\n--only-binary :all:\n--no-binary pyserini\n"  # of pyserini, PyPI has a source archive only
+# of pyserini, PyPI has a source archive only
+BINARY = "--require-hashes\n--only-binary :all:\n--no-binary pyserini\n"
 LOCKED = f"# Made by `make lock`, for `pip install --no-deps --no-build-isolation`.\n{BINARY}"
 BUILDS = "pip\nsetuptools\n"
 PYTHON = "3.11"
-CUDA = re.compile("nvidia-|cuda-|triton$")  # what torch requires on Linux; all else of torch's is in run.txt
-ELSEWHERE = re.compile("sys_platform == '(win32|emscripten)'")  # where ./run, a script for sh, does not run
+CUDA = re.compile(
+    "nvidia-|cuda-|triton$"
+)  # what torch requires on Linux; all else of torch's is in run.txt
+ELSEWHERE = re.compile(
+    "sys_platform == '(win32|emscripten)'"
+)  # where ./run, a script for sh, does not run
 
 
 def main(options: list[str]) -> None:
@@ -65,12 +71,18 @@ def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
 
 
 def conda(requirements: str, pins: dict[str, str]) -> str:
-    """Write a conda file with all pins in its pip section: conda copies it, so it cannot name constraints.txt."""
-    head = f"{MADE}channels:\n  - conda-forge\ndependencies:\n  - python={PYTHON}\n  - pip\n  - pip:\n"
+    """Write a conda file with all pins in its pip section: conda copies it, so it cannot name
+    constraints.txt.
+    """
+    head = (
+        f"{MADE}channels:\n  - conda-forge\ndependencies:\n  - python={PYTHON}\n  - pip\n  - pip:\n"
+    )
     asked = re.findall(r"^([\w.-]+)((?:\[[\w,-]+\])?)", requirements, flags=re.MULTILINE)
     names = {normal(name): name + extras for name, extras in asked}
     other = {"faiss-cpu", "faiss-gpu"} - set(names)
-    return head + "".join(f"      - {names.get(each, each)}=={pins[each]}\n" for each in sorted(set(pins) - other))
+    return head + "".join(
+        f"      - {names.get(each, each)}=={pins[each]}\n" for each in sorted(set(pins) - other)
+    )
 
 
 def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
@@ -88,7 +100,12 @@ def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
     run = blocks["run"]
     torch = {name for name in run if name == "torch" or CUDA.match(name)}
     sets = {name: set(blocks[name]) - set(run) for name in ("gpu", "slurm", "test")}
-    sets |= {"pip": set(blocks["pip"]), "cpu": {"faiss-cpu"}, "torch": torch, "run": set(run) - torch - {"faiss-cpu"}}
+    sets |= {
+        "pip": set(blocks["pip"]),
+        "cpu": {"faiss-cpu"},
+        "torch": torch,
+        "run": set(run) - torch - {"faiss-cpu"},
+    }
     texts = {}
     for name, packages in sets.items():
         known = run | blocks.get(name, {})
@@ -101,14 +118,33 @@ def compiled(requirements: str, pins: Path, folder: Path) -> dict[str, str]:
     asked, made = folder / "asked.txt", folder / "made.txt"
     asked.write_text(requirements)
     made.unlink(missing_ok=True)
-    uv("--config-file", HERE / "uv.toml", "--universal", "--generate-hashes", "-c", pins, "-o", made, asked)
+    uv(
+        "--config-file",
+        HERE / "uv.toml",
+        "--universal",
+        "--generate-hashes",
+        "-c",
+        pins,
+        "-o",
+        made,
+        asked,
+    )
     blocks = re.findall(r"^[\w.-]+==.*(?:\n .*)*\n", made.read_text(), flags=re.MULTILINE)
     return {block.partition("==")[0]: block for block in blocks if not ELSEWHERE.search(block)}
 
 
 def uv(*options: str | Path) -> None:
     """Run uv's resolver."""
-    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"]
+    command = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        "--quiet",
+        "--no-header",
+        "--no-annotate",
+    ]
     subprocess.run([*command, "--python-version", PYTHON, *options], check=True)
 
 

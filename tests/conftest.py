@@ -1,4 +1,6 @@
-"""What tests share: no network but for two published checkpoints, a source of collections, a config of every kind."""
+"""What tests share: no network but for two published checkpoints, a source of collections, a config
+of every kind.
+"""
 
 import copy
 import gc
@@ -50,14 +52,18 @@ VALUES = {
 
 
 def together(nodeid):
-    """What a test must share a process with: its file, and in the workflow's tests the finished run."""
+    """What a test must share a process with: its file, and in the workflow's tests the finished
+    run.
+    """
     file = nodeid.partition("::")[0]
     return "workflow" if "tests/workflow/" in file and "test_slurm" not in file else file
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Keep these tests together. (The marks of xdist 3.8, its `loadgroup`, have no effect in pytest 9.2.)"""
+    """Keep these tests together. (The marks of xdist 3.8, its `loadgroup`, have no effect in pytest
+    9.2.)
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
@@ -74,13 +80,17 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Spare the garbage collector what the imports made: it would walk over all of torch and transformers again."""
+    """Spare the garbage collector what the imports made: it would walk over all of torch and
+    transformers again.
+    """
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def quick_files():
-    """What tests write need not survive a power cut; thousands of small files would wait for the disk."""
+    """What tests write need not survive a power cut; thousands of small files would wait for the
+    disk.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
@@ -96,7 +106,9 @@ def denormals():
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """A function that puts shell scripts and links to real programs on the PATH, `alone` or before all others."""
+    """A function that puts shell scripts and links to real programs on the PATH, `alone` or before
+    all others.
+    """
     folder = tmp_path / "bin"
 
     def put(scripts, links=(), *, alone=False):
@@ -106,7 +118,9 @@ def programs(tmp_path, monkeypatch):
             (folder / name).chmod(0o755)
         for name in links:
             (folder / name).symlink_to(shutil.which(name))
-        monkeypatch.setenv("PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv(
+            "PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}"
+        )
         return folder
 
     return put
@@ -119,7 +133,10 @@ def rules():
     from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
     snakefile = Path(__file__).resolve().parents[1] / "Snakefile"
-    with pytest.MonkeyPatch.context() as patch, SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api,
+    ):
         patch.chdir(snakefile.parent)
         patch.setenv("CDMAE_DEVICE", "gpu")
         return api.workflow(ResourceSettings(cores=1), snakefile=snakefile)._workflow.rules
@@ -211,18 +228,25 @@ def toy(monkeypatch):
 def own_files(tmp_path, monkeypatch):
     """The folders that the config files name, and the working folder in which they lie."""
     make_model(tmp_path / "models/foreign")
-    texts = [f"Sentence {row} stands here. Another one of seven words follows it." for row in range(300)]
-    queries = [f"q{number}" for number in range(250)]  # more than in a batch, and than the pseudo-queries of dev
+    texts = [
+        f"Sentence {row} stands here. Another one of seven words follows it." for row in range(300)
+    ]
+    queries = [
+        f"q{number}" for number in range(250)
+    ]  # more than in a batch, and than the pseudo-queries of dev
     judged = "".join(f"{name}\tp1\t1\n" for name in queries)
     files = {
         "corpus.jsonl": "".join(
-            f'{{"_id": "p{row}", "title": "title {row} of many", "text": "{text}"}}\n' for row, text in enumerate(texts)
+            f'{{"_id": "p{row}", "title": "title {row} of many", "text": "{text}"}}\n'
+            for row, text in enumerate(texts)
         ),
         "queries.jsonl": "".join(f'{{"_id": "{name}", "text": "a query"}}\n' for name in queries),
         **{f"qrels/{split}.tsv": judged for split in ("train", "dev", "test", "test_long")},
         "notes.txt": "\n\n".join(" ".join([text] * 8) for text in texts),
     }
-    for collection, (name, content) in itertools.product(("mine", "medquad", "boolq", "cisi"), files.items()):
+    for collection, (name, content) in itertools.product(
+        ("mine", "medquad", "boolq", "cisi"), files.items()
+    ):
         path = tmp_path / "data" / collection / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)

@@ -1,8 +1,8 @@
 """Load models in several versions of sentence-transformers: ``python load_elsewhere.py JOB.json``.
 
-Each version runs in its own process, forked from one that has imported torch and transformers, because
-that import takes ten times as long as all else. The vectors and scores of a version are written to
-``{output}/{version}.npz``.
+Each version runs in its own process, forked from one that has imported torch and transformers,
+because that import takes ten times as long as all else. The vectors and scores of a version are
+written to ``{output}/{version}.npz``.
 """
 
 import json

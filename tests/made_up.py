@@ -18,14 +18,24 @@ def make_package(folder, monkeypatch, sources, name="tree"):
 
 
 def make_model(folder, **described):
-    """A folder with the files of a BERT in transformers format, whose weights are one number for a layer; its path."""
+    """A folder with the files of a BERT in transformers format, whose weights are one number for a
+    layer; its path.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **described}))
-    layers = [f"bert.encoder.layer.{layer}.x" for layer in range(described.get("num_hidden_layers", 1))]
+    layers = [
+        f"bert.encoder.layer.{layer}.x" for layer in range(described.get("num_hidden_layers", 1))
+    ]
     make_weights(folder / "model.safetensors", dict.fromkeys(layers, (1,)))
-    parts = {"model": "WordPiece", "pre_tokenizer": "BertPreTokenizer", "post_processor": "BertProcessing"}
-    (folder / "tokenizer.json").write_text(json.dumps({name: {"type": kind} for name, kind in parts.items()}))
+    parts = {
+        "model": "WordPiece",
+        "pre_tokenizer": "BertPreTokenizer",
+        "post_processor": "BertProcessing",
+    }
+    (folder / "tokenizer.json").write_text(
+        json.dumps({name: {"type": kind} for name, kind in parts.items()})
+    )
     return str(folder)
 
 
@@ -40,7 +50,9 @@ def make_weights(path, shapes, dtype="F32", width=4):
 
 
 def run_of(*ranked):
-    """A run of passages per query, best first; a score is the number of passages behind, and the passage itself."""
+    """A run of passages per query, best first; a score is the number of passages behind, and the
+    passage itself.
+    """
     import numpy as np
 
     from cdmae.runs import Run

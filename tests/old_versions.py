@@ -1,7 +1,7 @@
 """Published versions of sentence-transformers, unpacked from their wheels and not installed.
 
-They are fetched once and kept in the checkout, next to the published checkpoints. If the package index
-cannot be reached, the tests that use them are skipped.
+They are fetched once and kept in the checkout, next to the published checkpoints. If the package
+index cannot be reached, the tests that use them are skipped.
 """
 
 import hashlib

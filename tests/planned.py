@@ -1,4 +1,6 @@
-"""The jobs of a config as Snakemake plans them, in this process: what tests of the workflow's graph look at."""
+"""The jobs of a config as Snakemake plans them, in this process: what tests of the workflow's graph
+look at.
+"""
 
 from collections.abc import Sequence
 from contextlib import chdir
@@ -15,7 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Planned(NamedTuple):
-    """A job: its inputs by name, its outputs, its parameters by name, and those that are reasons to run again."""
+    """A job: its inputs by name, its outputs, its parameters by name, and those that are reasons to
+    run again.
+    """
 
     inputs: dict[str, list[str]]
     outputs: list[str]
@@ -28,13 +32,20 @@ class Planned(NamedTuple):
     rule: Rule
 
 
-def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) -> dict[tuple[str, str], Planned]:
+def plan(
+    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
+) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
     with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", _ones):
-        known = dry_run(targets=targets, values={**values, "standalone": True}, cores=cores, gpus=gpus)
+        known = dry_run(
+            targets=targets, values={**values, "standalone": True}, cores=cores, gpus=gpus
+        )
     return {
         (job.rule, job.name): Planned(
-            {name: [paths] if isinstance(paths, str) else list(paths) for name, paths in detail.input.items()},
+            {
+                name: [paths] if isinstance(paths, str) else list(paths)
+                for name, paths in detail.input.items()
+            },
             list(job.outputs),
             dict(detail.params.items()),
             {str(reason) for reason in detail.non_derived_params},
@@ -58,6 +69,10 @@ def _ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
 
 
 def changed(before: dict, after: dict) -> set[tuple[str, str]]:
-    """Name the jobs that another config runs again for their own parameters; the report shows every setting."""
+    """Name the jobs that another config runs again for their own parameters; the report shows every
+    setting.
+    """
     names = before.keys() & after.keys()
-    return {name for name in names if before[name].reasons != after[name].reasons} - {("facts", "report")}
+    return {name for name in names if before[name].reasons != after[name].reasons} - {
+        ("facts", "report")
+    }

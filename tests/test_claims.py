@@ -17,13 +17,22 @@ BY_STATEMENT = {claim.statement: claim for claim in claims.claims()}
 def with_gain(gain, queries=200, **parts):
     """Facts in which importance-aware masks gain as much on every other query."""
     facts = measured(synthetic_run.config(), queries)
-    moved = facts.values["mae-stage1", DEV, "RR@10"] + np.array([[0.0], [2 * gain]] * (queries // 2))
-    return dataclasses.replace(facts, values={**facts.values, ("cdmae-stage1", DEV, "RR@10"): moved}, **parts)
+    moved = facts.values["mae-stage1", DEV, "RR@10"] + np.array(
+        [[0.0], [2 * gain]] * (queries // 2)
+    )
+    return dataclasses.replace(
+        facts, values={**facts.values, ("cdmae-stage1", DEV, "RR@10"): moved}, **parts
+    )
 
 
 @pytest.mark.parametrize(
     ("gain", "outcome"),
-    [(0.05, claims.TRUE), (-0.05, claims.FALSE), (0.0, claims.UNDECIDED), (0.002, claims.UNDECIDED)],
+    [
+        (0.05, claims.TRUE),
+        (-0.05, claims.FALSE),
+        (0.0, claims.UNDECIDED),
+        (0.002, claims.UNDECIDED),
+    ],
 )
 def test_a_claim_is_true_false_or_within_the_noise(gain, outcome):
     evidence = claims.score(claims.claims()[0], with_gain(gain))
@@ -50,7 +59,9 @@ def test_what_later_stages_add_is_told_by_the_encoder_that_has_them():
         }  # fmt: skip
     rows = claims.claims_table(measured(config)).rows
     compared = {row[0]: row[-1] for row in rows}
-    assert compared["Hard negatives: stage 2 beats stage 1"].startswith("mae-stage2 over mae-stage1")
+    assert compared["Hard negatives: stage 2 beats stage 1"].startswith(
+        "mae-stage2 over mae-stage1"
+    )
     assert compared["Distillation: stage 3 beats stage 2"].startswith("mae-stage3 over mae-stage2")
     assert compared["The dense retriever beats BM25"].startswith("mae-stage3 over bm25")
 
@@ -64,7 +75,10 @@ def test_what_later_stages_add_is_told_by_the_encoder_that_has_them():
         ("They do so on collections that nothing was trained on (paper: over RetroMAE)", "+2.0"),
         ("More hard negatives help, at the same number of passages a step", "+3.1"),
         ("Pre-training on a general corpus first helps", "+0.9"),
-        ("The improvement diminishes with distillation (paper: over RetroMAE)", "1.1 \N{RIGHTWARDS ARROW} 0.1"),
+        (
+            "The improvement diminishes with distillation (paper: over RetroMAE)",
+            "1.1 \N{RIGHTWARDS ARROW} 0.1",
+        ),
     ],
 )
 def test_the_papers_gains_are_those_of_its_tables(statement, number):
@@ -72,30 +86,61 @@ def test_the_papers_gains_are_those_of_its_tables(statement, number):
 
 
 def test_every_claim_is_decided_by_a_function_or_a_pair_and_shows_the_papers_number():
-    with_all = {"masks", "pre-training", "stage 2", "stage 3", "BM25", "projection", "corpus", "group"}
+    with_all = {
+        "masks",
+        "pre-training",
+        "stage 2",
+        "stage 3",
+        "BM25",
+        "projection",
+        "corpus",
+        "group",
+    }
     methods = {"RetroMAE", "SimLM", "CoT-MAE", "coCondenser"}
-    assert {claim.decided_by for claim in claims.claims()} == with_all | methods | claims.JUDGES.keys()
+    assert {
+        claim.decided_by for claim in claims.claims()
+    } == with_all | methods | claims.JUDGES.keys()
     [claim] = [claim for claim in claims.claims() if claim.decided_by == "fewer_stop_words"]
     assert dataclasses.astuple(claims.papers_number(claim))[:2] == ("40\N{NO-BREAK SPACE}%", 0.4)
 
 
 def test_the_improvement_is_compared_between_the_first_stage_and_the_last():
     config = synthetic_run.config()
-    chain = {"mae-stage2": ("cdmae-stage2", "mae-stage1"), "mae-stage3": ("cdmae-stage3", "mae-stage2")}
+    chain = {
+        "mae-stage2": ("cdmae-stage2", "mae-stage1"),
+        "mae-stage3": ("cdmae-stage3", "mae-stage2"),
+    }
     for name, (like, negatives) in chain.items():
-        config["systems"][name] = {**config["systems"][like], "encoder": "mae", "negatives": negatives}
+        config["systems"][name] = {
+            **config["systems"][like],
+            "encoder": "mae",
+            "negatives": negatives,
+        }
     facts = measured(config)
     evidence = claims.diminishing(facts)
-    means = [facts.value(name, DEV, "RR@10") for name in ("cdmae-stage1", "mae-stage1", "cdmae-stage3", "mae-stage3")]
-    assert evidence.here.value == pytest.approx(100 * ((means[0] - means[1]) - (means[2] - means[3])))
+    means = [
+        facts.value(name, DEV, "RR@10")
+        for name in ("cdmae-stage1", "mae-stage1", "cdmae-stage3", "mae-stage3")
+    ]
+    assert evidence.here.value == pytest.approx(
+        100 * ((means[0] - means[1]) - (means[2] - means[3]))
+    )
 
 
 @pytest.mark.parametrize(
     ("mae", "cdmae", "outcome"),
-    [(100, 130, claims.FALSE), (10, 13, claims.UNDECIDED), (100, 105, claims.TRUE), (100, 120, claims.UNDECIDED)],
+    [
+        (100, 130, claims.FALSE),
+        (10, 13, claims.UNDECIDED),
+        (100, 105, claims.TRUE),
+        (100, 120, claims.UNDECIDED),
+    ],
 )
 def test_the_pretraining_costs_more_from_a_quarter_on(mae, cdmae, outcome):
-    trainings = {"mae": Training(about={"seconds": mae}), "cdmae": Training(about={"seconds": cdmae})}
+    trainings = {
+        "mae": Training(about={"seconds": mae}),
+        "cdmae": Training(about={"seconds": cdmae}),
+    }
     assert claims.no_expense(with_gain(0.0, encoders=trainings)).outcome == outcome
 
 
@@ -104,4 +149,6 @@ def test_stop_words_expense_and_latency_without_and_with_numbers():
     for judge in (claims.fewer_stop_words, claims.no_expense, claims.cheaper_masks):
         assert judge(plain) is None
     facts = with_gain(0.0, masked_terms={"cdmae": synthetic_run.masked_terms()}, latency=LATENCY)
-    assert claims.fewer_stop_words(facts).outcome == claims.cheaper_masks(facts).outcome == claims.TRUE
+    assert (
+        claims.fewer_stop_words(facts).outcome == claims.cheaper_masks(facts).outcome == claims.TRUE
+    )

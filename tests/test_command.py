@@ -41,14 +41,26 @@ def takes(
     """Take one of everything."""
 
 
-REQUIRED = ["--name", "n", "--settings", '{"window": 3}', "--facts", '{"a": [1]}', "--indexes", "x", "y"]
+REQUIRED = [
+    "--name",
+    "n",
+    "--settings",
+    '{"window": 3}',
+    "--facts",
+    '{"a": [1]}',
+    "--indexes",
+    "x",
+    "y",
+]
 
 
 def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
     """Empty as a job gives one that lacks the input."""
     read = read_arguments(takes, [*REQUIRED, "--teacher", "--splits", "--rate", "1"])
     assert (read["teacher"], read["splits"], read["rate"]) == (None, [], 1.0)
-    found = read_arguments(takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"])
+    found = read_arguments(
+        takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"]
+    )
     assert found == {
         "name": "n", "settings": Recipe(3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
         "threads": 1, "teacher": Path("t"), "splits": None, "query_length": 8, "fresh": True,
@@ -67,10 +79,19 @@ def test_a_value_may_begin_with_a_dash(value):
         ([], "the following arguments are required: --name, --settings, --facts, --indexes"),
         ([*REQUIRED, "--thread", "2"], "unrecognized arguments: --thread 2"),
         ([*REQUIRED, "--threads", "two"], "argument --threads: invalid int value: 'two'"),
-        ([*REQUIRED, "--settings", '{"windw": 3}'], "settings.windw is not a setting; did you mean window?"),
-        ([*REQUIRED, "--settings", '{"window": 1}'], "settings.window is 1; allowed: a whole number from 2"),
+        (
+            [*REQUIRED, "--settings", '{"windw": 3}'],
+            "settings.windw is not a setting; did you mean window?",
+        ),
+        (
+            [*REQUIRED, "--settings", '{"window": 1}'],
+            "settings.window is 1; allowed: a whole number from 2",
+        ),
         ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
-        ([*REQUIRED, "--splits", "a", "caf\udce9"], r"the argument 'caf\udce9' is not UTF-8; allowed: text in UTF-8"),
+        (
+            [*REQUIRED, "--splits", "a", "caf\udce9"],
+            r"the argument 'caf\udce9' is not UTF-8; allowed: text in UTF-8",
+        ),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, sentence):
@@ -102,10 +123,22 @@ def failing(error):
         (InputError("window is 1; allowed: from 2"), 1, "window is 1; allowed: from 2"),
         (Interrupted("saved at step 3"), 75, "saved at step 3"),
         (KeyboardInterrupt(), 130, "stopped from the keyboard"),
-        (MemoryError(), 1, "out of memory (while running); give it more, or lower the batch or chunk"),
+        (
+            MemoryError(),
+            1,
+            "out of memory (while running); give it more, or lower the batch or chunk",
+        ),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
-        (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full; free some space and run again"),
-        (Exception("No space left on device (os error 28)"), 1, "the disk is full; free some space and run again"),
+        (
+            OSError(errno.ENOSPC, "No space", "a/b"),
+            1,
+            "a/b: the disk is full; free some space and run again",
+        ),
+        (
+            Exception("No space left on device (os error 28)"),
+            1,
+            "the disk is full; free some space and run again",
+        ),
         (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: No such file"),
         (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: denied"),
         (OSError(errno.ESTALE, "Stale file handle", "a/b"), 1, "a/b: Stale file handle"),
@@ -144,7 +177,9 @@ def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(c
     assert command(work).function is work
 
 
-@pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
+@pytest.mark.parametrize(
+    "error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()]
+)
 def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
     (tmp_path / "old").write_text("whole")
     with pytest.raises(type(error)), complete(tmp_path / "old") as aside:
@@ -177,8 +212,12 @@ def start(tmp_path, code, seconds, **environment):
 
 
 def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(tmp_path):
-    """transformers catches every `Exception` of the modules that it imports, and tries something else."""
-    code = WAITS.replace("    finally:", "    except Exception:\n        print('swallowed')\n    finally:")
+    """transformers catches every `Exception` of the modules that it imports, and tries something
+    else.
+    """
+    code = WAITS.replace(
+        "    finally:", "    except Exception:\n        print('swallowed')\n    finally:"
+    )
     process = start(tmp_path, code, "30")
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)

@@ -25,7 +25,9 @@ def files(tmp_path):
         if query < 40:
             judged += [f"q{query} 0 {name} {grade}\n" for grade, name in enumerate(right)]
         for name, lines in runs.items():
-            scores = {other: random.normal() + (name == "b") * (other in right) for other in passages}
+            scores = {
+                other: random.normal() + (name == "b") * (other in right) for other in passages
+            }
             ranked = sorted(scores, key=scores.get, reverse=True)
             for rank, other in enumerate(ranked, 1):
                 lines.append(f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n")
@@ -48,7 +50,9 @@ def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
             values.append({metric.query_id: metric.value for metric in metrics})
         first, second = (np.array([one[query] for query in sorted(one)]) for one in values)
         rows = table[table["measure"] == name].to_dict("records")
-        np.testing.assert_allclose([row["mean"] for row in rows], [first.mean(), second.mean()], rtol=1e-6)
+        np.testing.assert_allclose(
+            [row["mean"] for row in rows], [first.mean(), second.mean()], rtol=1e-6
+        )
         assert rows[0]["p"] is None
         assert rows[1]["p"] == pytest.approx(ttest_rel(second, first).pvalue)
         assert rows[1]["p_holm"] == rows[1]["p"] < 0.01, "one comparison is not corrected"
@@ -64,7 +68,10 @@ def test_packed_files_are_read_as_they_are(files, header):
         with gzip.open(files / f"{name}.gz", "wt") as file:
             file.write((files / name).read_text())
     ends = ("", ".gz")
-    plain, packed = (compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ends)
+    plain, packed = (
+        compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES)
+        for end in ends
+    )
     assert packed.drop(columns="run").equals(plain.drop(columns="run"))
     (files / "broken.gz").write_bytes((files / "own.gz").read_bytes()[:99])
     with pytest.raises(InputError, match="broken.gz cannot be read"):
@@ -76,7 +83,10 @@ def test_runs_count_to_their_end_and_what_is_there_twice_is_refused(files):
     (files / "a").write_text(deep)
     (files / "b").write_text(deep)
     (files / "qrels").write_text("q1 0 d3 1\nq1 0 d1500 1\n")
-    assert compare([files / "a", files / "b"], files / "qrels", ["R@2000"])["mean"].tolist() == [1, 1]
+    assert compare([files / "a", files / "b"], files / "qrels", ["R@2000"])["mean"].tolist() == [
+        1,
+        1,
+    ]
     with pytest.raises(InputError, match="a is there twice; allowed: each run once"):
         compare([files / "a", files / "b", files / "a"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\nq1 0 d1 0\n")
@@ -86,10 +96,14 @@ def test_runs_count_to_their_end_and_what_is_there_twice_is_refused(files):
 
 def test_no_judgments_and_runs_of_other_queries_are_refused(files):
     (files / "qrels").write_text("")
-    with pytest.raises(InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"):
+    with pytest.raises(
+        InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"
+    ):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 0\n")
-    with pytest.raises(InputError, match="qrels have no relevant passage: their highest grade is 0; allowed: "):
+    with pytest.raises(
+        InputError, match="qrels have no relevant passage: their highest grade is 0; allowed: "
+    ):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\n")
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
@@ -101,17 +115,30 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
     whole = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
     assert not capsys.readouterr().err
     lines = (files / "b").read_text().splitlines(keepends=True)
-    (files / "b").write_text("".join(line for line in lines if line.split()[0] in ("q3", "q4", "q41")))
+    (files / "b").write_text(
+        "".join(line for line in lines if line.split()[0] in ("q3", "q4", "q41"))
+    )
     part = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
-    assert capsys.readouterr().err == f"{files / 'b'} has 2 of 40 judged queries; the others count 0\n"
+    assert (
+        capsys.readouterr().err == f"{files / 'b'} has 2 of 40 judged queries; the others count 0\n"
+    )
     assert part["mean"][0] == whole["mean"][0] and part["mean"][1] <= 2 / 40
 
 
 def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files):
     with pytest.raises(InputError, match="^--measures has nonsense; allowed: what pytrec_eval, "):
-        commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="RR@10,nonsense")
-    with pytest.raises(InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"):
-        commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
+        commands.compare(
+            str(files / "a"),
+            str(files / "b"),
+            qrels=str(files / "qrels"),
+            measures="RR@10,nonsense",
+        )
+    with pytest.raises(
+        InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"
+    ):
+        commands.compare(
+            str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10"
+        )
     frame = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
     text = table(frame)
     header, _, first, second = text.splitlines()
@@ -119,5 +146,7 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
     assert [cell.strip() for cell in header.strip("|").split("|")] == expected
     assert first.count("|") == second.count("|") and "[+" in second
     means = [float(line.split("|")[3]) for line in (first, second)]
-    assert means == pytest.approx((100 * frame["mean"]).tolist(), abs=0.005), "on the report's scale"
+    assert means == pytest.approx((100 * frame["mean"]).tolist(), abs=0.005), (
+        "on the report's scale"
+    )
     assert float(second.split("|")[4].split()[0]) == pytest.approx(means[1] - means[0], abs=0.011)

@@ -1,4 +1,6 @@
-"""Compiled functions: they run where nothing can be kept on disk, and what is kept is never out of date."""
+"""Compiled functions: they run where nothing can be kept on disk, and what is kept is never out of
+date.
+"""
 
 import importlib
 import pkgutil
@@ -12,12 +14,16 @@ import cdmae
 from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
 
 
-def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other_errors_are_raised(monkeypatch):
+def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other_errors_are_raised(
+    monkeypatch,
+):
     njit = numba.njit
 
     def refuse(*arguments, **options):
         if options.get("cache"):
-            raise RuntimeError("cannot cache function 'double': no locator available for file 'x.py'")
+            raise RuntimeError(
+                "cannot cache function 'double': no locator available for file 'x.py'"
+            )
         return njit(*arguments, **options)
 
     monkeypatch.setattr(numba, "njit", refuse)
@@ -37,18 +43,28 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other
 
 
 def test_compiled_functions_call_only_those_of_their_own_file():
-    # numba compiles what a function calls into it, and compiles it anew when its own file changes, not another one.
+    # numba compiles what a function calls into it, and compiles it anew when its own file changes,
+    # not another one.
     found = 0
     for module in ("tokens", "importance", "masking", "masking.strategies"):
         package = importlib.import_module(f"cdmae.{module}")
-        names = [f"cdmae.{module}.{each.name}" for each in pkgutil.iter_modules(getattr(package, "__path__", []))]
+        names = [
+            f"cdmae.{module}.{each.name}"
+            for each in pkgutil.iter_modules(getattr(package, "__path__", []))
+        ]
         for each in [package, *map(importlib.import_module, names)]:
             for function in vars(each).values():
-                if isinstance(function, Dispatcher) and function.py_func.__module__ == each.__name__:
+                if (
+                    isinstance(function, Dispatcher)
+                    and function.py_func.__module__ == each.__name__
+                ):
                     found += 1
                     for name in function.py_func.__code__.co_names:
                         called = vars(each).get(name)
-                        assert not isinstance(called, Dispatcher) or called.py_func.__module__ == each.__name__, name
+                        assert (
+                            not isinstance(called, Dispatcher)
+                            or called.py_func.__module__ == each.__name__
+                        ), name
     assert found > 20
     assert cdmae.__path__
 

@@ -1,4 +1,6 @@
-"""A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
+"""A config is refused before any job starts, in one sentence that names the key, the value and what
+is allowed.
+"""
 
 import dataclasses
 import os
@@ -47,9 +49,20 @@ def test_nothing_has_the_defaults_of_the_paper():
     assert load({}) == Config()
     encoder = parse(AnyEncoder, {"objective": "mae", "start": "s", "collection": "c"})
     assert (encoder.encoder_ratio, encoder.decoder_ratio, encoder.sigma) == (0.3, 0.5, 1.0)
-    assert (encoder.learning_rate, encoder.batch, encoder.epochs, encoder.warmup_ratio) == (3e-4, 2048, 20, 0.1)
+    assert (encoder.learning_rate, encoder.batch, encoder.epochs, encoder.warmup_ratio) == (
+        3e-4,
+        2048,
+        20,
+        0.1,
+    )
     stage = parse(AnyStage, {"kind": "retriever", "collection": "c"})
-    assert (stage.queries, stage.group, stage.epochs, stage.learning_rate, stage.alpha) == (64, 32, 3, 2e-5, 0.2)
+    assert (stage.queries, stage.group, stage.epochs, stage.learning_rate, stage.alpha) == (
+        64,
+        32,
+        3,
+        2e-5,
+        0.2,
+    )
     assert Importance().window == 4
     assert Config().seed == 42
 
@@ -57,14 +70,27 @@ def test_nothing_has_the_defaults_of_the_paper():
 def test_written_out_values_load_to_the_same_config(values):
     config = load(values)
     again = load(config.values())
-    for name in ("collections", "starts", "importance", "encoders", "stages", "systems", "evaluation", "report"):
+    for name in (
+        "collections",
+        "starts",
+        "importance",
+        "encoders",
+        "stages",
+        "systems",
+        "evaluation",
+        "report",
+    ):
         assert getattr(again, name) == getattr(config, name)
 
 
 def test_the_seed_is_the_config_s_unless_given(values):
     values["encoders"]["mae"]["seed"] = 3
     config = load(values)
-    assert (config.encoders["mae"].seed, config.encoders["cdmae"].seed, config.stages["stage1"].seed) == (3, 7, 7)
+    assert (
+        config.encoders["mae"].seed,
+        config.encoders["cdmae"].seed,
+        config.stages["stage1"].seed,
+    ) == (3, 7, 7)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +188,11 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
     put(values, "systems.mixed", {"kind": "fusion", "of": ["bm25", "one"]})
     config = load(values)
     train = ("docs", "train")
-    depths = {("mixed", *train): 20, ("bm25", *train): 1000, ("one", *train): 1000}  # the parts as in the evaluation
+    depths = {
+        ("mixed", *train): 20,
+        ("bm25", *train): 1000,
+        ("one", *train): 1000,
+    }  # the parts as in the evaluation
     assert systems.mined(config).items() >= depths.items()
     put(values, "systems.mixed.of", ["bm25", "cross"])
     put(values, "systems.cross.negatives", "bm25")
@@ -175,12 +205,19 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
 def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):
     file = tmp_path / "theirs.run"
     file.touch()
-    values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": str(file), "test": str(file)}}}
+    values["systems"]["theirs"] = {
+        "kind": "run",
+        "runs": {"docs": {"dev": str(file), "test": str(file)}},
+    }
     values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
     put(values, "systems.three.teacher", "theirs")
-    assert refusal(values).startswith("stages.stage3.random_negatives is 10, but the teacher of systems.three is a run")
+    assert refusal(values).startswith(
+        "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run"
+    )
     put(values, "stages.stage3.random_negatives", 0)
-    assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is mined or a teach")
+    assert refusal(values).startswith(
+        "systems.theirs.runs lacks train of docs, where the system is mined or a teach"
+    )
     values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
     assert load(values)
 
@@ -188,7 +225,9 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
 def numbers():
     """Every number of a config: the class that has it, its key, what it lies in, and its rule."""
     sources = [collections.source(name).Settings for name in collections.names()]
-    entries = [kind for section in SECTIONS.values() if section != Collection for kind in kinds_of(section)]
+    entries = [
+        kind for section in SECTIONS.values() if section != Collection for kind in kinds_of(section)
+    ]
     for cls in (*sources, Config, *entries, Evaluation, Report):
         schema = json_schema(cls)
         for key, rule in schema["properties"].items():
@@ -199,7 +238,11 @@ def numbers():
                 rule = whole(rule, schema) if isinstance(rule, dict) else {}
             if rule.get("type") in ("integer", "number"):
                 yield pytest.param(
-                    cls, key, around, rule, id=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}.{key}"
+                    cls,
+                    key,
+                    around,
+                    rule,
+                    id=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}.{key}",
                 )
 
 
@@ -208,7 +251,11 @@ def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
     value = rule.get("default", rule.get("minimum", 0.5))
 
     def within(value):
-        return reduce(lambda inner, kind: [inner] if kind == "array" else {"x": inner}, reversed(around), value)
+        return reduce(
+            lambda inner, kind: [inner] if kind == "array" else {"x": inner},
+            reversed(around),
+            value,
+        )
 
     path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
     said = f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
@@ -243,10 +290,15 @@ def test_results_leave_room_for_the_paths_below_them(values):
         ("a{b}.run", ": the path a{b}.run has {, which Snakemake fills in; rename it"),
         ("-x.run", " is -x.run, which a job would take for an option; allowed: an absolute path"),
         ("a" * 5000, f" is {'a' * 57}..., which is no file; allowed: a run as TREC text"),
-        ("future.run", ": future.run has a time in the future, so that its results would seem old; `touch` it"),
+        (
+            "future.run",
+            ": future.run has a time in the future, so that its results would seem old; `touch` it",
+        ),
     ],
 )
-def test_files_that_a_job_could_not_read_are_refused_before(values, tmp_path, monkeypatch, name, sentence):
+def test_files_that_a_job_could_not_read_are_refused_before(
+    values, tmp_path, monkeypatch, name, sentence
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name[:100]).touch()
     if name == "future.run":
@@ -256,7 +308,8 @@ def test_files_that_a_job_could_not_read_are_refused_before(values, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("split", "fits"), [("dev.small", True), ("s" * 65, False), ("\u00e9" * 33, False), ("a b", False)]
+    ("split", "fits"),
+    [("dev.small", True), ("s" * 65, False), ("\u00e9" * 33, False), ("a b", False)],
 )
 def test_a_split_is_part_of_paths(split, fits):
     assert checks.fits_in_paths(split) == fits
@@ -266,7 +319,11 @@ def test_a_split_is_part_of_paths(split, fits):
 def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
     monkeypatch.chdir(checks.ROOT)
     is_file = (checks.ROOT / folder).is_file()  # .git, in a further work tree of one repository
-    said = "is a file; allowed: a folder" if is_file else f", inside {folder} of the checkout; allowed: a folder"
+    said = (
+        "is a file; allowed: a folder"
+        if is_file
+        else f", inside {folder} of the checkout; allowed: a folder"
+    )
     for results in (folder, f"{folder}/own", f"results/../{folder}", str(checks.ROOT / folder)):
         assert said in refusal(values | {"results": results})
     assert load(values | {"results": f"{folder}-own"})
@@ -274,17 +331,28 @@ def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
 
 def test_every_folder_of_the_code_is_kept_from_results():
     ignored = [line.strip("/") for line in (checks.ROOT / ".gitignore").read_text().splitlines()]
-    folders = {path.name for path in checks.ROOT.iterdir() if path.is_dir() and not path.is_symlink()}
-    assert not {name for name in folders - set(checks.SOURCES) if not any(map(Path(name).match, ignored))}
+    folders = {
+        path.name for path in checks.ROOT.iterdir() if path.is_dir() and not path.is_symlink()
+    }
+    assert not {
+        name for name in folders - set(checks.SOURCES) if not any(map(Path(name).match, ignored))
+    }
 
 
 @pytest.mark.parametrize("split", ["", "a/b", "a b", "-a"])
 def test_splits_that_cannot_be_part_of_a_path(values, toy, split):
-    toy.Settings.judged = lambda settings: {"train": True, "dev": True, "dev.small": True, split: True}
+    toy.Settings.judged = lambda settings: {
+        "train": True,
+        "dev": True,
+        "dev.small": True,
+        split: True,
+    }
     values["evaluation"]["collections"] = {"docs": ["dev", "dev.small"]}
     load(values)
     values["evaluation"]["collections"]["docs"].append(split)
-    assert refusal(values).startswith(f"evaluation.collections.docs is {split or chr(34) * 2}, which cannot be part of")
+    assert refusal(values).startswith(
+        f"evaluation.collections.docs is {split or chr(34) * 2}, which cannot be part of"
+    )
 
 
 def test_a_circle_of_systems_is_printed(values):
@@ -292,9 +360,18 @@ def test_a_circle_of_systems_is_printed(values):
     values["systems"] |= {
         "a": {**retriever, "negatives": "b"},
         "b": {**retriever, "negatives": "bm25", "teacher": "c"},
-        "c": {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives": "one", "reranks": "a"},
+        "c": {
+            "kind": "reranker",
+            "encoder": "mae",
+            "stage": "rerank",
+            "negatives": "one",
+            "reranks": "a",
+        },
     }
-    assert refusal(values) == "systems need each other in a circle: a -> b -> c -> a; allowed: chains that end"
+    assert (
+        refusal(values)
+        == "systems need each other in a circle: a -> b -> c -> a; allowed: chains that end"
+    )
 
 
 def test_defaults_that_do_not_apply_are_left_out(values):
@@ -303,12 +380,18 @@ def test_defaults_that_do_not_apply_are_left_out(values):
     assert set(config.encoders["none"].values()) == {"start", "objective", "seed"}
     stages = config.stages
     assert "rdrop" not in stages["stage1"].values() and "in_batch" not in stages["rerank"].values()
-    assert stages["stage3"].values()["alpha"] == 0.3 and "alpha" not in stages["stage1"].values(teacher=False)
+    assert stages["stage3"].values()["alpha"] == 0.3 and "alpha" not in stages["stage1"].values(
+        teacher=False
+    )
 
 
 def test_objectives_take_their_own_settings_only(values):
     """Inherited from `pretraining` they are left out, so that touching them restarts nothing else."""
-    values["pretraining"] |= {"decoder_layers": 1, "decoder_masking": "importance", "bag_weight": 0.5}
+    values["pretraining"] |= {
+        "decoder_layers": 1,
+        "decoder_masking": "importance",
+        "bag_weight": 0.5,
+    }
     for name in concepts("pretraining/objectives"):
         values["encoders"][name] = {"objective": name}
     config = load(values)
@@ -324,15 +407,25 @@ def test_objectives_take_their_own_settings_only(values):
     assert config.encoders["none"].maskings == ()
 
 
-def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(values, tmp_path):
-    """What can be known before a job: it may exist, the start is a checkpoint, both know as many word-pieces."""
+def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(
+    values, tmp_path
+):
+    """What can be known before a job: it may exist, the start is a checkpoint, both know as many
+    word-pieces.
+    """
     for name, size in (("start", 100), ("generator", 100), ("other", 99)):
         make_model(tmp_path / name, vocab_size=size)
     values["starts"]["given"] = {"checkpoint": f"{tmp_path}/start"}
-    values["encoders"]["simlm"] = simlm = {"objective": "simlm", "start": "given", "generator": f"{tmp_path}/generator"}
+    values["encoders"]["simlm"] = simlm = {
+        "objective": "simlm",
+        "start": "given",
+        "generator": f"{tmp_path}/generator",
+    }
     assert load(values).encoders["simlm"].values()["generator"] == f"{tmp_path}/generator"
     simlm["generator"] = f"{tmp_path}/other"
-    assert refusal(values).endswith("which knows 99 word-pieces; allowed: one with the 100 of starts.given")
+    assert refusal(values).endswith(
+        "which knows 99 word-pieces; allowed: one with the 100 of starts.given"
+    )
     simlm["generator"] = "google/electra-base-generator"
     load(values)
     simlm["start"] = "small"
@@ -342,8 +435,13 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
     )
     simlm["generator"] = "./nowhere"
     assert refusal(values).startswith("encoders.simlm.generator is ./nowhere, and ")
-    values["encoders"]["simlm"] = {"objective": "retromae", "generator": "google/electra-base-generator"}
-    assert refusal(values).startswith("encoders.simlm.generator does not go with objective retromae; ")
+    values["encoders"]["simlm"] = {
+        "objective": "retromae",
+        "generator": "google/electra-base-generator",
+    }
+    assert refusal(values).startswith(
+        "encoders.simlm.generator does not go with objective retromae; "
+    )
 
 
 def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_path, monkeypatch):
@@ -356,11 +454,14 @@ def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_p
     most = "encoders.simlm.max_length is 150; allowed: up to 149, the positions of the generator generator"
     assert refusal(values) == most
     make_model("generator", model_type="gpt2")
-    assert refusal(values).startswith("encoders.simlm.generator is generator, whose config.json says model_type gpt2; ")
+    assert refusal(values).startswith(
+        "encoders.simlm.generator is generator, whose config.json says model_type gpt2; "
+    )
 
 
 @pytest.mark.parametrize(
-    ("key", "encoder"), [("decoder_layers", {"objective": "simlm"}), ("early_layers", {"objective": "condenser"})]
+    ("key", "encoder"),
+    [("decoder_layers", {"objective": "simlm"}), ("early_layers", {"objective": "condenser"})],
 )
 def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_path, key, encoder):
     values["starts"]["own"] = {"checkpoint": make_model(tmp_path)}
@@ -394,12 +495,15 @@ def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_pat
     assert theirs.runs == {"docs": {"dev": f"{tmp_path}/theirs.trec"}}
 
 
-# --- encoders that need another one ----------------------------------------------------------------------------------
+# --- encoders that need another one ---------------------------------------------------------------
 
 
 def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
     values["starts"]["large"] = {**values["starts"]["small"], "hidden": 16}
-    values["encoders"] |= {"general": {"start": "large", "collection": "other"}, "both": {"after": "general"}}
+    values["encoders"] |= {
+        "general": {"start": "large", "collection": "other"},
+        "both": {"after": "general"},
+    }
     config = load(values)
     assert (config.encoders["both"].start, config.encoders["both"].collection) == ("large", "docs")
     assert load(config.values()).encoders == config.encoders

@@ -51,8 +51,12 @@ def written(folder, text):
     return path
 
 
-ALIASES = "x0: &x0 [lol]\n" + "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 9))
-MERGES = "x0: &x0 {k: 1}\n" + "".join(f"x{i}: &x{i} {{<<: [{', '.join([f'*x{i - 1}'] * 10)}]}}\n" for i in range(1, 9))
+ALIASES = "x0: &x0 [lol]\n" + "".join(
+    f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 9)
+)
+MERGES = "x0: &x0 {k: 1}\n" + "".join(
+    f"x{i}: &x{i} {{<<: [{', '.join([f'*x{i - 1}'] * 10)}]}}\n" for i in range(1, 9)
+)
 
 
 def test_a_config_file_is_read(tmp_path):
@@ -64,7 +68,10 @@ def test_a_config_file_is_read(tmp_path):
     ("text", "sentence"),
     [
         ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is there twice"),
-        ("systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n", "own.yaml, line 4: the key a is there twice"),
+        (
+            "systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n",
+            "own.yaml, line 4: the key a is there twice",
+        ),
         ("a: 1\n? [a, b]\n: 1\n", "own.yaml, line 2: a key is a list; allowed: text"),
         ("a: 1\nb: {{c: 1}: 2}\n", "own.yaml, line 2: a key is a mapping; allowed: text"),
         (b"title: caf\xe9\n", "own.yaml is not UTF-8 text (byte 10); save it as UTF-8"),
@@ -73,19 +80,49 @@ def test_a_config_file_is_read(tmp_path):
         ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
         ("- a\n", 'own.yaml holds ["a"]; allowed: a mapping of settings'),
         ("1: a\n", "own.yaml, line 1: the key 1 is not text; put it in quotation marks"),
-        ("a:\n  true: a\n", "own.yaml, line 2: the key true is not text; put it in quotation marks"),
-        ('a: 1\nb: "\\0"\n', "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out"),
-        ("a:\n  b: &b\n    c: *b\n", "own.yaml, line 2: not YAML (found unconstructable recursive node)"),
-        ("a: 1\nb: 2001-02-30\n", "own.yaml, line 2: 2001-02-30 looks like a number or a date and is none; put text"),
-        ("a: {b: [0x_]}\n", "own.yaml, line 1: 0x_ looks like a number or a date and is none; put text in"),
-        ("a: " + 5000 * "1", "1... looks like a number or a date and is none; put text in quotation marks"),
-        ("seed: 010\n", "own.yaml, line 1: 010 is not the same number for all programs; write plain digits, or put"),
+        (
+            "a:\n  true: a\n",
+            "own.yaml, line 2: the key true is not text; put it in quotation marks",
+        ),
+        (
+            'a: 1\nb: "\\0"\n',
+            "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out",
+        ),
+        (
+            "a:\n  b: &b\n    c: *b\n",
+            "own.yaml, line 2: not YAML (found unconstructable recursive node)",
+        ),
+        (
+            "a: 1\nb: 2001-02-30\n",
+            "own.yaml, line 2: 2001-02-30 looks like a number or a date and is none; put text",
+        ),
+        (
+            "a: {b: [0x_]}\n",
+            "own.yaml, line 1: 0x_ looks like a number or a date and is none; put text in",
+        ),
+        (
+            "a: " + 5000 * "1",
+            "1... looks like a number or a date and is none; put text in quotation marks",
+        ),
+        (
+            "seed: 010\n",
+            "own.yaml, line 1: 010 is not the same number for all programs; write plain digits, or put",
+        ),
         ("a: [1:30]\n", "own.yaml, line 1: 1:30 is not the same number for all programs"),
         ("a: 1_0.5\n", "own.yaml, line 1: 1_0.5 is not the same number for all programs"),
-        ('a: "x\\uD800"\n', "own.yaml, line 1: a text has half a surrogate pair, which is no character; leave it out"),
+        (
+            'a: "x\\uD800"\n',
+            "own.yaml, line 1: a text has half a surrogate pair, which is no character; leave it out",
+        ),
         ('"a\\uDC00": 1\n', "own.yaml, line 1: a text has half a surrogate pair"),
-        ("a: !!binary AAAA\n", "own.yaml, line 1: a value is !!binary; allowed: numbers, text, lists and mappings"),
-        ("a: 1\n__definitions__: []\n", "own.yaml, line 2: the key __definitions__ makes a config file run code"),
+        (
+            "a: !!binary AAAA\n",
+            "own.yaml, line 1: a value is !!binary; allowed: numbers, text, lists and mappings",
+        ),
+        (
+            "a: 1\n__definitions__: []\n",
+            "own.yaml, line 2: the key __definitions__ makes a config file run code",
+        ),
         (ALIASES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
         (MERGES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
@@ -123,7 +160,9 @@ def test_a_pipe_as_a_config_file_is_not_waited_for(tmp_path):
 
 
 def test_a_missing_config_file(tmp_path):
-    with pytest.raises(InputError, match="the config file .*none.yaml cannot be read: No such file"):
+    with pytest.raises(
+        InputError, match="the config file .*none.yaml cannot be read: No such file"
+    ):
         read_yaml(tmp_path / "none.yaml")
 
 
@@ -138,10 +177,19 @@ NULL = {"s": {"a": None}}
         ([ONE, TWO], {"s": {"a": {"k": 2, "l": 3}, "b": {}}, "seed": 3, "list": [2]}),
         ([TWO, {"list": [4]}], {"s": {"a": {"k": 2}}, "list": [4]}),
         ([ONE, NULL], {"s": {"b": {}}, "seed": 3}),
-        ([ONE, TWO, {"s": {"a": None, "c": {}}, "seed": None}], {"s": {"b": {}, "c": {}}, "list": [2]}),
+        (
+            [ONE, TWO, {"s": {"a": None, "c": {}}, "seed": None}],
+            {"s": {"b": {}, "c": {}}, "list": [2]},
+        ),
         ([ONE, NULL, NULL], {"s": {"b": {}}, "seed": 3}),
-        ([TWO, {"s": {"c": None}}], {"s": {"a": {"k": 2}, "c": None}, "list": [2]}),  # nothing has a c: a mistake
-        ([ONE, NULL, TWO], {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]}),  # nothing is left of the first a
+        (
+            [TWO, {"s": {"c": None}}],
+            {"s": {"a": {"k": 2}, "c": None}, "list": [2]},
+        ),  # nothing has a c: a mistake
+        (
+            [ONE, NULL, TWO],
+            {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]},
+        ),  # nothing is left of the first a
         ([ONE, {"s": None}, TWO], {"s": {"a": {"k": 2}}, "seed": 3, "list": [2]}),
     ],
 )
@@ -168,18 +216,29 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
 
 
 def test_numbers_without_quotation_marks_are_read_as_numbers(tmp_path):
-    """Also what YAML 1.1 takes for text, and what the engine passes on as text within lists and mappings."""
+    """Also what YAML 1.1 takes for text, and what the engine passes on as text within lists and
+    mappings.
+    """
     lines = "whole: 1e3\nhalf: 5e-1\nsmall: [3E-4, .1e-3]\ntext: [1e, e3, '1e3', 0x]\n"
     numbers = {"whole": 1000, "half": 0.5, "small": [3e-4, 1e-4], "text": ["1e", "e3", "1e3", "0x"]}
-    assert read_yaml(written(tmp_path, lines)) == numbers and type(read_yaml(tmp_path / "own.yaml")["whole"]) is int
+    assert (
+        read_yaml(written(tmp_path, lines)) == numbers
+        and type(read_yaml(tmp_path / "own.yaml")["whole"]) is int
+    )
     entry = "stages:\n  one: {kind: retriever, collection: docs, learning_rate: "
     for number in ("1e-4", "1E-4", "1.e-4", ".1e-3", "1.0e-4", "0.0001"):
         values = gather(written(tmp_path, f"{entry}{number}}}\n"))
         assert parse(Written, values).stages["one"].learning_rate == 1e-4
     typed = {"seeds": ["7", "8"], "training": {"margin": "5e-2", "in_batch": "true", "split": ""}}
     values = gather(written(tmp_path, "seed: 7\n"), overrides=typed)
-    assert values == {"seed": 7, "seeds": [7, 8], "training": {"margin": 0.05, "in_batch": True, "split": ""}}
-    values = gather(written(tmp_path, "starts: {a: {}, b: {}}\n"), overrides={"starts": {"a": "null"}})
+    assert values == {
+        "seed": 7,
+        "seeds": [7, 8],
+        "training": {"margin": 0.05, "in_batch": True, "split": ""},
+    }
+    values = gather(
+        written(tmp_path, "starts: {a: {}, b: {}}\n"), overrides={"starts": {"a": "null"}}
+    )
     assert values == {"starts": {"b": {}}}
     for number in ('"1e-4"', "'0.0001'"):
         with pytest.raises(InputError, match='stages.one.learning_rate is "'):
@@ -217,13 +276,21 @@ def test_smoke_default_and_paper_run_the_same_rules():
 
 
 def test_the_paper_s_steps_and_collections():
-    """Appendix A, and 4.1: 20 epochs are 86,346 steps, of which step 80,000 is kept; 14 sets of BEIR."""
+    """Appendix A, and 4.1: 20 epochs are 86,346 steps, of which step 80,000 is kept; 14 sets of
+    BEIR.
+    """
     paper = load_file(FILES / "paper.yaml")
     passages = catalogue.counts(paper.collections["msmarco"].settings.dataset, "docs")
     for name in ("mae", "cdmae"):
         encoder = paper.encoders[name]
-        assert (math.ceil(encoder.epochs * passages / encoder.batch), encoder.take_step) == (86_346, 80_000)
-    sets = {name.partition("-")[0] if name.startswith("cqadupstack") else name for name in paper.evaluation.collections}
+        assert (math.ceil(encoder.epochs * passages / encoder.batch), encoder.take_step) == (
+            86_346,
+            80_000,
+        )
+    sets = {
+        name.partition("-")[0] if name.startswith("cqadupstack") else name
+        for name in paper.evaluation.collections
+    }
     assert len(sets - {"msmarco"}) == 14
     stages = paper.stages
     assert (stages["stage3"].epochs, stages["stage3"].learning_rate) == (3, 2e-5)
@@ -256,21 +323,39 @@ def test_no_config_file_holds_a_key_that_the_default_already_says():
 
 def test_the_page_of_settings_is_up_to_date(monkeypatch):
     monkeypatch.undo()  # without the tests' own source
-    assert page() == (FILES / "README.md").read_text(encoding="utf-8"), "run: python -m cdmae.config.reference"
-    assert editor_schema() == json.loads((FILES / "schema.json").read_text()), "run: python -m cdmae.config.reference"
+    assert page() == (FILES / "README.md").read_text(encoding="utf-8"), (
+        "run: python -m cdmae.config.reference"
+    )
+    assert editor_schema() == json.loads((FILES / "schema.json").read_text()), (
+        "run: python -m cdmae.config.reference"
+    )
 
 
 def test_editors_accept_the_config_files_and_refuse_mistakes():
     validator = Draft202012Validator(json.loads((FILES / "schema.json").read_text()))
     for path in FILES.rglob("*.yaml"):
         validator.validate(read_yaml(path))
-    validator.validate({"seed": None, "systems": {"a": {"k1": None}}, "evaluation": {"measures": None}, "report": None})
-    for wrong in ({"sed": 1}, {"seed": -1}, {"stages": {"a": {"depht": 1}}}, {"collections": {"a": {"source": "x"}}}):
+    validator.validate(
+        {
+            "seed": None,
+            "systems": {"a": {"k1": None}},
+            "evaluation": {"measures": None},
+            "report": None,
+        }
+    )
+    for wrong in (
+        {"sed": 1},
+        {"seed": -1},
+        {"stages": {"a": {"depht": 1}}},
+        {"collections": {"a": {"source": "x"}}},
+    ):
         assert not validator.is_valid(wrong)
 
 
 def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
-    """What paper.yaml states about pre-training and training, but for the names, its snapshot and its GPUs."""
+    """What paper.yaml states about pre-training and training, but for the names, its snapshot and
+    its GPUs.
+    """
     paper = read_yaml(FILES / "paper.yaml")
     for kinds, section in (([Mae], "pretraining"), ([Reranker, Dense], "training")):
         defaults = {key: rule.default for kind in kinds for key, rule in rules_of(kind).items()}
@@ -279,7 +364,7 @@ def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
                 assert defaults[key] == value, key
 
 
-# --- where a mistake is ----------------------------------------------------------------------------------------------
+# --- where a mistake is ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -288,7 +373,10 @@ def said(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def say(*overlays, default=DEFAULT, overrides=None):
-        files = [Path("default.yaml").absolute(), *(Path(f"{place}.yaml").absolute() for place in range(len(overlays)))]
+        files = [
+            Path("default.yaml").absolute(),
+            *(Path(f"{place}.yaml").absolute() for place in range(len(overlays))),
+        ]
         for path, text in zip(files, (default, *overlays), strict=True):
             path.write_text(text)
         with pytest.raises(InputError) as caught:
@@ -302,22 +390,55 @@ def said(tmp_path, monkeypatch):
     ("overlay", "begins"),
     [
         ("seed: -1\n", "0.yaml, line 1: seed is -1; allowed: "),
-        ("training:\n  epochs: 2\n  querys: 3\n", "0.yaml, line 3: training.querys is not a setting; did you mean q"),
-        ("stages:\n  stage1:\n    depht: 3\n", "0.yaml, line 3: stages.stage1.depht is not a setting; did you mean"),
-        ("\ntraining:\n  queries: 65\n", "0.yaml, line 3: stages.stage1.queries is 65; allowed: up to 64, "),
-        ("pretraining: {take_step: 11}\n", "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps"),
-        ("collections:\n  docs:\n    size: 13\n", "0.yaml, line 3: collections.docs: size is 13; allowed: no unlucky"),
+        (
+            "training:\n  epochs: 2\n  querys: 3\n",
+            "0.yaml, line 3: training.querys is not a setting; did you mean q",
+        ),
+        (
+            "stages:\n  stage1:\n    depht: 3\n",
+            "0.yaml, line 3: stages.stage1.depht is not a setting; did you mean",
+        ),
+        (
+            "\ntraining:\n  queries: 65\n",
+            "0.yaml, line 3: stages.stage1.queries is 65; allowed: up to 64, ",
+        ),
+        (
+            "pretraining: {take_step: 11}\n",
+            "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps",
+        ),
+        (
+            "collections:\n  docs:\n    size: 13\n",
+            "0.yaml, line 3: collections.docs: size is 13; allowed: no unlucky",
+        ),
         ("seed: 1\nstandalone:\n", "0.yaml, line 2: standalone is null; allowed: true or false"),
-        ("standalone: true\nencoders:\n  mae:\n", "0.yaml, line 3: encoders.mae is empty; allowed: a mapping"),
-        ("systems:\n  a: {kind: fusion}\n", "0.yaml, line 2: systems.a.of is missing; kind fusion needs of"),
-        ("base: &base\n  depht: 3\nstages:\n  stage1:\n    <<: *base\n", "0.yaml, line 1: base is not a setting"),
-        ("evaluation:\n  collections:\n    dogs: [test]\n", "0.yaml, line 3: evaluation.collections.dogs is dogs; did"),
-        ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "0.yaml, line 3: systems has the name a.b; allowed: up to"),
+        (
+            "standalone: true\nencoders:\n  mae:\n",
+            "0.yaml, line 3: encoders.mae is empty; allowed: a mapping",
+        ),
+        (
+            "systems:\n  a: {kind: fusion}\n",
+            "0.yaml, line 2: systems.a.of is missing; kind fusion needs of",
+        ),
+        (
+            "base: &base\n  depht: 3\nstages:\n  stage1:\n    <<: *base\n",
+            "0.yaml, line 1: base is not a setting",
+        ),
+        (
+            "evaluation:\n  collections:\n    dogs: [test]\n",
+            "0.yaml, line 3: evaluation.collections.dogs is dogs; did",
+        ),
+        (
+            "seed: 1\nsystems:\n  a.b: {kind: bm25}\n",
+            "0.yaml, line 3: systems has the name a.b; allowed: up to",
+        ),
         (
             "evaluation:\n  relevant:\n    docs: {dev: 1,\n      dev.small: 0}\n",
             "0.yaml, line 4: evaluation.relevant.docs.dev.small is 0; allowed: a whole number from 1 to 1000",
         ),
-        ("starts:\n  small: {positions: 100}\n", "default.yaml, line 13: encoders.cdmae.max_length is 150; allowed: "),
+        (
+            "starts:\n  small: {positions: 100}\n",
+            "default.yaml, line 13: encoders.cdmae.max_length is 150; allowed: ",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_file_and_line(said, overlay, begins):
@@ -325,16 +446,26 @@ def test_a_mistake_is_named_with_file_and_line(said, overlay, begins):
 
 
 def test_of_several_files_the_last_that_has_the_key_is_named(said):
-    assert said("training:\n  epochs: -1\n", "seed: 3\n\ntraining:\n  epochs: -2\n")[0].startswith("1.yaml, line 4: tr")
-    assert said("training:\n  epochs: -1\n", "seed: 3\n")[0].startswith("0.yaml, line 2: training.epochs is -1; ")
+    assert said("training:\n  epochs: -1\n", "seed: 3\n\ntraining:\n  epochs: -2\n")[0].startswith(
+        "1.yaml, line 4: tr"
+    )
+    assert said("training:\n  epochs: -1\n", "seed: 3\n")[0].startswith(
+        "0.yaml, line 2: training.epochs is -1; "
+    )
     wrong = DEFAULT.replace("window: 3", "window: 1")
-    assert said("seed: 3\n", default=wrong)[0].startswith("default.yaml, line 6: importance.ami.window is 1; ")
+    assert said("seed: 3\n", default=wrong)[0].startswith(
+        "default.yaml, line 6: importance.ami.window is 1; "
+    )
 
 
 def test_what_was_typed_and_what_the_sentence_places_itself_stand_in_no_config_file(said, toy):
-    assert said("seed: 1\n", overrides={"seed": -1}) == ["seed is -1; allowed: a whole number from 0"]
+    assert said("seed: 1\n", overrides={"seed": -1}) == [
+        "seed is -1; allowed: a whole number from 0"
+    ]
     typed = {"encoders": {"cdmae": {"batch": 0, "epochs": "1"}}}
-    assert said("seed: 1\n", overrides=typed) == ["encoders.cdmae.batch is 0; allowed: a whole number from 1"]
+    assert said("seed: 1\n", overrides=typed) == [
+        "encoders.cdmae.batch is 0; allowed: a whole number from 1"
+    ]
     sentence = "data/corpus.jsonl, line 3: not JSON"
 
     def check(_):
@@ -349,7 +480,9 @@ def test_several_mistakes_are_told_at_once(said):
     assert sorted(sentence.partition(": ")[0] for sentence in sentences) == [
         f"0.yaml, line {line}" for line in (1, 2, 4, 5)
     ]
-    sentences = said("stages:\n  stage1: {depht: 3}\nsystems:\n  a: {kind: bm52}\n  b: {}\nreport: {titel: x}\n")
+    sentences = said(
+        "stages:\n  stage1: {depht: 3}\nsystems:\n  a: {kind: bm52}\n  b: {}\nreport: {titel: x}\n"
+    )
     assert [sentence.partition(" is ")[0] for sentence in sentences] == [
         "0.yaml, line 2: stages.stage1.depht",
         "0.yaml, line 4: systems.a.kind",
@@ -373,7 +506,9 @@ def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
 
 def test_one_mistake_in_the_defaults_is_told_once(said):
     sentences = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
-    assert sentences == ["0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"]
+    assert sentences == [
+        "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"
+    ]
 
 
 def test_of_very_many_mistakes_the_first_ones_are_told(said):

@@ -1,4 +1,6 @@
-"""Collections in files: true formats come through whole, and each fault is named with its file and line."""
+"""Collections in files: true formats come through whole, and each fault is named with its file and
+line.
+"""
 
 import gzip
 import json
@@ -24,7 +26,11 @@ CORPUS = [
     {"_id": "p3", "text": "No title at all."},
     {"_id": "p4", "title": " ", "text": ""},
 ]
-QUERIES = [{"_id": "q1", "text": "what is tea"}, {"_id": "q2", "text": "unjudged"}, {"_id": "q3", "text": "titles"}]
+QUERIES = [
+    {"_id": "q1", "text": "what is tea"},
+    {"_id": "q2", "text": "unjudged"},
+    {"_id": "q3", "text": "titles"},
+]
 QRELS = "query-id\tcorpus-id\tscore\nq3\tp3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\n"
 
 
@@ -34,7 +40,11 @@ def jsonl(entries):
 
 def beir_folder(folder, **changed):
     """A small valid collection, with some files changed: text, bytes, or None to leave one out."""
-    contents = {"corpus.jsonl": jsonl(CORPUS), "queries.jsonl": jsonl(QUERIES), "qrels/test.tsv": QRELS}
+    contents = {
+        "corpus.jsonl": jsonl(CORPUS),
+        "queries.jsonl": jsonl(QUERIES),
+        "qrels/test.tsv": QRELS,
+    }
     return write(folder, contents | changed)
 
 
@@ -61,7 +71,9 @@ def write(folder, contents):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             data = content if isinstance(content, bytes) else content.encode()
-            path.write_bytes(gzipped(data) if name.endswith(".gz") and not isinstance(content, bytes) else data)
+            path.write_bytes(
+                gzipped(data) if name.endswith(".gz") and not isinstance(content, bytes) else data
+            )
     return str(folder)
 
 
@@ -77,7 +89,7 @@ def refused(module, path, **settings):
     return str(caught.value).replace(path + "/", "")
 
 
-# --- sources ---------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 
 def test_unknown_source_names_those_there_are():
@@ -95,7 +107,9 @@ def test_sources_are_asked_without_anything_heavy(tmp_path):
     script = "import sys, json; from cdmae import collections; "
     script += "asked = [collections.source(name).Settings(**own) for name, own in json.loads(sys.argv[1])]; "
     script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
-    script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch', 'ir_datasets'} & set(sys.modules)))"
+    script += (
+        "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch', 'ir_datasets'} & set(sys.modules)))"
+    )
     command = [sys.executable, "-c", script, json.dumps(entries)]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert said.stderr == "set()\n"
@@ -104,14 +118,26 @@ def test_sources_are_asked_without_anything_heavy(tmp_path):
 def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp_path):
     """Of three judged queries two have a relevant passage; nothing is written."""
     qrels = QRELS + "q2\tp1\t0\n"
-    settings = {"source": "beir", "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels})}
-    command = [sys.executable, "workflow/scripts/collection.py", "--name", "mine", "--settings", json.dumps(settings)]
+    settings = {
+        "source": "beir",
+        "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels}),
+    }
+    command = [
+        sys.executable,
+        "workflow/scripts/collection.py",
+        "--name",
+        "mine",
+        "--settings",
+        json.dumps(settings),
+    ]
     command += ["--output", str(tmp_path / "out"), "--batches"]
     place = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def make(queries):
         batches = json.dumps({"stages.stage1": ["train", 1], "stages.stage2": ["train", queries]})
-        return subprocess.run([*command, batches], cwd=ROOT, env=place, capture_output=True, text=True)
+        return subprocess.run(
+            [*command, batches], cwd=ROOT, env=place, capture_output=True, text=True
+        )
 
     assert make(3).stderr == (
         "cdmae: stages.stage2.queries is 3; allowed: up to 2, the queries of collections.mine, split train, "
@@ -122,14 +148,17 @@ def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp
     assert (tmp_path / "out").exists()
 
 
-# --- BEIR ------------------------------------------------------------------------------------------------------------
+# --- BEIR -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_beir_comes_through_whole(tmp_path, suffix):
     changed = {"corpus.jsonl": None, "queries.jsonl": None, "qrels/test.tsv": None}
     changed |= {f"corpus.jsonl{suffix}": jsonl(CORPUS), f"queries.jsonl{suffix}": jsonl(QUERIES)}
-    changed |= {f"qrels/test.tsv{suffix}": QRELS, "qrels/dev.tsv": "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n"}
+    changed |= {
+        f"qrels/test.tsv{suffix}": QRELS,
+        "qrels/dev.tsv": "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n",
+    }
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
     assert settings.check() == {"dev": 1, "test": 2}
@@ -139,7 +168,10 @@ def test_beir_comes_through_whole(tmp_path, suffix):
         {"passage_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
         {"passage_id": "p3", "title": "", "text": "No title at all."},
     ]
-    assert collection.queries["test"].to_dict("list") == {"query_id": ["q1", "q3"], "text": ["what is tea", "titles"]}
+    assert collection.queries["test"].to_dict("list") == {
+        "query_id": ["q1", "q3"],
+        "text": ["what is tea", "titles"],
+    }
     assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
     judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
     assert judged == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
@@ -155,13 +187,17 @@ def test_beir_comes_through_whole(tmp_path, suffix):
 
 
 def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path):
-    settings = beir.Settings(path=beir_folder(tmp_path / "asked", **{"qrels/test.tsv": None}), titles=False)
+    settings = beir.Settings(
+        path=beir_folder(tmp_path / "asked", **{"qrels/test.tsv": None}), titles=False
+    )
     assert settings.judged() == {"test": False}
     collection = settings.load()
     assert passages(collection)["title"].to_pylist() == ["", "", ""]
     assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
     assert collection.qrels == {}
-    settings = beir.Settings(path=beir_folder(tmp_path / "alone", **{"qrels/test.tsv": None, "queries.jsonl": None}))
+    settings = beir.Settings(
+        path=beir_folder(tmp_path / "alone", **{"qrels/test.tsv": None, "queries.jsonl": None})
+    )
     assert settings.judged() == {}
     write_collection(tmp_path / "out", settings.load())
     assert len(read_passages(tmp_path / "out")) == 3
@@ -169,7 +205,11 @@ def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path)
 
 def test_beir_tolerates_a_byte_order_mark_numbers_as_ids_and_a_missing_header(tmp_path):
     corpus = b"\xef\xbb\xbf" + b'{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n'
-    changed = {"corpus.jsonl": corpus, "queries.jsonl": '{"_id": 1, "text": "q"}', "qrels/test.tsv": "1\t2\t1\n"}
+    changed = {
+        "corpus.jsonl": corpus,
+        "queries.jsonl": '{"_id": 1, "text": "q"}',
+        "qrels/test.tsv": "1\t2\t1\n",
+    }
     collection = beir.Settings(path=beir_folder(tmp_path, **changed)).load()
     assert passages(collection)["text"].to_pylist() == ["one", "two"]
     assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]]
@@ -249,19 +289,30 @@ def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
             b'{"_id": "p", "text": "' + b"x" * 2**26,
             "corpus.jsonl.gz, line 1 has more than 64 MB; allowed: shorter lines",
         ),
-        (GOOD.encode() + b"\n" * 2**20, "corpus.jsonl.gz, line 2 is empty; every line holds one entry"),
+        (
+            GOOD.encode() + b"\n" * 2**20,
+            "corpus.jsonl.gz, line 2 is empty; every line holds one entry",
+        ),
     ],
 )
-def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(tmp_path, content, message):
+def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(
+    tmp_path, content, message
+):
     packed = gzip.compress(content, 1)
     path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": packed})
     assert message in refused(beir, path)
-    assert unpacked(tmp_path / "corpus.jsonl.gz", 1000) == 1000, "so that a config's check leaves it to the job"
+    assert unpacked(tmp_path / "corpus.jsonl.gz", 1000) == 1000, (
+        "so that a config's check leaves it to the job"
+    )
 
 
 def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
-    whole = gzip.compress(jsonl({"_id": str(i), "text": str(random.Random(i).random())} for i in range(2000)).encode())
-    path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": whole[: len(whole) // 2]})
+    whole = gzip.compress(
+        jsonl({"_id": str(i), "text": str(random.Random(i).random())} for i in range(2000)).encode()
+    )
+    path = beir_folder(
+        tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": whole[: len(whole) // 2]}
+    )
     assert "corpus.jsonl.gz is not a complete gzip archive (after line" in refused(beir, path)
     (tmp_path / "corpus.jsonl.gz").write_bytes(jsonl(CORPUS).encode())
     assert "corpus.jsonl.gz is not a complete gzip archive (at its beginning" in refused(beir, path)
@@ -272,7 +323,10 @@ def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
     [
         ("qrels", "qrels is a file; allowed: a folder with qrels/{split}.tsv"),
         ("qrels.tsv", "qrels.tsv is a file; allowed: a folder with qrels/{split}.tsv"),
-        ("qrels/test.txt", "qrels holds test.txt but no .tsv; allowed: qrels/{split}.tsv, such as qrels/test.tsv"),
+        (
+            "qrels/test.txt",
+            "qrels holds test.txt but no .tsv; allowed: qrels/{split}.tsv, such as qrels/test.tsv",
+        ),
     ],
 )
 def test_beir_explains_judgments_in_another_shape(tmp_path, name, message):
@@ -294,7 +348,7 @@ def test_path_that_is_no_folder(tmp_path, monkeypatch, module, path, message):
     assert message in refused(module, path)
 
 
-# --- MS MARCO --------------------------------------------------------------------------------------------------------
+# --- MS MARCO -------------------------------------------------------------------------------------
 
 
 def test_msmarco_comes_through_whole(tmp_path):
@@ -302,17 +356,29 @@ def test_msmarco_comes_through_whole(tmp_path):
     assert settings.judged() == {"dl19": True, "eval": False, "train": True}
     settings.check()
     collection = settings.load()
-    assert passages(collection).to_pylist()[1] == {"passage_id": "1", "title": "", "text": 'second "passage'}
+    assert passages(collection).to_pylist()[1] == {
+        "passage_id": "1",
+        "title": "",
+        "text": 'second "passage',
+    }
     ids = {split: frame["query_id"].tolist() for split, frame in collection.queries.items()}
     assert ids == {"dl19": ["30"], "eval": ["20"], "train": ["10"]}
     assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
-    counts = {"read": 2, "judgments read": 1, "judgments of dropped passages": 0, "judged": 1, "judgments": 1}
+    counts = {
+        "read": 2,
+        "judgments read": 1,
+        "judgments of dropped passages": 0,
+        "judged": 1,
+        "judgments": 1,
+    }
     assert collection.about["queries"]["train"] == counts
     assert len(settings.depends()) == 6
 
 
 def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
-    path = msmarco_folder(tmp_path / "titled", **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
+    path = msmarco_folder(
+        tmp_path / "titled", **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"}
+    )
     settings = (msmarco.Settings(path=path, titles=titles) for titles in (True, False))
     with_titles, without = (passages(chosen.load()) for chosen in settings)
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
@@ -328,20 +394,48 @@ def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
     ("name", "content", "message"),
     [
         ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
-        ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage id, text"),
+        (
+            "collection.tsv",
+            "0\ta\n1 b\n",
+            "line 2: 1 columns separated by tabs; allowed: passage id, text",
+        ),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
-        ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs, but line 1 has 2; allowed: "),
-        ("collection.tsv", "0\ta\tb\n1\tc\n", "line 2: 2 columns separated by tabs, but line 1 has 3; allowed: "),
+        (
+            "collection.tsv",
+            "0\ta\n1\tb\tc\n",
+            "line 2: 3 columns separated by tabs, but line 1 has 2; allowed: ",
+        ),
+        (
+            "collection.tsv",
+            "0\ta\tb\n1\tc\n",
+            "line 2: 2 columns separated by tabs, but line 1 has 3; allowed: ",
+        ),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is already on line 1"),
-        ("queries.train.tsv", None, "qrels.train.tsv has no queries beside it; allowed: queries.train.tsv"),
+        (
+            "queries.train.tsv",
+            None,
+            "qrels.train.tsv has no queries beside it; allowed: queries.train.tsv",
+        ),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
         ("queries.train.tsv", "10\t \n", "queries.train.tsv, line 1: the query 10 has no text"),
-        ("qrels.train.tsv", "10\t2\t1\n", "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC"),
+        (
+            "qrels.train.tsv",
+            "10\t2\t1\n",
+            "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC",
+        ),
         ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is yes"),
         ("qrels.train.tsv", "10\t0\t2\t1_0\n", "qrels.train.tsv, line 1: the grade is 1_0"),
-        ("qrels.train.tsv", "10\t0\t7\t1\n", "qrels.train.tsv, line 1: the passage 7 is not in collection.tsv"),
-        ("qrels.train.tsv", "30\t0\t2\t1\n", "qrels.train.tsv, line 1: the query 30 is not in queries.train.tsv"),
+        (
+            "qrels.train.tsv",
+            "10\t0\t7\t1\n",
+            "qrels.train.tsv, line 1: the passage 7 is not in collection.tsv",
+        ),
+        (
+            "qrels.train.tsv",
+            "30\t0\t2\t1\n",
+            "qrels.train.tsv, line 1: the query 30 is not in queries.train.tsv",
+        ),
     ],
 )
 def test_msmarco_names_what_is_wrong(tmp_path, name, content, message):
@@ -357,7 +451,9 @@ def test_batches_join_in_order(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("change", ["appended", "cut", "another id", "without text"])
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, change):
-    """It is read twice: the counts, the ids of judgments and the passages written would not fit together."""
+    """It is read twice: the counts, the ids of judgments and the passages written would not fit
+    together.
+    """
     corpus = tmp_path / "corpus.jsonl"
     rows = [{"_id": f"p{row}", "text": "text"} for row in range(4)]
     corpus.write_text(jsonl(rows))
@@ -369,6 +465,9 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, change):
         "without text": [*rows[:-1], {"_id": "p3", "text": ""}],
     }[change]
     corpus.write_text(jsonl(rows))
-    with pytest.raises(InputError, match="corpus.jsonl changed while the collection was made from it: .*; wait until"):
+    with pytest.raises(
+        InputError,
+        match="corpus.jsonl changed while the collection was made from it: .*; wait until",
+    ):
         write_collection(tmp_path / "made", collection)
     assert not list((tmp_path / "made").iterdir())

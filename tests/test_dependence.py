@@ -1,4 +1,5 @@
-"""A changed setting re-runs what depends on it and nothing else: every setting of every config that comes along.
+"""A changed setting re-runs what depends on it and nothing else: every setting of every config that
+comes along.
 
 Which settings an encoder reads is held against what their losses do.
 """
@@ -34,7 +35,13 @@ CONFIGS = [
     ("paper", "paper-ablations"), ("paper", *RECIPES),
 ]  # fmt: skip
 OF_STAGES = [("config",), ("paper", "paper-ablations"), ("collection",)]
-EDGES = ("kind", "head", "objective", "split", "generator")  # what an entry is, and what it reads, not how
+EDGES = (
+    "kind",
+    "head",
+    "objective",
+    "split",
+    "generator",
+)  # what an entry is, and what it reads, not how
 
 
 def reads(entry, key):
@@ -68,12 +75,18 @@ def others(hint, value):
     elif isinstance(value, str):
         found = [f"{value} and more"]
     else:
-        found = [value / 2 or 0.5] if isinstance(value, float) else [2 * value or 1, value + 1, value // 2]
+        found = (
+            [value / 2 or 0.5]
+            if isinstance(value, float)
+            else [2 * value or 1, value + 1, value // 2]
+        )
     return [other for other in found if other != value]
 
 
 def edited(values, section, key, hint, value):
-    """The config with another default of all entries; None where no other fits, as with the only one allowed."""
+    """The config with another default of all entries; None where no other fits, as with the only
+    one allowed.
+    """
     for other in others(hint, value):
         try:
             return load({**values, section: {**values[section], key: other}})
@@ -83,16 +96,24 @@ def edited(values, section, key, hint, value):
 
 
 def trained(config):
-    """What every pre-training and every supervised training depends on besides its inputs, as the rules say it."""
-    encoders = {name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of}
+    """What every pre-training and every supervised training depends on besides its inputs, as the
+    rules say it.
+    """
+    encoders = {
+        name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of
+    }
     return encoders | {
-        ("system", name): config.stages[config.systems[name].stage].values(teacher=bool(config.systems[name].teacher))
+        ("system", name): config.stages[config.systems[name].stage].values(
+            teacher=bool(config.systems[name].teacher)
+        )
         for name in systems.trained(config)
     }
 
 
 def defaulted(values, section):
-    """The entries of a section with the settings of their own, snapshots having those of their encoder."""
+    """The entries of a section with the settings of their own, snapshots having those of their
+    encoder.
+    """
     own = {name: set(entry or {}) for name, entry in values.get(section, {}).items()}
     for name, entry in values.get(section, {}).items():
         if (entry or {}).get("snapshot_of"):
@@ -113,7 +134,9 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
     known, entries = trained(before), getattr(before, section)
     of_stages = {("system", name): before.systems[name] for name in systems.trained(before)}
     for key, rule in {key: rule for kind in kinds for key, rule in rules_of(kind).items()}.items():
-        having = [name for name in entries if key not in own[name] and key in rules_of(entries[name])]
+        having = [
+            name for name in entries if key not in own[name] and key in rules_of(entries[name])
+        ]
         if not having:
             continue
         value = values[defaults].get(key, getattr(entries[having[0]], key))
@@ -134,7 +157,9 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
 
 
 def test_collocations_are_read_from_the_counts_and_not_from_the_importance(values):
-    """So that neither `pmi` nor `edges` trains a `pmi_span` again; beside importance-aware masks both matter."""
+    """So that neither `pmi` nor `edges` trains a `pmi_span` again; beside importance-aware masks
+    both matter.
+    """
     values["encoders"] |= {
         "spans": {"decoder_masking": "pmi_span"},
         "both": {"encoder_masking": "pmi_span", "decoder_masking": "importance"},
@@ -157,10 +182,15 @@ def loss_of(settings):
     """The first step's loss of a pre-training with these settings."""
     starts = np.concatenate([[0], np.cumsum(LENGTHS)])
     rng = np.random.default_rng(0)
-    tokens = Tokens(rng.integers(5, V, starts[-1]).astype(np.uint16), starts, starts[:-1], np.ones(V, bool))
+    tokens = Tokens(
+        rng.integers(5, V, starts[-1]).astype(np.uint16), starts, starts[:-1], np.ones(V, bool)
+    )
     known = {"importance": rng.normal(size=starts[-1]).astype(np.float16)}
     chosen = objective(settings.objective)
-    sides, sizes = chosen.sides(settings, "word"), {"batch": 4, "max_length": settings.max_length, "seed": 3}
+    sides, sizes = (
+        chosen.sides(settings, "word"),
+        {"batch": 4, "max_length": settings.max_length, "seed": 3},
+    )
     (step,) = Reader(tokens, known, vocabulary(), sides, **sizes).read(0, 1)
     network = chosen(copy.deepcopy(MODEL), settings, seed=5).eval()
     return learnt(network, step)[0].item()
@@ -169,7 +199,12 @@ def loss_of(settings):
 @pytest.mark.parametrize("name", objectives())
 def test_the_settings_that_count_are_those_that_change_the_loss(name):
     for encoder, decoder in itertools.permutations(("importance", "uniform")):
-        masks = {"encoder_masking": encoder, "decoder_masking": decoder, "mask_share": 0.5, "max_length": 32}
+        masks = {
+            "encoder_masking": encoder,
+            "decoder_masking": decoder,
+            "mask_share": 0.5,
+            "max_length": 32,
+        }
         settings = as_objective(name, Mae(start="x", collection="c", **masks))
         first = loss_of(settings)
         for key, other in TRIED.items():
@@ -185,5 +220,7 @@ def test_only_masks_by_importance_know_of_noise(name):
         np.ones(shape, bool), rng.normal(size=shape).astype(np.float32),
     )  # fmt: skip
     sides = [masking.Side(name, 0.3, sigma) for sigma in (0.5, 4.0)]
-    one, other = (masking.strategy(name).select(batch, side, masking.key(1, "decoder", 0)) for side in sides)
+    one, other = (
+        masking.strategy(name).select(batch, side, masking.key(1, "decoder", 0)) for side in sides
+    )
     assert np.array_equal(one, other) == (name != "importance")

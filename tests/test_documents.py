@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md"))]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md")),
+]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -15,7 +19,10 @@ def test_every_file_that_is_named_is_there(document):
     named = re.findall(r"`((?:cdmae|config|docs|envs|workflow|tests|benchmarks)/[\w./-]*)`", text)
     linked = re.findall(r"\]\(([\w./-]+\.(?:md|png))(?:#[\w-]+)?\)", text)
     missing = [path for path in named if not (ROOT / path).exists()]
-    assert missing + [path for path in linked if not (ROOT / document).parent.joinpath(path).exists()] == []
+    assert (
+        missing + [path for path in linked if not (ROOT / document).parent.joinpath(path).exists()]
+        == []
+    )
 
 
 def test_the_readme_shows_every_package_in_lines_of_100_columns():
@@ -23,7 +30,9 @@ def test_the_readme_shows_every_package_in_lines_of_100_columns():
     assert [line for line in lines if len(line) > 100 and not line.startswith("|")] == []
     packages = [path.parent.name for path in ROOT.glob("cdmae/*/__init__.py")]
     layout = "\n".join(lines)
-    assert [name for name in packages if not re.search(rf"^    {name}/ ", layout, flags=re.MULTILINE)] == []
+    assert [
+        name for name in packages if not re.search(rf"^    {name}/ ", layout, flags=re.MULTILINE)
+    ] == []
 
 
 def test_the_readme_quotes_results_as_they_are():
@@ -42,6 +51,11 @@ def test_the_readme_quotes_results_as_they_are():
 def test_every_decision_that_is_cited_has_its_row():
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
     files = [*ROOT.glob("cdmae/**/*.py"), *ROOT.glob("config/*"), *ROOT.glob("docs/*.md")]
-    cited = {number for file in files if file.is_file() for number in re.findall(r"decision (\d+)", file.read_text())}
+    cited = {
+        number
+        for file in files
+        if file.is_file()
+        for number in re.findall(r"decision (\d+)", file.read_text())
+    }
     assert cited
     assert cited <= set(rows)

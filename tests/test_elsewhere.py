@@ -1,7 +1,8 @@
-"""Short-lived machines: a training goes on with another number of processes, from the same state to the same model.
+"""Short-lived machines: a training goes on with another number of processes, from the same state to
+the same model.
 
-The global batch is a setting, so a state says nothing of who made it. Without dropout, whose draws are each process's
-own, what is left are roundings.
+The global batch is a setting, so a state says nothing of who made it. Without dropout, whose draws
+are each process's own, what is left are roundings.
 """
 
 import contextlib
@@ -30,7 +31,10 @@ MASKED = Mae(
     learning_rate=1e-3,
     precision="fp32",
 )
-HERE, ONE_AT_A_TIME = threading.local(), threading.Lock()  # transformers does not load in several threads
+HERE, ONE_AT_A_TIME = (
+    threading.local(),
+    threading.Lock(),
+)  # transformers does not load in several threads
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +89,8 @@ def run(train, folders, folder, size):
 
 
 @pytest.mark.parametrize(
-    ("train", "sizes"), [(pre_training, (1, 2)), (train_retriever, (2, 1)), (train_reranker, (1, 2))]
+    ("train", "sizes"),
+    [(pre_training, (1, 2)), (train_retriever, (2, 1)), (train_reranker, (1, 2))],
 )
 def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, sizes):
     folders = tiny.inputs() | {"encoder": encoder(tmp_path / "encoder", tiny.encoder, dropout=0.0)}
@@ -102,10 +107,15 @@ def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, siz
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(setup, "clip", clip)
         run(train, folders, tmp_path / "moved", first)
-    assert max(path.name for path in (tmp_path / "moved/state").glob("step-*")).startswith("step-00000002.")
+    assert max(path.name for path in (tmp_path / "moved/state").glob("step-*")).startswith(
+        "step-00000002."
+    )
     moved = run(train, folders, tmp_path / "moved", second)
     assert moved.keys() == whole.keys()
     for name, weight in whole.items():
         if name.endswith("key.bias"):
-            continue  # softmax cancels it: its gradient is rounding and nothing else, which Adam scales up
-        torch.testing.assert_close(moved[name], weight, atol=2e-4, rtol=0, msg=lambda text, name=name: f"{name} {text}")
+            # softmax cancels it: its gradient is rounding and nothing else, which Adam scales up
+            continue
+        torch.testing.assert_close(
+            moved[name], weight, atol=2e-4, rtol=0, msg=lambda text, name=name: f"{name} {text}"
+        )

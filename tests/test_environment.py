@@ -45,7 +45,11 @@ def start(tmp_path, monkeypatch):
     """start.py in a folder of its own that asks for no packages, and in which pip reaches nothing."""
     (tmp_path / "envs/lock").mkdir(parents=True)
     shutil.copy(ENVS / "start.py", tmp_path / "envs")
-    for path in [*ENVS.glob("requirements*.txt"), ENVS / "constraints.txt", *ENVS.glob("lock/*.txt")]:
+    for path in [
+        *ENVS.glob("requirements*.txt"),
+        ENVS / "constraints.txt",
+        *ENVS.glob("lock/*.txt"),
+    ]:
         (tmp_path / "envs" / path.relative_to(ENVS)).write_text("# nothing\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
@@ -56,7 +60,11 @@ def start(tmp_path, monkeypatch):
 
 def test_an_old_python_can_read_the_start():
     tree = ast.parse((ENVS / "start.py").read_text(), feature_version=(3, 4))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.AnnAssign | ast.NamedExpr)]
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.AnnAssign | ast.NamedExpr)
+    ]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.arg) and node.annotation]
 
 
@@ -75,16 +83,24 @@ def test_without_a_suitable_python_run_says_so(tmp_path, programs, monkeypatch, 
     ]
 
 
-def test_a_full_disk_a_checkout_of_others_and_an_unknown_device_stop_the_set_up(start, monkeypatch, capsys):
+def test_a_full_disk_a_checkout_of_others_and_an_unknown_device_stop_the_set_up(
+    start, monkeypatch, capsys
+):
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(start.shutil, "disk_usage", lambda path: SimpleNamespace(total=10**10, used=0, free=10**9))
+        patch.setattr(
+            start.shutil,
+            "disk_usage",
+            lambda path: SimpleNamespace(total=10**10, used=0, free=10**9),
+        )
         start.set_up(["requirements.txt"])
     assert "needs about 4 GB" in capsys.readouterr().err
     assert not Path(start.VENV).exists()
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
         patch.setattr(start.os, "access", lambda path, mode: path != start.ROOT)
         start.set_up(["requirements.txt"])
-    assert capsys.readouterr().err.startswith(f"cdmae: {start.ROOT} cannot be written to, where .venv is made; allowed")
+    assert capsys.readouterr().err.startswith(
+        f"cdmae: {start.ROOT} cannot be written to, where .venv is made; allowed"
+    )
     monkeypatch.setenv("CDMAE_DEVICE", "tpu")
     with pytest.raises(SystemExit):
         start.wanted_device()
@@ -108,7 +124,11 @@ def test_a_full_disk_a_checkout_of_others_and_an_unknown_device_stop_the_set_up(
 def test_what_is_installed_follows_from_the_machine_and_from_what_is_asked_for(
     start, monkeypatch, device, tests, slurm, unlocked, names
 ):
-    monkeypatch.setattr(start.shutil, "which", lambda name: "/usr/bin/sbatch" if slurm and name == "sbatch" else None)
+    monkeypatch.setattr(
+        start.shutil,
+        "which",
+        lambda name: "/usr/bin/sbatch" if slurm and name == "sbatch" else None,
+    )
     monkeypatch.setenv("CDMAE_UNLOCKED", unlocked)
     assert start.wanted_files(device, tests) == [f"{name}.txt" for name in names.split()]
 
@@ -132,7 +152,11 @@ def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
 
     class Ended:
         def wait(self, seconds):
-            words.append("Downloading torch-2.9.whl (900 MB)" if not words else "Installing collected packages: a, b")
+            words.append(
+                "Downloading torch-2.9.whl (900 MB)"
+                if not words
+                else "Installing collected packages: a, b"
+            )
             return next(waits)
 
     for name in ("a-1.dist-info", "b-2.dist-info", "a"):
@@ -145,7 +169,9 @@ def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
 
 
 @pytest.mark.workflow  # makes a virtual environment: some seconds
-def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypatch, capsys, tmp_path):
+def test_set_up_once_again_after_a_change_and_on_after_a_failure(
+    start, monkeypatch, capsys, tmp_path
+):
     files = start.wanted_files("cpu", tests=False)
     start.set_up(files)
     stamp = Path(start.STAMP).read_text()
@@ -167,7 +193,9 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypa
         lock.write_text(f"--require-hashes\n{line}\n")
         with pytest.raises(SystemExit):
             start.set_up(files)
-        assert said in (failed := capsys.readouterr().err) and "pip failed; its last words" in failed
+        assert (
+            said in (failed := capsys.readouterr().err) and "pip failed; its last words" in failed
+        )
         assert not Path(start.STAMP).exists()
     assert not list(tmp_path.glob(".venv/lib/*/site-packages/*-1.dist-info"))
 
@@ -176,7 +204,10 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypa
     Path(start.HERE, "lock/torch-cpu.txt").write_text("torch==2+cpu\n")
     wheel(tmp_path, "torch", "2")
     start.set_up(files)
-    assert "pip finds no CPU build of torch that the lock lists and takes PyPI's" in capsys.readouterr().err
+    assert (
+        "pip finds no CPU build of torch that the lock lists and takes PyPI's"
+        in capsys.readouterr().err
+    )
     assert {path.name for path in tmp_path.glob(".venv/lib/*/site-packages/[rt]*.dist-info")} == {
         "right-1.dist-info", "torch-2.dist-info",
     }  # fmt: skip
@@ -186,7 +217,9 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypa
         Path(start.HERE, f"lock/{name}.txt").write_text("# nothing\n")
     start.set_up(files)
     assert Path(start.STAMP).read_text() == stamp
-    assert os.lstat(start.PYTHON).st_ctime_ns == made, "the environment was made anew instead of going on"
+    assert os.lstat(start.PYTHON).st_ctime_ns == made, (
+        "the environment was made anew instead of going on"
+    )
 
     monkeypatch.setenv("CDMAE_UNLOCKED", "1")
     Path(start.HERE, "requirements.txt").write_text("wrong\n")
@@ -199,19 +232,25 @@ def wheel(folder, name, version="1"):
     info = f"{name}-{version}.dist-info"
     path = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{info}/RECORD", "")
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-# --- ./run -----------------------------------------------------------------------------------------------------------
+# --- ./run ----------------------------------------------------------------------------------------
 
 
 def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
     shutil.copy(ROOT / "run", tmp_path)
     for option in ("--help", "-h", "help"):
-        found = subprocess.run(["/bin/sh", tmp_path / "run", option], capture_output=True, text=True)
+        found = subprocess.run(
+            ["/bin/sh", tmp_path / "run", option], capture_output=True, text=True
+        )
         assert found.returncode == 0 and not found.stderr
         for name in (*commands.COMMANDS, "test", "--help-snakemake", "COMMAND --help"):
             assert f"\n  ./run {name}" in found.stdout
@@ -221,7 +260,9 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
 
 @pytest.fixture
 def refusal(monkeypatch):
-    """A function that runs `workflow/start.py` in the checkout and gives the sentence in which it ends."""
+    """A function that runs `workflow/start.py` in the checkout and gives the sentence in which it
+    ends.
+    """
     monkeypatch.setattr(DAGApi, "execute_workflow", lambda *_, **__: pytest.fail("was planned"))
     monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     monkeypatch.chdir(ROOT)
@@ -236,7 +277,9 @@ def refusal(monkeypatch):
 
 @pytest.fixture
 def handed(monkeypatch):
-    """A function that runs `workflow/start.py` and gives the targets and config files that Snakemake gets."""
+    """A function that runs `workflow/start.py` and gives the targets and config files that
+    Snakemake gets.
+    """
     asked = []
     monkeypatch.setattr(cli, "args_to_api", lambda options, _: asked.append(options) or True)
     monkeypatch.chdir(ROOT)
@@ -255,7 +298,12 @@ def handed(monkeypatch):
     ("kept", "system", "missing", "what"),
     [
         ("true", ["--system", "cdmae-stage3"], "vectors/cdmae-stage3/pydocs", "./run"),
-        ("false", ["--system", "cdmae-stage3"], "vectors/cdmae-stage3/pydocs", "./run {}/vectors/cdmae-stage3/pydocs"),
+        (
+            "false",
+            ["--system", "cdmae-stage3"],
+            "vectors/cdmae-stage3/pydocs",
+            "./run {}/vectors/cdmae-stage3/pydocs",
+        ),
         ("true", [], "measures/bm25.tsv", "./run"),  # by which it would choose
     ],
 )
@@ -289,9 +337,15 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         ("adpot", WORD + "did you mean adopt?"),
         ("importnace", WORD + "did you mean importance?"),
         ("xyz", WORD + "./run --help lists what there is"),
-        ("results/measures/cdmae-stag3.tsv", PATH + "did you mean results/measures/cdmae-stage3.tsv?"),
+        (
+            "results/measures/cdmae-stag3.tsv",
+            PATH + "did you mean results/measures/cdmae-stage3.tsv?",
+        ),
         ("./results/encoders/cdmea/", PATH + "did you mean results/encoders/cdmae?"),
-        ("results/trec/bm25/pydocs.tset.run", PATH + "did you mean results/trec/bm25/pydocs.test.run?"),
+        (
+            "results/trec/bm25/pydocs.tset.run",
+            PATH + "did you mean results/trec/bm25/pydocs.test.run?",
+        ),
         (f"{ROOT}/results/qqq", PATH + "./run -n lists what it makes"),
         ("results//encoders/cdmea", PATH + "did you mean results/encoders/cdmae?"),
         ("results/masked_terms/mae.json", PATH + "did you mean results/masked_terms/cdmae.json?"),
@@ -299,14 +353,19 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         ("config/smoke.yaml", PATH + "config files follow --configfile"),
         ("results/tables/table_main.svg", PATH + "did you mean results/tables/table_main.csv?"),
         ("results/trained/bm25", PATH + "did you mean results/trained/"),
-        ("results/negatives/cdmae-stage3.pydocs.train.parquet", PATH + "did you mean results/negatives/"),
+        (
+            "results/negatives/cdmae-stage3.pydocs.train.parquet",
+            PATH + "did you mean results/negatives/",
+        ),
         ("pretrain", "a rule that makes " + SEVERAL + "encoders/"),
         ("mine", "a rule that makes " + SEVERAL + "negatives/cdmae-stage1.pydocs.train.parquet"),
         ("results/report", "a folder of " + SEVERAL + "report/index.html"),
         ("./results/", "a folder of " + SEVERAL),
     ],
 )
-def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, said, rules, monkeypatch):
+def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
+    target, said, rules, monkeypatch
+):
     monkeypatch.chdir(ROOT)
     (name,) = targets.ask([target])
     with pytest.raises(InputError) as refused:
@@ -318,7 +377,9 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, said
 def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
     result = "results/encoders/cdmae"
     assert handed("-n", place.format(result))[0] == [result]
-    assert handed(place.format(result), "--config", "seed=3")[0] == [result], "what only Snakemake checks, too"
+    assert handed(place.format(result), "--config", "seed=3")[0] == [result], (
+        "what only Snakemake checks, too"
+    )
     config = tmp_path / "own.yaml"
     config.write_text(f"results: {tmp_path}/./out/\n")
     targets, _ = handed(f"{tmp_path}//out/encoders/cdmae", "--configfile", str(config))
@@ -326,10 +387,18 @@ def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
 
 
 def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
-    """Snakemake would read them as configs. Config files are looked for where one is, targets in the checkout."""
+    """Snakemake would read them as configs. Config files are looked for where one is, targets in
+    the checkout.
+    """
     (tmp_path / "own.yaml").write_text("seed: 3\n")
     monkeypatch.chdir(tmp_path)
-    words = ["--configfile", "own.yaml", f"{ROOT}/config/smoke.yaml", "results/smoke/encoders/cdmae", "report"]
+    words = [
+        "--configfile",
+        "own.yaml",
+        f"{ROOT}/config/smoke.yaml",
+        "results/smoke/encoders/cdmae",
+        "report",
+    ]
     files = [tmp_path / "own.yaml", ROOT / "config/smoke.yaml"]
     assert handed(*words) == (["results/smoke/encoders/cdmae", "report"], files)
 
@@ -337,13 +406,23 @@ def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("collections: {a: {source: beir, path: no/where}}", "collections.a: path is no/where, and {} is not there"),
-        ("starts: {a: {checkpoint: ./no/where}}", "starts.a.checkpoint is ./no/where, and {} is no folder"),
+        (
+            "collections: {a: {source: beir, path: no/where}}",
+            "collections.a: path is no/where, and {} is not there",
+        ),
+        (
+            "starts: {a: {checkpoint: ./no/where}}",
+            "starts.a.checkpoint is ./no/where, and {} is no folder",
+        ),
     ],
 )
 @pytest.mark.parametrize("word", ["-n", "plan"])
-def test_a_relative_path_of_a_config_begins_at_the_checkout(setting, said, word, tmp_path, refusal, monkeypatch):
-    """Wherever one is, and wherever the config file lies: a folder of that name beside it does not count."""
+def test_a_relative_path_of_a_config_begins_at_the_checkout(
+    setting, said, word, tmp_path, refusal, monkeypatch
+):
+    """Wherever one is, and wherever the config file lies: a folder of that name beside it does not
+    count.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
@@ -361,7 +440,9 @@ def test_a_relative_path_of_a_config_begins_at_the_checkout(setting, said, word,
     ],
 )
 def test_a_config_file_runs_no_code(line, tmp_path, refusal, monkeypatch):
-    """Snakemake evaluates values of a file that asks for it; a file is refused even where another removes the key."""
+    """Snakemake evaluates values of a file that asks for it; a file is refused even where another
+    removes the key.
+    """
     code = f'__use_yte__: true\nreport: {{title: \'?open("{tmp_path}/ran", "w")\'}}\n'
     (tmp_path / "code.yaml").write_text(code)
     (tmp_path / "null.yaml").write_text("__use_yte__: null\n")
@@ -372,10 +453,18 @@ def test_a_config_file_runs_no_code(line, tmp_path, refusal, monkeypatch):
 
 
 def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypatch):
-    monkeypatch.setattr(types, "load_configfile", lambda file: pytest.fail(f"{file} was read by Snakemake"))
+    monkeypatch.setattr(
+        types, "load_configfile", lambda file: pytest.fail(f"{file} was read by Snakemake")
+    )
     smoke = ROOT / "config/smoke.yaml"
-    job = next(iter(dry_run.dry_run([str(smoke)], ["results/smoke/collections/pydocs/about.json"]).values()))
-    assert f"--configfiles {smoke}" in job.dag.workflow.spawned_job_args_factory.get_configfiles_arg()
+    job = next(
+        iter(
+            dry_run.dry_run([str(smoke)], ["results/smoke/collections/pydocs/about.json"]).values()
+        )
+    )
+    assert (
+        f"--configfiles {smoke}" in job.dag.workflow.spawned_job_args_factory.get_configfiles_arg()
+    )
 
 
 @pytest.mark.parametrize("name", ["search", "importance"])
@@ -387,7 +476,9 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     Path("lists").touch()  # a word that is a file, too
     words, options = commands.read(name, ["--configfile", "own.yaml", "sorted", "lists"])
     assert (words, options["configfile"]) == (["sorted", "lists"], [str(overlay)])
-    words, options = commands.read(name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"])
+    words, options = commands.read(
+        name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"]
+    )
     assert (words, commands.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
 
 
@@ -398,19 +489,49 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("search ''", "search needs words, such as ./run search "),
         ("importance --configfile SMOKE", "importance needs words, such as ./run importance "),
         ("search caf\udce9", r"the argument 'caf\udce9' is not UTF-8; allowed: text"),
-        ("search --depth 0 lists", "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth"),
-        ("search --depth 2000 lists", "--depth is 2000; allowed: a whole number from 1 to 1000, evaluation"),
-        ("search --dept 3 lists", "unrecognized arguments: --dept; ./run search --help lists the options"),
-        ("plan --cores many", "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt"),
+        (
+            "search --depth 0 lists",
+            "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth",
+        ),
+        (
+            "search --depth 2000 lists",
+            "--depth is 2000; allowed: a whole number from 1 to 1000, evaluation",
+        ),
+        (
+            "search --dept 3 lists",
+            "unrecognized arguments: --dept; ./run search --help lists the options",
+        ),
+        (
+            "plan --cores many",
+            "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt",
+        ),
         ("adopt --configfile SMOKE mine", "mine is no config file; ./run adopt --help lists "),
-        ("search word --configfile bare.yaml", "the config has no system that could be asked; give the --confi"),
-        ("importance word --configfile bare.yaml", "no encoder of the config is masked by importance, so that "),
-        ("--workflow-profile nosuch -n", "--workflow-profile is nosuch; allowed: a folder with a profile.yaml"),
-        ("-n --workflow-profile=tests", "--workflow-profile is tests; allowed: a folder with a profile.yaml, or"),
-        ("-n --cores two", "-n --cores two: Error parsing number of cores (--cores, -c): must be integer or"),
+        (
+            "search word --configfile bare.yaml",
+            "the config has no system that could be asked; give the --confi",
+        ),
+        (
+            "importance word --configfile bare.yaml",
+            "no encoder of the config is masked by importance, so that ",
+        ),
+        (
+            "--workflow-profile nosuch -n",
+            "--workflow-profile is nosuch; allowed: a folder with a profile.yaml",
+        ),
+        (
+            "-n --workflow-profile=tests",
+            "--workflow-profile is tests; allowed: a folder with a profile.yaml, or",
+        ),
+        (
+            "-n --cores two",
+            "-n --cores two: Error parsing number of cores (--cores, -c): must be integer or",
+        ),
         ("CDMAE_DEVICE=tpu -n", "the environment variable CDMAE_DEVICE is tpu; allowed"),
         ("-n --config seed --configfile SMOKE", "-n --config seed --configfile "),
-        ("-n --config seed=3 --configfile no.yaml", "the config file {}/no.yaml cannot be read: No such file"),
+        (
+            "-n --config seed=3 --configfile no.yaml",
+            "the config file {}/no.yaml cannot be read: No such file",
+        ),
         ("serch foo", SERCH),
         ("--quiet rules progress -n serch", SERCH),
         ("--rerun-incomplete --cores=2 serch", SERCH),
@@ -446,25 +567,51 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
 def test_a_file_of_tests_stays_in_one_process():
     """The tests of a file share what it makes, those of the workflow a finished run."""
     options = module(ENVS / "start.py").IN_PARALLEL
-    command = [sys.executable, "-m", "pytest", *options, "-n", "2", "-vv", "-o", "console_output_style=classic"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *options,
+        "-n",
+        "2",
+        "-vv",
+        "-o",
+        "console_output_style=classic",
+    ]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }
     files = ("tests/test_machine.py", "tests/test_settings.py")
-    found = subprocess.run([*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True)
+    found = subprocess.run(
+        [*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
     ran = set(re.findall(r"^\[(gw\d)\] PASSED (\S+)::", found.stdout, flags=re.MULTILINE))
     assert {file for _, file in ran} == set(files), found.stdout
     assert len(ran) == 2, "each file in one process only"
-    groups = [together(f"tests/{name}::test_x") for name in ("workflow/test_a.py", "workflow/test_b.py", "test_a.py")]
+    groups = [
+        together(f"tests/{name}::test_x")
+        for name in ("workflow/test_a.py", "workflow/test_b.py", "test_a.py")
+    ]
     assert groups == ["workflow", "workflow", "tests/test_a.py"]
     assert together("tests/workflow/test_slurm.py::test_x") not in groups
 
 
-# --- the lock --------------------------------------------------------------------------------------------------------
+# --- the lock -------------------------------------------------------------------------------------
 
 
 def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_path):
     tests = "import pytest\ndef test_a(): assert 0\ndef test_b(): pytest.skip('no moon')\n"
     (tmp_path / "test_it.py").write_text(tests)
-    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, tmp_path]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        ROOT / "pyproject.toml",
+        "--rootdir",
+        tmp_path,
+        tmp_path,
+    ]
     said = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     assert re.fullmatch(r"FAILED \S+::test_a.*", said[-3])
     assert re.fullmatch(r"SKIPPED \[1\] \S+:3: no moon", said[-2])
@@ -475,16 +622,25 @@ def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_p
     ("there", "works", "asked", "said"),
     [
         (True, True, [], []),
-        (False, True, ["update", "install -y --no-install-recommends slurmctld slurmd slurm-client munge"], []),
+        (
+            False,
+            True,
+            ["update", "install -y --no-install-recommends slurmctld slurmd slurm-client munge"],
+            [],
+        ),
         (False, False, ["update"], ["SLURM cannot be installed here, "]),
     ],
 )
-def test_continuous_integration_installs_slurm_where_it_can(tmp_path, programs, there, works, asked, said):
+def test_continuous_integration_installs_slurm_where_it_can(
+    tmp_path, programs, there, works, asked, said
+):
     """Then audits the packages, and ends with the tests in any case."""
     (tmp_path / "run").symlink_to(shutil.which("echo"))
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").symlink_to(shutil.which("echo"))
-    scripts = {"apt-get": f'echo "$*" >>"$0.log"; {works}'.lower()} | ({"sbatch": "exit"} if there else {})
+    scripts = {"apt-get": f'echo "$*" >>"$0.log"; {works}'.lower()} | (
+        {"sbatch": "exit"} if there else {}
+    )
     log = programs(scripts, ["bash", "dirname"], alone=True) / "apt-get.log"
     log.touch()
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
@@ -507,7 +663,10 @@ def versions(*names):
     """The packages that lists of envs/lock name, with version and hashes."""
     text = "".join((ENVS / f"lock/{name}.txt").read_text() for name in names)
     blocks = re.findall(r"^([\w.-]+)==([^\s;]+)(.*(?:\n .*)*)", text, flags=re.MULTILINE)
-    return {name: (version, re.findall("--hash=sha256:([0-9a-f]{64})", rest)) for name, version, rest in blocks}
+    return {
+        name: (version, re.findall("--hash=sha256:([0-9a-f]{64})", rest))
+        for name, version, rest in blocks
+    }
 
 
 def test_what_is_locked_has_the_pinned_versions_and_hashes():
@@ -517,7 +676,9 @@ def test_what_is_locked_has_the_pinned_versions_and_hashes():
         text = (ENVS / f"lock/{name}.txt").read_text()
         assert "\n--require-hashes\n--only-binary :all:\n--no-binary pyserini\n" in text
         assert all(hashes for _, hashes in versions(name).values())
-    pins = dict(line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines()[1:])
+    pins = dict(
+        line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines()[1:]
+    )
     locked = versions("run", "cpu", "gpu", "torch")
     assert {name: pins[name] for name in locked.keys() & pins} == {
         name: version for name, (version, _) in locked.items() if name in pins
@@ -530,23 +691,48 @@ def test_what_is_locked_has_the_pinned_versions_and_hashes():
 def test_what_is_required_is_locked_and_what_pyserini_alone_requires_is_not(device):
     required = {"cpu": "requirements", "gpu": "requirements-gpu"}[device]
     locked = versions("run", device, "torch")
-    for name, own in ((required, ()), ("requirements-test", ["test"]), ("requirements-slurm", ["slurm"])):
+    for name, own in (
+        (required, ()),
+        ("requirements-test", ["test"]),
+        ("requirements-slurm", ["slurm"]),
+    ):
         for line in (ENVS / f"{name}.txt").read_text().splitlines():
             if line and not line.startswith("#"):
                 asked = Requirement(line)
                 version, _ = (locked | versions(*own))[canonicalize_name(asked.name)]
                 assert version in asked.specifier
-    assert not locked.keys() & {"flask", "fastapi", "openai", "datasets", "pytest", "connection-pool"}
+    assert not locked.keys() & {
+        "flask",
+        "fastapi",
+        "openai",
+        "datasets",
+        "pytest",
+        "connection-pool",
+    }
 
 
 def test_of_what_was_left_out_nothing_is_imported():
-    """pyserini.pyclass and all of Snakemake load without the packages that they require and the lock leaves out."""
-    left_out = ["connection_pool", "flask", "fastapi", "openai", "onnxruntime", "datasets", "tiktoken", "uvicorn"]
+    """pyserini.pyclass and all of Snakemake load without the packages that they require and the
+    lock leaves out.
+    """
+    left_out = [
+        "connection_pool",
+        "flask",
+        "fastapi",
+        "openai",
+        "onnxruntime",
+        "datasets",
+        "tiktoken",
+        "uvicorn",
+    ]
     program = f"import sys; sys.modules.update(dict.fromkeys({left_out})); "
     program += "import snakemake.cli, snakemake.api, snakemake.storage, snakemake.scheduling.job_scheduler; "
     program += "from cdmae.retrieval import bm25; bm25._java(); print('loaded')"
     assert (
-        subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "loaded\n"
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True
+        ).stdout
+        == "loaded\n"
     )
 
 
@@ -557,25 +743,55 @@ def audit():
 
 
 ADVISORY = {"id": "PYSEC-1", "aliases": ["CVE-2"], "fix_versions": ["2.0"]}
-AUDITED = [{"name": "torch", "version": "1", "vulns": [ADVISORY]}, {"name": "numpy", "version": "2", "vulns": []}]
+AUDITED = [
+    {"name": "torch", "version": "1", "vulns": [ADVISORY]},
+    {"name": "numpy", "version": "2", "vulns": []},
+]
 UNKNOWN = {"name": "faiss", "skip_reason": "not found"}
 
 
 @pytest.mark.parametrize(
     ("answer", "listed", "code", "said"),
     [
-        (AUDITED, "# PYSEC-1\n", 1, ["torch 1 has PYSEC-1, mended in 2.0", "2 packages audited, 1 advisories without"]),
+        (
+            AUDITED,
+            "# PYSEC-1\n",
+            1,
+            ["torch 1 has PYSEC-1, mended in 2.0", "2 packages audited, 1 advisories without"],
+        ),
         (AUDITED, "PYSEC-1\n", 1, ["torch 1 has", "2 packages"]),
-        (AUDITED, "CVE-2 torch.load is not called on files of others\n", 0, ["2 packages audited, 0 advisories"]),
-        ([*AUDITED[1:], UNKNOWN], "", 0, ["the advisory service does not know faiss", "1 packages audited, 0"]),
-        ([UNKNOWN, UNKNOWN], "", 0, ["NOT AUDITED: the advisory service is not reached (it knows none of the pac"]),
-        ("requests.ConnectionError: no route", "", 0, ["NOT AUDITED: the advisory service is not reached (requests.C"]),
+        (
+            AUDITED,
+            "CVE-2 torch.load is not called on files of others\n",
+            0,
+            ["2 packages audited, 0 advisories"],
+        ),
+        (
+            [*AUDITED[1:], UNKNOWN],
+            "",
+            0,
+            ["the advisory service does not know faiss", "1 packages audited, 0"],
+        ),
+        (
+            [UNKNOWN, UNKNOWN],
+            "",
+            0,
+            ["NOT AUDITED: the advisory service is not reached (it knows none of the pac"],
+        ),
+        (
+            "requests.ConnectionError: no route",
+            "",
+            0,
+            ["NOT AUDITED: the advisory service is not reached (requests.C"],
+        ),
     ],
 )
 def test_an_advisory_without_a_reason_fails_and_no_answer_is_said(
     audit, answer, listed, code, said, tmp_path, monkeypatch, capsys
 ):
-    text, error = ("", answer) if isinstance(answer, str) else (json.dumps({"dependencies": answer}), "")
+    text, error = (
+        ("", answer) if isinstance(answer, str) else (json.dumps({"dependencies": answer}), "")
+    )
 
     def pip_audit(command, **_):
         Path(command[command.index("--output") + 1]).write_text(text)
@@ -585,7 +801,9 @@ def test_an_advisory_without_a_reason_fails_and_no_answer_is_said(
     monkeypatch.setattr(audit.subprocess, "run", pip_audit)
     (tmp_path / "advisories.txt").write_text(listed)
     assert audit.main(str(tmp_path / "sbom.json")) == code
-    lines = [line.removeprefix("envs/audit.py: ") for line in capsys.readouterr().out.splitlines()[1:]]
+    lines = [
+        line.removeprefix("envs/audit.py: ") for line in capsys.readouterr().out.splitlines()[1:]
+    ]
     assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
 
 
@@ -607,14 +825,23 @@ def test_the_bill_of_materials_lists_what_a_user_installs(audit, tmp_path, monke
     }
 
 
-@pytest.mark.parametrize(("name", "requirements"), [("cpu", "requirements.txt"), ("gpu", "requirements-gpu.txt")])
+@pytest.mark.parametrize(
+    ("name", "requirements"), [("cpu", "requirements.txt"), ("gpu", "requirements-gpu.txt")]
+)
 def test_the_environments_of_conda_hold_what_is_required_and_nothing_unpinned(name, requirements):
     packages = {"pip": mock.ANY}
     expected = {"channels": ["conda-forge"], "dependencies": ["python=3.11", "pip", packages]}
     environment = yaml.safe_load((ENVS / f"{name}.yaml").read_text())
     assert environment == expected
-    pins = {canonicalize_name(pin.name): pin for pin in map(Requirement, environment["dependencies"][2]["pip"])}
-    locked = dict(line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines() if "==" in line)
+    pins = {
+        canonicalize_name(pin.name): pin
+        for pin in map(Requirement, environment["dependencies"][2]["pip"])
+    }
+    locked = dict(
+        line.split("==")
+        for line in (ENVS / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    )
     del locked[f"faiss-{'gpu' if name == 'cpu' else 'cpu'}"]
     assert {package: str(pin.specifier) for package, pin in pins.items()} == {
         package: f"=={version}" for package, version in locked.items()
@@ -638,9 +865,17 @@ def test_the_image_is_made_from_the_locked_files():
     chosen = [*re.findall("device=(.*)", sections["arguments"]), *re.findall(r"device=(\S+)", head)]
     assert chosen == ["gpu", "cpu"]
     for device in chosen:
-        calls = sections["post"].replace("{{ device }}", device).replace("\\\n", "").strip().splitlines()
+        calls = (
+            sections["post"]
+            .replace("{{ device }}", device)
+            .replace("\\\n", "")
+            .strip()
+            .splitlines()
+        )
         lists = [re.findall(r"-r /opt/(lock/[\w-]+\.txt)", call) for call in calls]
-        assert all(call.strip().startswith("pip install --no-cache-dir --no-deps ") for call in calls)
+        assert all(
+            call.strip().startswith("pip install --no-cache-dir --no-deps ") for call in calls
+        )
         assert lists == [["lock/pip.txt"], ["lock/run.txt", f"lock/{device}.txt", "lock/torch.txt"]]
         assert all((ENVS / path).exists() for path in lists[0] + lists[1])
     required = (ENVS / "requirements.txt").read_text()

@@ -1,4 +1,6 @@
-"""The paper's tables and figures as targets: what each pulls and shows, and what it says where it cannot be made."""
+"""The paper's tables and figures as targets: what each pulls and shows, and what it says where it
+cannot be made.
+"""
 
 import re
 import subprocess
@@ -50,19 +52,23 @@ def measured(config, queries=40):
 
 
 def on_ms_marco():
-    """A run on MS MARCO dev, DL19 and DL20, with a chain, another one without projection, and groups of three sizes."""
+    """A run on MS MARCO dev, DL19 and DL20, with a chain, another one without projection, and
+    groups of three sizes.
+    """
     config = synthetic_run.config()
     config["collections"] = {"marco": {"source": "ir_datasets", "dataset": "msmarco-passage"}}
     config["evaluation"]["collections"] = {"marco": ["dev", "dl19", "dl20"]}
     for section in ("encoders", "stages"):
-        config[section] = {name: {**entry, "collection": "marco"} for name, entry in config[section].items()}
+        config[section] = {
+            name: {**entry, "collection": "marco"} for name, entry in config[section].items()
+        }
     with_system(config, "flat", encoder={"projection": False})
     for size in (2, 16):
         with_system(config, f"group-{size}", stage={"queries": 256 // size, "group": size})
     return config
 
 
-# --- what each pulls -------------------------------------------------------------------------------------------------
+# --- what each pulls ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -79,9 +85,17 @@ def on_ms_marco():
         ("table_nanobeir", "nanobeir", "bm25 cdmae-stage3 mae-stage1 none-stage1"),
         ("table_nanobeir", "minilm nanobeir", "bm25 cdmae-stage1 mae-stage1 minilm stage3"),
         ("table_corpus", "paper", "cdmae-stage1 general-stage1"),
-        ("table_corpus", "paper paper-ablations", "cdmae-stage1 domain general-stage1 wikipedia wikipedia-domain"),
+        (
+            "table_corpus",
+            "paper paper-ablations",
+            "cdmae-stage1 domain general-stage1 wikipedia wikipedia-domain",
+        ),
         ("table_projection", "paper paper-ablations", "cdmae-stage1 no-projection"),
-        ("figure_negatives", "paper paper-ablations", "cdmae-stage1 group-16 group-2 group-4 group-64 group-8"),
+        (
+            "figure_negatives",
+            "paper paper-ablations",
+            "cdmae-stage1 group-16 group-2 group-4 group-64 group-8",
+        ),
     ],
 )
 def test_a_table_wants_the_systems_it_shows(name, configs, systems):
@@ -99,7 +113,9 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
         ("general", "general-stage1"), ("general", "wikipedia"), ("domain", "domain"),
         ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
     ]  # fmt: skip
-    assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
+    assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], (
+        "each once"
+    )
     config = shipped("ablations")
     with_system(config, "longer", encoder={"steps": 9000})
     assert "longer" not in exhibits.wanted("table_corpus", config).systems
@@ -108,7 +124,9 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
 def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of_those():
     systems = exhibits.wanted("table_main", shipped("objectives")).systems
     assert {f"{objective}-stage1" for objective in published.OBJECTIVES.values()} <= set(systems)
-    assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(systems)
+    assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(
+        systems
+    )
     config = shipped("objectives")
     assert methods(measured(config))["MASTER"] == ["master-stage1"]
     config["encoders"]["master"]["decoder_masking"] = "whole_word"
@@ -119,7 +137,10 @@ def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of
 @pytest.mark.parametrize(
     ("name", "needs"),
     [
-        ("table_nanobeir", "the collections of NanoBEIR in evaluation, which .*config/nanobeir.yaml"),
+        (
+            "table_nanobeir",
+            "the collections of NanoBEIR in evaluation, which .*config/nanobeir.yaml",
+        ),
         *(
             (name, ".* alone, which this config lacks; see config/ablations.yaml, ")
             for name in ("table_projection", "table_corpus", "figure_negatives")
@@ -133,37 +154,60 @@ def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name, needs):
 
 @pytest.mark.parametrize(
     ("checkpoint", "tables"),
-    [("Shitao/RetroMAE", ["table_beir"]), ("Shitao/RetroMAE_MSMARCO", ["table_main", "table_stages"])],
+    [
+        ("Shitao/RetroMAE", ["table_beir"]),
+        ("Shitao/RetroMAE_MSMARCO", ["table_main", "table_stages"]),
+    ],
 )
 def test_a_published_start_stands_beside_the_rows_of_what_it_was_pre_trained_on(checkpoint, tables):
     config = shipped("paper")
     config["starts"]["general"]["checkpoint"] = checkpoint
-    systems = {"general-stage2": {**config["systems"]["cdmae-stage2"], "negatives": "general-stage1"}}
+    systems = {
+        "general-stage2": {**config["systems"]["cdmae-stage2"], "negatives": "general-stage1"}
+    }
     systems["general-stage3"] = {**config["systems"]["cdmae-stage3"], "negatives": "general-stage2"}
     config["systems"] |= {name: {**entry, "encoder": "general"} for name, entry in systems.items()}
     facts = measured(config)
-    rows = {name: exhibits.GRIDS[name].entries(facts) for name in ("table_main", "table_stages", "table_beir")}
-    assert tables == [name for name, of in rows.items() if any(row.label[0] == "RetroMAE" and row.system for row in of)]
+    rows = {
+        name: exhibits.GRIDS[name].entries(facts)
+        for name in ("table_main", "table_stages", "table_beir")
+    }
+    assert tables == [
+        name
+        for name, of in rows.items()
+        if any(row.label[0] == "RetroMAE" and row.system for row in of)
+    ]
 
 
 def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):
     values["encoders"]["cdmae"]["decoder_masking"] = "uniform"
-    with pytest.raises(InputError, match="figure_sampling needs an encoder with decoder_masking: importance"):
+    with pytest.raises(
+        InputError, match="figure_sampling needs an encoder with decoder_masking: importance"
+    ):
         exhibit(load(values), "figure_sampling")
 
 
 def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_seeds_and_of_no_others(values):
-    values["systems"]["two"] = {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "one"}
+    values["systems"]["two"] = {
+        "kind": "retriever",
+        "encoder": "cdmae",
+        "stage": "stage1",
+        "negatives": "one",
+    }
     jobs = {job.name: job for job in records(values, "table_stages", "figure_sampling")}
     measures = {path for path in jobs["table_stages"].inputs if "measures" in path}
     assert measures == {"out/measures/one.tsv", "out/measures/three.tsv"}
     files = tuple(f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html"))
     assert jobs["table_stages"].outputs == files
-    shown = {path for path in jobs["figure_sampling"].inputs if not path.startswith("cdmae/report/")}
+    shown = {
+        path for path in jobs["figure_sampling"].inputs if not path.startswith("cdmae/report/")
+    }
     facts = "out/facts/figure_sampling.json"
     assert shown == {"out/masked_terms/cdmae.json", "config/paper_results.csv", facts}
     needs = exhibit(load(values | {"seeds": [7, 8]}), "table_stages")["measures"]
-    assert needs == {name: f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")}
+    assert needs == {
+        name: f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")
+    }
 
 
 def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):
@@ -172,7 +216,7 @@ def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):
     assert not {job.rule for job in records(values)} & {"table", "figure", "latency"}
 
 
-# --- what each shows -------------------------------------------------------------------------------------------------
+# --- what each shows ------------------------------------------------------------------------------
 
 
 def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
@@ -185,7 +229,10 @@ def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
     )}  # fmt: skip
     assert row["paper"] == "41.7" and float(row["ours"]) == pytest.approx(ours, rel=1e-5)
     assert float(row["difference"]) == pytest.approx(ours - 41.7, rel=1e-4) and row["band"] == "0.3"
-    assert rows["DeepCT", "", "paper", "table 1; Dai and Callan 2020"]["msmarco dl20, nDCG@10"] == "\N{EN DASH}"
+    assert (
+        rows["DeepCT", "", "paper", "table 1; Dai and Callan 2020"]["msmarco dl20, nDCG@10"]
+        == "\N{EN DASH}"
+    )
     assert len([key for key in rows if "paper" in key]) == 21
 
 
@@ -195,7 +242,9 @@ def test_bm25_with_titles_is_told_from_the_papers_without():
     assert ("BM25", "", "paper", "table 1; Robertson and Zaragoza 2009") in rows
     config["collections"]["marco"]["titles"] = True
     rows = rows_of(exhibits.table("table_main", measured(config)))
-    assert {key[1] for key in rows if key[0] == "BM25"} == {"ours reads the titles, the paper\u2019s did not"}
+    assert {key[1] for key in rows if key[0] == "BM25"} == {
+        "ours reads the titles, the paper\u2019s did not"
+    }
     assert {key[1] for key in rows if key[0] == "SimLM"} == {"distilled"}
 
 
@@ -226,7 +275,10 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
     row = rows["average"]
     assert (row["CDMAE, paper"], row["Contriever, paper"]) == ("49", "46.6")
     means = [facts.value("bm25", Target(name, "test"), "nDCG@10") for name in sets]
-    forums = [facts.value("bm25", Target(f"cqadupstack-{name}", "test"), "nDCG@10") for name in ("tex", "unix")]
+    forums = [
+        facts.value("bm25", Target(f"cqadupstack-{name}", "test"), "nDCG@10")
+        for name in ("tex", "unix")
+    ]
     mean = 100 * (sum(means) + sum(forums) / 2) / 14
     assert float(row["BM25, ours, bm25"]) == pytest.approx(mean, rel=1e-4)
 
@@ -239,13 +291,23 @@ def test_nano_beir_stands_beside_what_others_published_of_it_and_not_beside_beir
     assert list(rows) == [*read_yaml(ROOT / "config/nanobeir.yaml")["collections"], "average"]
     ours = 100 * facts.value("bm25", Target("nano-arguana", "test"), "nDCG@10")
     row = rows["nano-arguana"]
-    assert row["BM25, published"] == "46.5" and float(row["BM25, difference"]) == pytest.approx(ours - 46.5, rel=1e-4)
-    assert rows["nano-nfcorpus"]["BM25, published"] == "\N{EN DASH}"  # whose judgments there are others
-    targets = [Target(name, "test") for name in read_yaml(ROOT / "config/nanobeir.yaml")["collections"]]
+    assert row["BM25, published"] == "46.5" and float(row["BM25, difference"]) == pytest.approx(
+        ours - 46.5, rel=1e-4
+    )
+    assert (
+        rows["nano-nfcorpus"]["BM25, published"] == "\N{EN DASH}"
+    )  # whose judgments there are others
+    targets = [
+        Target(name, "test") for name in read_yaml(ROOT / "config/nanobeir.yaml")["collections"]
+    ]
     mean = 100 * sum(facts.value("minilm", target, "nDCG@10") for target in targets) / 13
     average = rows["average"]
     assert float(average["all-MiniLM-L6-v2, ours, minilm"]) == pytest.approx(mean, rel=1e-4)
-    theirs = ("all-MiniLM-L6-v2, published", "BM25 of mteb, published", "BM25 of the blog, published")
+    theirs = (
+        "all-MiniLM-L6-v2, published",
+        "BM25 of mteb, published",
+        "BM25 of the blog, published",
+    )
     assert [average[line] for line in theirs] == ["56.23", "57.29", "45.18"]
     section = exhibits.section(facts)
     assert [shown.name for shown in section.tables] == ["claims", "table_nanobeir"]
@@ -260,9 +322,15 @@ def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     facts = measured(on_ms_marco())
     rows = rows_of(exhibits.table("table_projection", facts))
     assert rows["w/o projection", "paper", "table 4; the paper"]["msmarco dl19, nDCG@10"] == "66.3"
-    assert ("w/o projection", "ours", "flat") in rows and ("w/ projection", "ours", "cdmae-stage1") in rows
+    assert ("w/o projection", "ours", "flat") in rows and (
+        "w/ projection",
+        "ours",
+        "cdmae-stage1",
+    ) in rows
     rows = rows_of(exhibits.table("figure_negatives", facts))
-    both = [facts.value("group-16", Target("marco", split), "nDCG@10") for split in ("dl19", "dl20")]
+    both = [
+        facts.value("group-16", Target("marco", split), "nDCG@10") for split in ("dl19", "dl20")
+    ]
     column = "msmarco dl19 and dl20, nDCG@10"
     assert float(rows["16", "ours", "group-16"][column]) == pytest.approx(50 * sum(both), rel=1e-4)
     assert rows["64", "paper", "figure 4; the paper"][column] == "67.5"
@@ -272,13 +340,19 @@ def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
 
 @pytest.mark.parametrize(
     "name",
-    [exhibit for exhibit in exhibits.GRIDS if not exhibit.startswith(("table_main", "table_beir", "table_nano"))],
+    [
+        exhibit
+        for exhibit in exhibits.GRIDS
+        if not exhibit.startswith(("table_main", "table_beir", "table_nano"))
+    ],
 )
 def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
     """Its job has the measures of its own systems and of no others."""
     whole = measured(shipped("ablations"))
     systems = exhibits.wanted(name, whole.config).systems
-    alone = Facts(whole.config, {key: values for key, values in whole.values.items() if key[0] in systems})
+    alone = Facts(
+        whole.config, {key: values for key, values in whole.values.items() if key[0] in systems}
+    )
     assert exhibits.table(name, alone).csv() == exhibits.table(name, whole).csv()
     assert len(exhibits.table(name, alone).rows) >= len(systems)
 
@@ -286,13 +360,20 @@ def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
 def test_latency_in_milliseconds_and_as_multiples_of_maes():
     rows = rows_of(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
     row = rows["CDMAE"]
-    assert (row["paper, ms"], row["ours, ms"], row["paper, of MAE"], row["ours, of MAE"]) == ("1.1", "0.6", "2.75", "2")
+    assert (row["paper, ms"], row["ours, ms"], row["paper, of MAE"], row["ours, of MAE"]) == (
+        "1.1",
+        "0.6",
+        "2.75",
+        "2",
+    )
     assert rows["SimLM, generator"]["paper, ms"] == "2.8"
     assert rows["RetroMAE, in Python"]["ms, n = 512"] == "\N{EN DASH}"
 
 
 def test_files_of_an_exhibit(tmp_path):
-    facts = synthetic_run.make(tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",))
+    facts = synthetic_run.make(
+        tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",)
+    )
     for name in ("table_main", *exhibits.OF_MASKS):
         write_exhibit(name, facts, tmp_path / "tables")
     names = sorted(path.name for path in (tmp_path / "tables").iterdir())
@@ -304,13 +385,17 @@ def test_files_of_an_exhibit(tmp_path):
 
 
 def test_the_help_names_every_exhibit_with_a_config_that_makes_it():
-    said = subprocess.run(["sh", "run", "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["sh", "run", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     blocks = re.split(r"^ +(config/\w+\.yaml) ", said, flags=re.MULTILINE)[1:]
     listed = {
         file: [name for name in (*TABLES, *FIGURES) if re.search(rf"\b{name}\b", text)]
         for file, text in zip(blocks[::2], blocks[1::2], strict=True)
     }
-    assert sorted(name for names in listed.values() for name in names) == sorted((*TABLES, *FIGURES))
+    assert sorted(name for names in listed.values() for name in names) == sorted(
+        (*TABLES, *FIGURES)
+    )
     for file, names in listed.items():
         config = load(gather(ROOT / "config/config.yaml", [ROOT / file]))
         assert all(exhibit(config, name) for name in names)

@@ -1,4 +1,6 @@
-"""What docs/models.md says of trained models elsewhere: our very numbers, where its packages are installed."""
+"""What docs/models.md says of trained models elsewhere: our very numbers, where its packages are
+installed.
+"""
 
 import re
 
@@ -35,11 +37,17 @@ def test_onnx_gives_the_vectors_of_a_retriever(tiny, retriever, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     model = run(RETRIEVER, model=("results/models/cdmae-stage3", retriever))["model"]
     assert (tmp_path / "onnx/stage3/model.onnx").exists()
-    monkeypatch.setattr(type(model.transformers_model), "forward", None)  # torch computes nothing any more
+    monkeypatch.setattr(
+        type(model.transformers_model), "forward", None
+    )  # torch computes nothing any more
     asked = [*tiny.queries, " ".join(tiny.queries)]
     model[0].query_length = 16
-    np.testing.assert_allclose(model.encode_document(tiny.passages), vectors(retriever, tiny), atol=1e-4)
-    np.testing.assert_allclose(model.encode_query(asked), inference.encode_queries(retriever, asked), atol=1e-4)
+    np.testing.assert_allclose(
+        model.encode_document(tiny.passages), vectors(retriever, tiny), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        model.encode_query(asked), inference.encode_queries(retriever, asked), atol=1e-4
+    )
 
 
 def test_onnx_gives_the_scores_of_a_reranker(tiny, reranker, tmp_path, monkeypatch):  # noqa: F811
@@ -58,7 +66,9 @@ def test_onnx_gives_the_scores_of_a_reranker(tiny, reranker, tmp_path, monkeypat
 def test_mteb_measures_what_we_measure(tiny, tmp_path, similarity):
     pytest.importorskip("mteb")
     lengths = {"query_length": 16, "passage_length": 32}
-    model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, precision="fp32", similarity=similarity)
+    model = checkpoint.start_model(
+        tiny.encoder, "retriever", **lengths, precision="fp32", similarity=similarity
+    )
     folder = save(model, tmp_path / "retriever", tiny.encoder)
     queries = inference.encode_queries(folder, tiny.queries)
     ranked = search(queries, [vectors(folder, tiny)], 100)

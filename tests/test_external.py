@@ -1,4 +1,6 @@
-"""Foreign models: their own prompts, pooling and normalisation; what cannot be loaded ends in a sentence."""
+"""Foreign models: their own prompts, pooling and normalisation; what cannot be loaded ends in a
+sentence.
+"""
 
 import json
 import shutil
@@ -12,7 +14,20 @@ from cdmae.errors import InputError
 from cdmae.retrieval import external, vectors
 from cdmae.retrieval.vectors import read_vectors
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ask", "say", ":", "ant", "bee", "cow", "dog"]
+WORDS = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "ask",
+    "say",
+    ":",
+    "ant",
+    "bee",
+    "cow",
+    "dog",
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +42,15 @@ def model(tmp_path_factory):
     BertTokenizerFast(str(bare / "vocab.txt")).save_pretrained(bare)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
-        BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, **size)).save_pretrained(bare)
+        size = {
+            "hidden_size": 8,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 8,
+        }
+        BertModel(
+            BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, **size)
+        ).save_pretrained(bare)
     built = SentenceTransformer(str(bare), device="cpu")
     built.prompts = {"query": "ask : ", "document": "say : "}
     built.save(str(folder))
@@ -48,13 +70,19 @@ def test_prompts_of_the_config_come_before_those_of_the_model(model, collection)
 
     own = SentenceTransformer(str(model), device="cpu")
     expected = own.encode(["say : ant bee"], prompt="", normalize_embeddings=True)
-    np.testing.assert_allclose(external.encode_queries(str(model), ["ant bee"], 0, "say : "), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        external.encode_queries(str(model), ["ant bee"], 0, "say : "), expected, atol=1e-6
+    )
     texts = [f"ask : {text}" for text in ("ant bee cow", "dog", "bee " + "cow dog " * 20)]
     (shard,) = external.shards(str(model), collection, 0, prompt="ask : ")
-    np.testing.assert_allclose(shard[:], own.encode(texts, prompt="", normalize_embeddings=True), atol=1e-6)
+    np.testing.assert_allclose(
+        shard[:], own.encode(texts, prompt="", normalize_embeddings=True), atol=1e-6
+    )
 
 
-def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, tmp_path, monkeypatch):
+def test_passages_and_queries_are_encoded_the_models_own_way(
+    model, collection, tmp_path, monkeypatch
+):
     from sentence_transformers import SentenceTransformer
 
     monkeypatch.setattr(vectors, "SHARD", 2)
@@ -83,14 +111,18 @@ def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(mod
     external.encode_queries(str(model), ["ant bee"], 16)
     assert "word-pieces" not in capsys.readouterr().err
     whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
-    cut = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 6)  # [CLS] ask : ant bee [SEP]
+    cut = external.encode_queries(
+        str(model), ["ant bee cow dog", "ant bee"], 6
+    )  # [CLS] ask : ant bee [SEP]
     np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)
     assert external.encode_queries(str(model), [], 0).shape == (0, 8)
 
 
 def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path, capsys):
     shutil.copytree(model, tmp_path / "two")
-    (tmp_path / "two" / "sentence_bert_config.json").write_text('{"query_length": 7, "document_length": 9}')
+    (tmp_path / "two" / "sentence_bert_config.json").write_text(
+        '{"query_length": 7, "document_length": 9}'
+    )
     texts = ["ant bee cow dog", "ant bee cow", "ant bee"]
     whole = external.encode_queries(str(model), texts, 0)
     for length, kept in {0: 1, 6: 2, 7: 1, 12: 1}.items():  # [CLS] ask : ... [SEP]
@@ -115,10 +147,14 @@ def test_vectors_that_are_no_numbers_are_refused_where_they_are_made(model, coll
     from safetensors.numpy import load_file, save_file
 
     folder = shutil.copytree(model, tmp_path / "damaged")
-    weights = {name: weight.copy() for name, weight in load_file(folder / "model.safetensors").items()}
+    weights = {
+        name: weight.copy() for name, weight in load_file(folder / "model.safetensors").items()
+    }
     weights["embeddings.word_embeddings.weight"][-1] = np.nan
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match=f"^the model {folder} gives vectors with NaN or infinity: it is damaged"):
+    with pytest.raises(
+        InputError, match=f"^the model {folder} gives vectors with NaN or infinity: it is damaged"
+    ):
         external.encode_passages(str(folder), collection, tmp_path / "vectors", 0)
     assert not (tmp_path / "vectors").exists()
 
@@ -127,7 +163,9 @@ def test_vectors_that_are_no_numbers_are_refused_where_they_are_made(model, coll
 def test_lengths_that_are_none_are_refused(model, tmp_path, length):
     folder = shutil.copytree(model, tmp_path / "odd")
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
-    with pytest.raises(InputError, match=f"^(sentence-transformers cannot load )?the model {folder}"):
+    with pytest.raises(
+        InputError, match=f"^(sentence-transformers cannot load )?the model {folder}"
+    ):
         external.encode_queries(str(folder), ["ant"], 0)
 
 
@@ -135,7 +173,9 @@ def test_what_a_library_cannot_encode_ends_in_a_sentence(model, tmp_path):
     """Here positions that the model does not have."""
     folder = shutil.copytree(model, tmp_path / "long")
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10**6}))
-    with pytest.raises(InputError, match=f"^sentence-transformers cannot encode texts with the model {folder}: "):
+    with pytest.raises(
+        InputError, match=f"^sentence-transformers cannot encode texts with the model {folder}: "
+    ):
         external.encode_queries(str(folder), ["ant " * 99], 0)
 
 
@@ -144,8 +184,13 @@ def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
     for name in ("empty", "broken"):
         (tmp_path / name).mkdir()
     (tmp_path / "broken" / "config.json").write_text("{}")
-    for model in (*(str(tmp_path / name) for name in ("empty", "broken", "missing")), "nobody/nothing"):
-        with pytest.raises(InputError, match=f"^sentence-transformers cannot load the model {model}[:,] .") as said:
+    for model in (
+        *(str(tmp_path / name) for name in ("empty", "broken", "missing")),
+        "nobody/nothing",
+    ):
+        with pytest.raises(
+            InputError, match=f"^sentence-transformers cannot load the model {model}[:,] ."
+        ) as said:
             external.load(model)
         absent = "neither a folder here nor in the cache of the hub" in str(said.value)
         assert absent == model.endswith(("missing", "nothing"))

@@ -15,15 +15,24 @@ TORCHRUN = f"{FRAMES}torch.distributed.elastic.multiprocessing.errors.ChildFaile
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        ("cdmae has 5 steps: few\ncdmae: a try\ncdmae: diverged\nE0101 failed: a\n", "cdmae: diverged"),
+        (
+            "cdmae has 5 steps: few\ncdmae: a try\ncdmae: diverged\nE0101 failed: a\n",
+            "cdmae: diverged",
+        ),
         (f"step 3\n{FRAMES}ValueError: no: 3\nleft over\n", "ValueError: no: 3"),
         (
             f"{FRAMES}KeyError: 'a'\n\nDuring handling of it, another:\n\n{FRAMES}a.b.Odd\n",
             "a.b.Odd",
         ),
         (f"{FRAMES}ValueError: first\nsecond\n", "ValueError: first"),
-        ('  File "a.py", line 1\n    x =\n       ^\nSyntaxError: invalid syntax\n', "SyntaxError: invalid syntax"),
-        ("".join(f"[rank1]: {line}\n" for line in f"{FRAMES}OSError: x".split("\n")) + TORCHRUN, "OSError: x"),
+        (
+            '  File "a.py", line 1\n    x =\n       ^\nSyntaxError: invalid syntax\n',
+            "SyntaxError: invalid syntax",
+        ),
+        (
+            "".join(f"[rank1]: {line}\n" for line in f"{FRAMES}OSError: x".split("\n")) + TORCHRUN,
+            "OSError: x",
+        ),
         (f"cdmae: diverged\n{TORCHRUN}", "cdmae: diverged"),
         ("step 3: loss 4.0\n", ""),
         ("", ""),
@@ -55,7 +64,13 @@ def job(megabytes):
 
 
 def failed(jobid, log, shellcmd="python a", rule_msg=None):
-    parts = {"jobid": jobid, "log": [str(log)], "shellcmd": shellcmd, "rule_msg": rule_msg, "rule_name": "pretrain"}
+    parts = {
+        "jobid": jobid,
+        "log": [str(log)],
+        "shellcmd": shellcmd,
+        "rule_msg": rule_msg,
+        "rule_name": "pretrain",
+    }
     return record(LogEvent.JOB_ERROR, **parts)
 
 
@@ -82,11 +97,17 @@ def test_a_job_that_was_killed_is_named_with_its_memory_and_its_command_is_print
     ]
 
 
-def test_a_job_of_a_cluster_is_named_with_the_words_of_its_queue_unless_another_attempt_went_well(tmp_path):
+def test_a_job_of_a_cluster_is_named_with_the_words_of_its_queue_unless_another_attempt_went_well(
+    tmp_path,
+):
     failures = Failures(lambda number: job(0))
     for jobid in (1, 2):
-        assert failures(failed(jobid, tmp_path / f"{jobid}.log", rule_msg="SLURM-job '7' failed: OUT_OF_MEMORY"))
+        assert failures(
+            failed(jobid, tmp_path / f"{jobid}.log", rule_msg="SLURM-job '7' failed: OUT_OF_MEMORY")
+        )
     assert failures(record(LogEvent.JOB_FINISHED, job_id=2))
     assert failures(record(LogEvent.JOB_INFO)) and failures(record(None, "words"))
-    said = f"{tmp_path}/1.log: the job failed: SLURM-job '7' failed: OUT_OF_MEMORY; it wrote nothing"
+    said = (
+        f"{tmp_path}/1.log: the job failed: SLURM-job '7' failed: OUT_OF_MEMORY; it wrote nothing"
+    )
     assert list(map(str, failures)) == [said]

@@ -1,4 +1,6 @@
-"""Formats: what is written is read back, in the pieces that are asked for; what is damaged is named."""
+"""Formats: what is written is read back, in the pieces that are asked for; what is damaged is
+named.
+"""
 
 import errno
 import os
@@ -61,7 +63,9 @@ def groups(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
-def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, passages, groups, rows):
+def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(
+    tmp_path, passages, groups, rows
+):
     assert take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
     assert groups == sorted({row // 3 for row in rows})
 
@@ -69,17 +73,25 @@ def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, pas
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 10, 99])
 def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path, passages, rows):
     found = list(stream_passages(tmp_path, rows=rows))
-    assert [len(table) for table in found] == [min(rows, 10 - first) for first in range(0, 10, rows)]
+    assert [len(table) for table in found] == [
+        min(rows, 10 - first) for first in range(0, 10, rows)
+    ]
     assert pa.concat_tables(found).equals(passages)
     assert count_passages(tmp_path) == 10
     texts = pa.concat_tables(stream_passages(tmp_path, ["text"], rows=rows))
-    assert texts.equals(passages.select(["text"])) and read_passages(tmp_path, ["text"]).equals(texts)
+    assert texts.equals(passages.select(["text"])) and read_passages(tmp_path, ["text"]).equals(
+        texts
+    )
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 10), (2, 4), (3, 6), (5, 6), (7, None), (4, 4), (0, 0)])
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 10), (2, 4), (3, 6), (5, 6), (7, None), (4, 4), (0, 0)]
+)
 def test_a_stretch_of_passages_reads_the_groups_it_lies_in(tmp_path, passages, groups, first, last):
     found = list(stream_passages(tmp_path, rows=2, first=first, last=last))
-    assert [row for table in found for row in table["text"].to_pylist()] == passages["text"].to_pylist()[first:last]
+    assert [row for table in found for row in table["text"].to_pylist()] == passages[
+        "text"
+    ].to_pylist()[first:last]
     assert groups == sorted({row // 3 for row in range(10)[first:last]})
 
 
@@ -105,7 +117,9 @@ def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, ki
     np.testing.assert_array_equal(np.load(tmp_path / "grown.npy"), whole)
 
 
-@pytest.mark.parametrize("values", [np.ones((3, 4), np.float16), np.zeros((0, 5), bool), np.arange(6).reshape(2, 3).T])
+@pytest.mark.parametrize(
+    "values", [np.ones((3, 4), np.float16), np.zeros((0, 5), bool), np.arange(6).reshape(2, 3).T]
+)
 def test_a_turned_bit_and_a_lost_byte_of_an_array_are_named(tmp_path, values):
     """In its header, its values or its checksum."""
     path = tmp_path / "a.npy"
@@ -114,10 +128,14 @@ def test_a_turned_bit_and_a_lost_byte_of_an_array_are_named(tmp_path, values):
     assert found.dtype == values.dtype
     np.testing.assert_array_equal(found, values)
     whole = path.read_bytes()
-    damaged = [whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :] for at in range(0, len(whole), 3)]
+    damaged = [
+        whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :] for at in range(0, len(whole), 3)
+    ]
     for content in (*damaged, whole[:-1], whole[:-15], whole[:9], b""):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="a.npy is not a complete array .*; delete it and run again"):
+        with pytest.raises(
+            InputError, match="a.npy is not a complete array .*; delete it and run again"
+        ):
             read_array(path)
 
 
@@ -126,7 +144,9 @@ def test_passages_and_queries_that_cannot_be_numbered_are_refused(tmp_path, monk
     queries = {"q": pd.DataFrame({"query_id": list("abc"), "text": list("xyz")})}
     qrels = {"q": pd.DataFrame({"query_id": ["a"], "passage_id": ["1"], "grade": [1]})}
     monkeypatch.setattr(collections, "MOST_PASSAGES", 2)
-    with pytest.raises(InputError, match="more than 2 passages .at least 3., which cannot be numbered"):
+    with pytest.raises(
+        InputError, match="more than 2 passages .at least 3., which cannot be numbered"
+    ):
         write_collection(tmp_path / "a", Collection(passages, queries, qrels, {}))
     assert not list((tmp_path / "a").iterdir())
     with pytest.raises(InputError, match="more than 2 queries of split q"):
@@ -134,7 +154,9 @@ def test_passages_and_queries_that_cannot_be_numbered_are_refused(tmp_path, monk
 
 
 def test_a_full_disk_is_told_from_a_limit_on_the_size_of_files(tmp_path):
-    """Whether an array is written whole or in parts, the error has the system's number and names the file."""
+    """Whether an array is written whole or in parts, the error has the system's number and names
+    the file.
+    """
     values = np.zeros(1 << 20)
 
     def grow(path: Path) -> None:
@@ -164,11 +186,17 @@ def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, 
     ranked = [rng.integers(0, 99, length).astype(np.int32) for length in lengths]
     scores = [rng.random(length, np.float32) for length in lengths]
     write_run(tmp_path / "run.parquet", Run.of(ranked, scores))
-    assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == max(1, (len(lengths) + 1) // 2)
+    assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == max(
+        1, (len(lengths) + 1) // 2
+    )
     assert count_queries(tmp_path / "run.parquet") == len(lengths)
-    whole, some = (read_run(tmp_path / "run.parquet", rows) for rows in (None, np.arange(0, len(lengths), 2)))
+    whole, some = (
+        read_run(tmp_path / "run.parquet", rows) for rows in (None, np.arange(0, len(lengths), 2))
+    )
     for query in range(len(lengths)):
-        for found, expected in zip(whole.ranked(query), (ranked[query], scores[query]), strict=True):
+        for found, expected in zip(
+            whole.ranked(query), (ranked[query], scores[query]), strict=True
+        ):
             np.testing.assert_array_equal(found, expected)
         chosen = slice(None) if query % 2 == 0 else slice(0)
         np.testing.assert_array_equal(some.ranked(query)[0], ranked[query][chosen])
@@ -198,7 +226,9 @@ def test_truncated_tokens_are_named(tmp_path):
     ],
 )
 def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what):
-    """A flipped bit in a complete file, or another kind of numbers: compiled code would read beyond the arrays."""
+    """A flipped bit in a complete file, or another kind of numbers: compiled code would read beyond
+    the arrays.
+    """
     ids, starts = np.arange(6, dtype=np.uint16) % 4, np.array([0, 2, 4, 6])
     written = Tokens(ids, starts, starts[:-1] + [0, 1, 2], np.ones(4, bool))
     write_tokens(tmp_path / "tokens", written)
@@ -214,7 +244,9 @@ def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what):
         read_tokens(tmp_path / "tokens")
 
 
-@pytest.mark.parametrize("text", ["", "collection\tsplit\tquery_id\tmeasure\tvalue\na\tdev\tq\tRR@10\t\n"])
+@pytest.mark.parametrize(
+    "text", ["", "collection\tsplit\tquery_id\tmeasure\tvalue\na\tdev\tq\tRR@10\t\n"]
+)
 def test_damaged_measures_are_named(tmp_path, text):
     path = tmp_path / "measures.tsv"
     path.write_text(text)
@@ -222,7 +254,9 @@ def test_damaged_measures_are_named(tmp_path, text):
         read_measures(path)
 
 
-@pytest.mark.parametrize("name", ["2019", "007", "1e5", "true", "inf", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])
+@pytest.mark.parametrize(
+    "name", ["2019", "007", "1e5", "true", "inf", "NA", "a\rb", 'a"\tb\n', "\ufeffq"]
+)
 def test_names_and_ids_in_measures_stay_text(tmp_path, name):
     values = pd.DataFrame({"measure": ["RR@10", "R@50"], "value": [0.5, 1.0]})
     frame = values.assign(collection=name, split=name, query_id=name)[MEASURES]
@@ -231,10 +265,14 @@ def test_names_and_ids_in_measures_stay_text(tmp_path, name):
 
 
 def flipped(path):
-    """Write `path` with a flipped bit at thirty places of its pages, one after the other; then as it was."""
+    """Write `path` with a flipped bit at thirty places of its pages, one after the other; then as
+    it was.
+    """
     whole = path.read_bytes()
     pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what follows is the footer
-    for place in np.linspace(60, pages - 1, 30).astype(int):  # the first bytes are the header of a page
+    for place in np.linspace(60, pages - 1, 30).astype(
+        int
+    ):  # the first bytes are the header of a page
         damaged = bytearray(whole)
         damaged[place] ^= 1
         path.write_bytes(damaged)
@@ -244,7 +282,9 @@ def flipped(path):
 
 def test_every_reader_of_passages_and_runs_notices_a_flipped_bit(tmp_path):
     numbers = [str(row * 7919 % 2000) for row in range(2000)]
-    table = pa.table({"passage_id": numbers, "title": numbers, "text": [f"text {each}" for each in numbers]})
+    table = pa.table(
+        {"passage_id": numbers, "title": numbers, "text": [f"text {each}" for each in numbers]}
+    )
     write_collection(tmp_path, Collection(table, {}, {}, {}))
     rng = np.random.default_rng(0)
     scores = [rng.random(50, np.float32) for _ in range(100)]
@@ -262,12 +302,16 @@ def test_every_reader_of_passages_and_runs_notices_a_flipped_bit(tmp_path):
 
 def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path):
     frames = {"q": pd.DataFrame({"query_id": ["a", "b"], "text": ["x", "y"]})}
-    write_collection(tmp_path, Collection(pa.table(dict.fromkeys(PASSAGES.names, ["1"])), frames, {}, {}))
+    write_collection(
+        tmp_path, Collection(pa.table(dict.fromkeys(PASSAGES.names, ["1"])), frames, {}, {})
+    )
     path = tmp_path / "queries.parquet"
     whole, expected, refused = path.read_bytes(), read_queries(tmp_path, "q"), 0
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     for place in range(footer, len(whole), 7):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+        )
         try:
             assert read_queries(tmp_path, "q").equals(expected), place
         except InputError as error:
@@ -297,7 +341,7 @@ def test_a_row_that_is_cut_is_noticed(tmp_path):
         read_table(tmp_path / "retrieval.tsv", gaps=False)
 
 
-# --- complete --------------------------------------------------------------------------------------------------------
+# --- complete -------------------------------------------------------------------------------------
 
 
 def killed(work) -> None:
@@ -322,7 +366,9 @@ def fill(path: Path, text: str, *, folder: bool) -> None:
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_kept(tmp_path, monkeypatch, folder):
+def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_kept(
+    tmp_path, monkeypatch, folder
+):
     """Whatever is at the path, and whatever another output is called."""
     with monkeypatch.context() as patch:
         patch.setattr(files, "_sync", kill)
@@ -339,7 +385,9 @@ def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_kept(tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.txt"]
 
 
-def test_parts_of_another_host_are_removed_when_nothing_was_written_for_a_day(tmp_path, monkeypatch):
+def test_parts_of_another_host_are_removed_when_nothing_was_written_for_a_day(
+    tmp_path, monkeypatch
+):
     old, young = tmp_path / ".a.0badcafe.7.0badcafe.part", tmp_path / ".a.0badcafe.8.0badcafe.part"
     for part in (old, young):
         part.mkdir()
@@ -380,7 +428,9 @@ def test_an_output_that_cannot_be_replaced_stays(tmp_path, monkeypatch, folder):
     replace = os.replace
 
     def fail(source, target) -> None:
-        if Path(target).name == "a" and "old" not in str([path.read_text() for path in Path(source).glob("file")]):
+        if Path(target).name == "a" and "old" not in str(
+            [path.read_text() for path in Path(source).glob("file")]
+        ):
             raise OSError(errno.EBUSY, "busy")
         replace(source, target)
 
@@ -413,17 +463,24 @@ def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path):
     assert weights.stat().st_mode & 0o222 == 0
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "{", "\ud800"], ids=["deep", "digits", "cut", "not UTF-8"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "9" * 5000, "{", "\ud800"], ids=["deep", "digits", "cut", "not UTF-8"]
+)
 def test_json_that_cannot_be_read_is_named(tmp_path, text):
     (tmp_path / "about.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
         read_json(tmp_path / "about.json")
 
 
-@pytest.mark.parametrize("values", [np.zeros(3, np.float32), np.zeros((2, 3)), np.zeros((2, 4), np.float32)])
+@pytest.mark.parametrize(
+    "values", [np.zeros(3, np.float32), np.zeros((2, 3)), np.zeros((2, 4), np.float32)]
+)
 def test_vectors_are_tables_of_one_width(tmp_path, values):
     write_array(tmp_path / "00000.npy", np.zeros((2, 3), np.float32))
     assert len(read_vectors(tmp_path)) == 1
     write_array(tmp_path / "00001.npy", values)
-    with pytest.raises(InputError, match=f"^{tmp_path}/00001.npy holds an array of float.*; delete it and run again$"):
+    with pytest.raises(
+        InputError,
+        match=f"^{tmp_path}/00001.npy holds an array of float.*; delete it and run again$",
+    ):
         read_vectors(tmp_path)

@@ -1,4 +1,6 @@
-"""Both trainers: a batch can be learnt, a killed training loses nothing, what goes wrong ends with words."""
+"""Both trainers: a batch can be learnt, a killed training loses nothing, what goes wrong ends with
+words.
+"""
 
 import os
 import signal
@@ -23,7 +25,14 @@ EASY = {"retriever": {}, "reranker": {"random_negatives": 0, "forward_factor": 1
 
 @BOTH
 def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
-    how = {"queries": QUERIES, "epochs": 30.0, "learning_rate": 5e-3, "group": 3, "depth": 2, "chunk": 100}
+    how = {
+        "queries": QUERIES,
+        "epochs": 30.0,
+        "learning_rate": 5e-3,
+        "group": 3,
+        "depth": 2,
+        "chunk": 100,
+    }
     still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     folder = train(TRAINERS[kind], tiny, tmp_path, stage(kind, **how | EASY[kind]), encoder=still)
     curve = pd.read_csv(folder / "steps.tsv", sep="\t")
@@ -33,8 +42,12 @@ def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
     assert curve["accuracy"].iloc[-1] == 1
 
 
-@pytest.mark.parametrize(("kind", "taught"), [("retriever", False), ("retriever", True), ("reranker", False)])
-def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, kind, taught, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "taught"), [("retriever", False), ("retriever", True), ("reranker", False)]
+)
+def test_a_killed_training_ends_in_the_same_bits(
+    tiny, tmp_path, teacher, kind, taught, monkeypatch
+):
     trainer, scores = TRAINERS[kind], {"teacher": teacher} if taught else {}
     whole = train(trainer, tiny, tmp_path / "whole", stage(kind), **scores)
     steps, learnt = iter(range(100)), trainer.learn
@@ -79,12 +92,17 @@ def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, 
         "mined negatives removed by the margin": mined - sum(left),
         "mined negatives left by it": sum(left),
         "with random negatives only, because the margin removed all mined ones": left.count(0),
-        "with short lists, completed by random passages": sum(count + recipe.random_negatives < 3 for count in left),
+        "with short lists, completed by random passages": sum(
+            count + recipe.random_negatives < 3 for count in left
+        ),
     }
     off = train(TRAINERS[kind], tiny, tmp_path / "off", recipe)
     assert read_json(off / "about.json")["counts"] == {}
 
 
 def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher):
-    with pytest.raises(InputError, match="tiny is a reranker, which learns from no teacher; leave out .*teacher.parq"):
+    with pytest.raises(
+        InputError,
+        match="tiny is a reranker, which learns from no teacher; leave out .*teacher.parq",
+    ):
         train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)

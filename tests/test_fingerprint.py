@@ -58,7 +58,9 @@ def test_every_module_that_is_imported_and_no_other_but_plugins(root):
         "cdmae.reached", "cdmae.runs", "cdmae.training.state", SCRIPT,
     ]  # fmt: skip
     found = fingerprint(SCRIPT, ["cdmae.masking.strategies.importance"], root=root)
-    assert set(found) - set(fingerprint(SCRIPT, root=root)) == {"cdmae.masking.strategies.importance"}
+    assert set(found) - set(fingerprint(SCRIPT, root=root)) == {
+        "cdmae.masking.strategies.importance"
+    }
     with pytest.raises(FileNotFoundError, match="no module cdmae.masking.entropy"):
         fingerprint(SCRIPT, ["cdmae.masking.entropy"], root=root)
 
@@ -80,7 +82,9 @@ def test_every_module_that_is_imported_and_no_other_but_plugins(root):
         ("cdmae/masking/noise.py", "def draw", "async def draw", "cdmae.masking.noise"),
     ],
 )
-def test_a_change_shows_in_its_module_alone_and_comments_docstrings_and_layout_do_not(root, name, old, new, module):
+def test_a_change_shows_in_its_module_alone_and_comments_docstrings_and_layout_do_not(
+    root, name, old, new, module
+):
     before = fingerprint(SCRIPT, root=root)
     text = (root / name).read_text()
     assert old in text
@@ -94,15 +98,21 @@ def test_a_change_elsewhere_does_not_show_and_the_hash_is_the_same_on_every_pyth
     for name in ("cdmae/report/page.py", "cdmae/cli.py", "cdmae/other.py"):
         (root / name).write_text("x = 1\n")
     assert fingerprint(SCRIPT, root=root) == before
-    # The number is written down: a Python that names syntax differently would restart a user's trainings.
+    # The number is written down: a Python that names syntax differently would restart a user's
+    # trainings.
     assert fingerprint("cdmae/runs.py", root=root) == {"cdmae/runs.py": "4247fc768dab"}
 
 
-@pytest.mark.parametrize("text", [b"x = 1\nif x\n", b"x = 1\ny = '\xff'\n", b"x = 1\n\0\n", b"x = (((\n"])
+@pytest.mark.parametrize(
+    "text", [b"x = 1\nif x\n", b"x = 1\ny = '\xff'\n", b"x = 1\n\0\n", b"x = (((\n"]
+)
 @pytest.mark.parametrize("name", [SCRIPT, TRAINER])
 def test_a_file_that_is_not_python_is_named_with_its_line(root, name, text):
     (root / name).write_bytes(text)
-    with pytest.raises(InputError, match=f"^{root}/{name}(, line [12],)? is not valid Python: .*; correct it and run"):
+    with pytest.raises(
+        InputError,
+        match=f"^{root}/{name}(, line [12],)? is not valid Python: .*; correct it and run",
+    ):
         fingerprint(SCRIPT, root=root)
 
 
@@ -110,13 +120,24 @@ def test_neutral_modules_exist_and_import_nothing_that_computes():
     for module in NEUTRAL:
         path = ROOT / module.replace(".", "/")
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-        imported = {f"cdmae.{alias.name}" for node in imports if node.module == "cdmae" for alias in node.names}
+        imports = [
+            node
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom)
+        ]
+        imported = {
+            f"cdmae.{alias.name}"
+            for node in imports
+            if node.module == "cdmae"
+            for alias in node.names
+        }
         imported |= {node.module for node in imports if node.module.startswith("cdmae.")}
         assert imported <= NEUTRAL | {"cdmae.collections"}, module
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "workflow/scripts").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "workflow/scripts").glob("*.py")), ids=lambda path: path.stem
+)
 def test_every_script_has_one(script):
     found = fingerprint(script.relative_to(ROOT))
     assert len(found) > 1 or "cdmae" not in script.read_text()
@@ -136,7 +157,14 @@ def test_every_script_has_one(script):
 def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(script, formats):
     """So that another column of the measures does not pre-train again."""
     modules = {name.removeprefix("cdmae.") for name in fingerprint(f"workflow/scripts/{script}.py")}
-    known = {"files", "arrays", "runs", "tokens.corpus", "collections.store", "evaluation.per_query"}
+    known = {
+        "files",
+        "arrays",
+        "runs",
+        "tokens.corpus",
+        "collections.store",
+        "evaluation.per_query",
+    }
     known |= {"retrieval.vectors"}
     assert modules & known == formats
 

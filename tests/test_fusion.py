@@ -32,7 +32,9 @@ def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
     assert passages.tolist() == [7, 3, 5, 9]
     np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6, atol=1e-6)
     run = Run.of([np.array([2, 4])], [np.array([3.0, 3.0], np.float32)])
-    assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1] == pytest.approx([2, 1, 0], abs=2e-6)
+    assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1] == pytest.approx(
+        [2, 1, 0], abs=2e-6
+    )
 
 
 @pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
@@ -40,7 +42,9 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
     fused = Fusion([run_of([4, 1, 2], [])], method, 60).run([1], 3)
     assert fused.ranked(0)[0].tolist() == [4, 1, 2]
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
-    beside = Fusion([run_of([4, 2]), run_of([1, 2, 3])], method, 60).run([1, 0], 9).ranked(0)[0].tolist()
+    beside = (
+        Fusion([run_of([4, 2]), run_of([1, 2, 3])], method, 60).run([1, 0], 9).ranked(0)[0].tolist()
+    )
     assert beside == [4, 2, 1, 3], "what only the other one ranks comes after the end of its list"
 
 
@@ -59,7 +63,9 @@ def test_mixtures_sum_to_one_and_hold_each_system_alone(systems, count):
 
 
 def test_weights_are_those_that_rank_the_relevant_first():
-    """Only the second system knows what is relevant; with equal weights the first one's favourite wins a tie."""
+    """Only the second system knows what is relevant; with equal weights the first one's favourite
+    wins a tie.
+    """
     runs = [run_of([1, 2, 3], [1, 2, 3]), run_of([3, 2, 1], [3, 2, 1])]
     qrels = pd.DataFrame({"query": [0, 1], "passage": [3, 3], "grade": [1, 1]})
     for method in ("reciprocal_rank", "convex"):

@@ -1,4 +1,6 @@
-"""A given generator: its logits are transformers', nothing of it is trained, and another vocabulary is refused."""
+"""A given generator: its logits are transformers', nothing of it is trained, and another vocabulary
+is refused.
+"""
 
 import dataclasses
 from pathlib import Path
@@ -8,7 +10,14 @@ import torch
 import transformers
 from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, D, V, first, gradients, language_model, same, whole
-from transformers import BertConfig, BertForMaskedLM, BertTokenizer, ElectraConfig, GPT2Config, GPT2LMHeadModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    ElectraConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
 
 from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
@@ -22,13 +31,27 @@ SIMLM = as_objective("simlm", SETTINGS)
 
 def with_generator(name):
     return as_objective("simlm", SETTINGS, generator=name, max_length=12)
+
+
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
-SIZES = {"vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32, "attn_implementation": "eager"}
+SIZES = {
+    "vocab_size": V,
+    "num_hidden_layers": 2,
+    "max_position_embeddings": 32,
+    "attn_implementation": "eager",
+}
 
 
-def electra(kind: type = transformers.ElectraForMaskedLM, **changed: int) -> transformers.PreTrainedModel:
+def electra(
+    kind: type = transformers.ElectraForMaskedLM, **changed: int
+) -> transformers.PreTrainedModel:
     """Narrow layers between wide embeddings and a wide head, as in google/electra-base-generator."""
-    sizes = {"embedding_size": D, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 20}
+    sizes = {
+        "embedding_size": D,
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "intermediate_size": 20,
+    }
     return drawn(kind, ElectraConfig(**{**SIZES, **sizes, **changed}))
 
 
@@ -42,7 +65,9 @@ def drawn(kind: type, config: transformers.PretrainedConfig) -> transformers.Pre
         torch.manual_seed(4)
         model = kind(config).eval()
         with torch.no_grad():
-            for each in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
+            for (
+                each
+            ) in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
                 each.add_(torch.randn(each.shape) * 0.2)
     return model
 
@@ -58,7 +83,9 @@ def test_its_logits_are_those_of_transformers(made):
     with torch.no_grad():
         expected = made()(padded.ids, attention_mask=padded.attended).logits[padded.chosen]
         given = simlm.frozen(made())
-        found = architectures.head(given)(simlm.fill(given, whole(step)["encoder"])[1])[view.weights > 0]
+        found = architectures.head(given)(simlm.fill(given, whole(step)["encoder"])[1])[
+            view.weights > 0
+        ]
     assert len(found) > 5
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -85,7 +112,9 @@ def test_nothing_of_it_is_trained_dropped_out_or_kept_in_a_state(monkeypatch):
     adam = setup.adamw(network.parameters(), 0.1)
     setup.set_rate(adam, 0.1)
     loss, _ = network(whole(first("simlm")), draws)
-    assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
+    assert all(
+        each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias")
+    )
     network(whole(first("simlm")), draws)[0].backward()
     adam.step()
     after = dict(network.generator.named_buffers())
@@ -98,7 +127,9 @@ def test_nothing_of_it_is_trained_dropped_out_or_kept_in_a_state(monkeypatch):
 def folder(path: Path, model: transformers.PreTrainedModel, pieces: list[str] = PIECES) -> str:
     """A folder with a model and its tokenizer."""
     model.save_pretrained(path)
-    BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(path)
+    BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(
+        path
+    )
     return str(path)
 
 
@@ -124,11 +155,31 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
 @pytest.mark.parametrize(
     ("make", "pieces", "sentence"),
     [
-        (lambda: electra(vocab_size=50), PIECES, "generator knows 50 word-pieces, and the start, .*start, 40; allowed"),
-        (electra, SWAPPED, "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; "),
-        (lambda: electra(transformers.ElectraForPreTraining), PIECES, "lacks generator_.*; allowed: a masked "),
-        (lambda: electra(max_position_embeddings=11), PIECES, "max_length is 12; allowed: up to 11, the positions of "),
-        (lambda: GPT2LMHeadModel(GPT), PIECES, "^the generator .* is of the type 'gpt2'; allowed: bert, electra"),
+        (
+            lambda: electra(vocab_size=50),
+            PIECES,
+            "generator knows 50 word-pieces, and the start, .*start, 40; allowed",
+        ),
+        (
+            electra,
+            SWAPPED,
+            "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; ",
+        ),
+        (
+            lambda: electra(transformers.ElectraForPreTraining),
+            PIECES,
+            "lacks generator_.*; allowed: a masked ",
+        ),
+        (
+            lambda: electra(max_position_embeddings=11),
+            PIECES,
+            "max_length is 12; allowed: up to 11, the positions of ",
+        ),
+        (
+            lambda: GPT2LMHeadModel(GPT),
+            PIECES,
+            "^the generator .* is of the type 'gpt2'; allowed: bert, electra",
+        ),
     ],
     ids=["size", "pieces", "no head", "positions", "type"],
 )
@@ -149,7 +200,9 @@ def test_one_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(InputError, match="the generator .*nowhere cannot be read: "):
         simlm.load(with_generator(str(tmp_path / "nowhere")), language_model())
     name = folder(tmp_path / "generator", electra())
-    with pytest.raises(InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "):
+    with pytest.raises(
+        InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "
+    ):
         simlm.load(with_generator(name), language_model())
     (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="the generator .* cannot be read: "):

@@ -1,7 +1,8 @@
 """The GPU command with toy sizes, and what a CPU can tell of the paths that CUDA takes.
 
-`like_cuda` lets the CPU take them: rows without filler, the packed kernel (`test_transformer.varlen_attn`, which checks
-what torch's demands), and the casts of CUDA's autocast, for which a build without CUDA has no tensors.
+`like_cuda` lets the CPU take them: rows without filler, the packed kernel
+(`test_transformer.varlen_attn`, which checks what torch's demands), and the casts of CUDA's
+autocast, for which a build without CUDA has no tensors.
 """
 
 import json
@@ -32,7 +33,8 @@ from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 CUDA = torch.device("cuda", 0)
-# what CUDA's autocast computes in float32 and the CPU's does not (docs.pytorch.org/docs/stable/amp.html)
+# what CUDA's autocast computes in float32 and the CPU's does not
+# (docs.pytorch.org/docs/stable/amp.html)
 WIDE = {
     "cross_entropy", "cumsum", "exp", "layer_norm", "log", "log1p", "log_softmax", "nll_loss", "norm", "normalize",
     "pow", "softmax", "sum",
@@ -46,7 +48,7 @@ def imported():
     SPAWNED.set_forkserver_preload([*command.IMPORTED, "pytest"])
 
 
-# --- the command -----------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def test_every_row_passes_on_a_cpu_or_says_what_is_not_here(tmp_path, monkeypatch):
@@ -60,12 +62,20 @@ def test_every_row_passes_on_a_cpu_or_says_what_is_not_here(tmp_path, monkeypatc
     assert [row for row in rows if row.value == "" and not row.note.startswith("not here: ")] == []
     assert {row.name.split(",")[0] for row in rows} >= {*objectives(), "retriever", "reranker"}
     page = (tmp_path / "results.md").read_text()
-    assert f"{sum(row.passed is True for row in rows)} of {sum(row.passed is not None for row in rows)} checks" in page
+    assert (
+        f"{sum(row.passed is True for row in rows)} of {sum(row.passed is not None for row in rows)} checks"
+        in page
+    )
 
 
 def ranked(rank, port, part, line):
     """Run a part as torchrun would."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+    }
     os.environ |= {"MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
     work(part, 0, time.monotonic() + 3600, None, line)
 
@@ -76,12 +86,18 @@ def test_two_processes_share_a_part(part):
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     lines = [SPAWNED.Pipe(duplex=False) for _ in range(2)]
-    processes = [SPAWNED.Process(target=ranked, args=(rank, port - 1, part, lines[rank][1])) for rank in range(2)]
+    processes = [
+        SPAWNED.Process(target=ranked, args=(rank, port - 1, part, lines[rank][1]))
+        for rank in range(2)
+    ]
     for process, (_, other) in zip(processes, lines, strict=True):
         process.start()
         other.close()
     end = time.monotonic() + 3600
-    first, second = (list(received(line, process, end)) for process, (line, _) in zip(processes, lines, strict=True))
+    first, second = (
+        list(received(line, process, end))
+        for process, (line, _) in zip(processes, lines, strict=True)
+    )
     assert [row for row in first + second if row.passed is False or "ended" in row.note] == []
     assert min(len(first), len(second)) > 10
 
@@ -112,7 +128,9 @@ def test_a_part_that_ends_badly_is_a_row(how, last):
     process.start()
     other.close()
     assert line.poll(600)  # it has begun
-    rows = list(received(line, process, time.monotonic() + (0.5 if how in ("hang", "close") else 600)))
+    rows = list(
+        received(line, process, time.monotonic() + (0.5 if how in ("hang", "close") else 600))
+    )
     assert [row.name for row in rows][:1] == ["before"]
     assert [row.note for row in rows[1:]] == last
     assert not process.is_alive()
@@ -138,14 +156,22 @@ def test_a_step_that_fails_is_a_row():
     assert last(torch.OutOfMemoryError("out\nof memory"))[2].startswith(
         "OutOfMemoryError: out of memory (test_gpu.py, line"
     )
-    assert last(missing, steps.Run(Ranks(), TOY, time.monotonic() - 1, None)) == (0, None, "no time left")
+    assert last(missing, steps.Run(Ranks(), TOY, time.monotonic() - 1, None)) == (
+        0,
+        None,
+        "no time left",
+    )
 
 
 def test_what_is_no_number_fails_and_is_json(tmp_path):
     lost = (torch.ones(2), torch.tensor([1.0, torch.nan]))
     value = parity.error(lost, (torch.ones(2), torch.ones(2)))
-    Results(tmp_path).add("parity", parity._row("mae", "fp32", lost, (torch.ones(2), torch.ones(2)), None))
-    (row,) = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)["parity"]
+    Results(tmp_path).add(
+        "parity", parity._row("mae", "fp32", lost, (torch.ones(2), torch.ones(2)), None)
+    )
+    (row,) = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)[
+        "parity"
+    ]
     assert (np.isnan(value), row["value"], row["passed"]) == (True, "nan", False)
 
 
@@ -167,17 +193,33 @@ def test_the_share_of_a_peak_names_it(card, value, passed, note, monkeypatch):
 
 
 KILLED = "killed at the end of its time"
-RUNS_ON = "trap 'echo Error in rule pretrain:; exit 1' TERM; sleep 600 & wait"  # as Snakemake and its jobs do
+# as Snakemake and its jobs do
+RUNS_ON = "trap 'echo Error in rule pretrain:; exit 1' TERM; sleep 600 & wait"
 
 
 @pytest.mark.parametrize(
     ("said", "value", "passed", "note"),
     [
-        (f"echo '1 of 7 steps (14%) done'; echo '2 of 7 steps (29%) done'; {RUNS_ON}", 2, True, KILLED),
+        (
+            f"echo '1 of 7 steps (14%) done'; echo '2 of 7 steps (29%) done'; {RUNS_ON}",
+            2,
+            True,
+            KILLED,
+        ),
         (f"echo 'total      7'; {RUNS_ON}", 0, True, KILLED),
-        (f"echo '1 of 7 steps (14%) done'; echo 'Error in rule mine:'; {RUNS_ON}", 1, False, "failed: mine"),
+        (
+            f"echo '1 of 7 steps (14%) done'; echo 'Error in rule mine:'; {RUNS_ON}",
+            1,
+            False,
+            "failed: mine",
+        ),
         ("echo '7 of 7 steps (100%) done'", 7, True, ""),
-        ("echo '1 of 7 steps (14%) done'; echo Lost; exit 1", 1, False, "ended with 1: 1 of 7 steps (14%) done Lost"),
+        (
+            "echo '1 of 7 steps (14%) done'; echo Lost; exit 1",
+            1,
+            False,
+            "ended with 1: 1 of 7 steps (14%) done Lost",
+        ),
     ],
 )
 def test_jobs_are_counted_when_the_time_ends(said, value, passed, note):
@@ -194,7 +236,7 @@ def test_snakemake_that_counts_no_jobs_says_why():
         pipeline.counted(["sh", "-c", "echo Locked; exit 1"], time.monotonic() + 600)
 
 
-# --- the paths of CUDA -----------------------------------------------------------------------------------------------
+# --- the paths of CUDA ----------------------------------------------------------------------------
 
 
 class CudaAutocast(TorchFunctionMode):
@@ -202,14 +244,19 @@ class CudaAutocast(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") in WIDE and torch.is_autocast_enabled("cpu"):
-            args = [one.float() if isinstance(one, torch.Tensor) and one.is_floating_point() else one for one in args]
+            args = [
+                one.float() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+                for one in args
+            ]
         return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture
 def like_cuda(monkeypatch):
     """Let tensors of the CPU take the paths of CUDA."""
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn))
+    monkeypatch.setitem(
+        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
+    )
     monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
     monkeypatch.setattr(packed, "BLOCK", 1)
     monkeypatch.setattr(packed, "WIDTH", 1)
@@ -239,16 +286,26 @@ def on_cpu():
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
-    """In float32 but for the order of sums, in bfloat16 within twice the CPU's own error: no cast meets another."""
+    """In float32 but for the order of sums, in bfloat16 within twice the CPU's own error: no cast
+    meets another.
+    """
     trained, computed = on_cpu
-    reference, own = computed[name, "fp32"], parity.error(computed[name, "bf16"], computed[name, "fp32"])
+    reference, own = (
+        computed[name, "fp32"],
+        parity.error(computed[name, "bf16"], computed[name, "fp32"]),
+    )
     assert parity.error(parity.learnt(*trained[name], "fp32", Ranks()), reference) < 1e-5
-    assert parity.error(parity.learnt(*trained[name], "bf16", Ranks()), reference) < max(4e-3, 2 * own)
+    assert parity.error(parity.learnt(*trained[name], "bf16", Ranks()), reference) < max(
+        4e-3, 2 * own
+    )
 
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
 def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
-    network, batch = tiny_models.model(family), packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]])
+    network, batch = (
+        tiny_models.model(family),
+        packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]]),
+    )
     gradients = []
     for precision in ("fp32", "bf16"):
         with setup.autocast(precision, torch.device("cpu")):
@@ -260,12 +317,16 @@ def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
 
 
 def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
-    """The installed operator itself, forward and backward, on tensors without memory: arguments, shapes, dtypes."""
+    """The installed operator itself, forward and backward, on tensors without memory: arguments,
+    shapes, dtypes.
+    """
     monkeypatch.setattr(packed, "put", lambda array, on: torch.from_numpy(array).to(on))
     meta, starts = torch.device("meta"), np.array([0, 5, 7, 11])
     of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta).layout
     to = packed.select(np.array([0, 7]), starts, meta).layout
-    query, key = (torch.empty(layout.rows, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of))
+    query, key = (
+        torch.empty(layout.rows, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of)
+    )
     query.requires_grad_()
     key.requires_grad_()
     mixed = attention._varlen(query, key, key, attention.Grid(to, 3), attention.Grid(of, 3))
@@ -274,7 +335,7 @@ def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
     assert (query.grad.shape, key.grad.dtype) == (query.shape, torch.bfloat16)
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------
+# --- memory ---------------------------------------------------------------------------------------
 
 
 class Kernel(torch.autograd.Function):
@@ -283,17 +344,23 @@ class Kernel(torch.autograd.Function):
     @staticmethod
     def forward(ctx, query, key, value, *_):
         out = query.clone()
-        ctx.save_for_backward(query, key, value, out, query.new_empty(query.shape[:2], dtype=torch.float32))
+        ctx.save_for_backward(
+            query, key, value, out, query.new_empty(query.shape[:2], dtype=torch.float32)
+        )
         return out
 
 
 def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
-    """Count by hand, in bytes a row and number in bfloat16: 44 D, and the kernel's float32 for each head.
+    """Count by hand, in bytes a row and number in bfloat16: 44 D, and the kernel's float32 for each
+    head.
 
-    Inputs of the products 2 + 2, query, key and value 6, what the kernel gives 2, dropout's masks 4 + 4, the sums
-    before the norms 4 + 4, and the inner layer before and behind GELU 8 + 8. The plan has 72 D.
+    Inputs of the products 2 + 2, query, key and value 6, what the kernel gives 2, dropout's masks 4
+    + 4, the sums before the norms 4 + 4, and the inner layer before and behind GELU 8 + 8. The plan
+    has 72 D.
     """
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply))
+    monkeypatch.setitem(
+        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply)
+    )
     width, heads, kept = 128, 2, []
     batch = packed.pack(finetuning.batch("tiny", 1, 20).sequences)
     for layers in (2, 3):

@@ -1,4 +1,6 @@
-"""The graph of a config, as Snakemake plans it: complete, without surprises, each job dependent on its own settings."""
+"""The graph of a config, as Snakemake plans it: complete, without surprises, each job dependent on
+its own settings.
+"""
 
 import re
 import subprocess
@@ -62,7 +64,9 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     assert all(set(job.outputs) <= set(known[rule]) for (rule, _), job in whole.items())
     made = "\n".join(path for several in known.values() for path in several)
     for place in set(PLACES.values()) - {"benchmarks"}:
-        assert re.search(f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE), place
+        assert re.search(
+            f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE
+        ), place
     parts = ("measures", "encoders", "trained", "masked_terms", "mined", "teachers", "runs")
     expected = {path for job in whole.values() for path in job.outputs}
     assert {path for part in parts for path in facts(config)[part].values()} <= expected
@@ -87,17 +91,32 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
     search, foreign = jobs["search", "three"], jobs["search_external", "foreign"]
     assert search.inputs["tokens"] == ["out/tokens/small/docs", "out/tokens/small/other"]
     assert not search.inputs["vectors"] + foreign.inputs["vectors"]
-    assert foreign.inputs["passages"] == [f"out/collections/{name}/passages.parquet" for name in ("docs", "other")]
+    assert foreign.inputs["passages"] == [
+        f"out/collections/{name}/passages.parquet" for name in ("docs", "other")
+    ]
 
 
 def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_of_its_runs(values):
-    values["systems"]["mixed"] = {"kind": "fusion", "of": ["bm25", "one"], "tuned_on": ["docs", "dev"]}
+    values["systems"]["mixed"] = {
+        "kind": "fusion",
+        "of": ["bm25", "one"],
+        "tuned_on": ["docs", "dev"],
+    }
     values["systems"]["three"]["negatives"] = "mixed"
     jobs = plan(values)
-    assert jobs["train_retriever", "three"].inputs["negatives"] == ["out/negatives/mixed.docs.train.parquet"]
+    assert jobs["train_retriever", "three"].inputs["negatives"] == [
+        "out/negatives/mixed.docs.train.parquet"
+    ]
     mined = jobs["mine_fusion", "mixed/docs/train"]
-    assert mined.inputs["runs"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
-    assert mined.inputs["weights"] == jobs["fuse", "mixed"].inputs["weights"] == ["out/fusions/mixed.json"]
+    assert mined.inputs["runs"] == [
+        "out/negatives/bm25.docs.train.parquet",
+        "out/negatives/one.docs.train.parquet",
+    ]
+    assert (
+        mined.inputs["weights"]
+        == jobs["fuse", "mixed"].inputs["weights"]
+        == ["out/fusions/mixed.json"]
+    )
     assert jobs["weights", "mixed"].inputs["runs"] == [
         "out/runs/bm25/docs.dev.parquet",
         "out/runs/one/docs.dev.parquet",
@@ -105,15 +124,22 @@ def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_o
     assert not jobs["weights", "fused"].inputs["runs"]
 
 
-def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_what_stages_take(whole, values):
-    assert systems.mined(load(values)) == {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
+def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_what_stages_take(
+    whole, values
+):
+    assert systems.mined(load(values)) == {
+        ("bm25", "docs", "train"): 50,
+        ("one", "docs", "train"): 30,
+    }
     assert whole["mine", "one/docs/train"].params["settings"]["depth"] == 30
     asked = {f"stages.{name}": ["train", 64] for name in ("stage1", "stage3", "rerank")}
     assert systems.batches(load(values), "docs") == asked
     assert systems.batches(load(values), "other") == {}
 
 
-def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_tells_of_its_collection(whole):
+def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_tells_of_its_collection(
+    whole,
+):
     one, three = whole["train_retriever", "one"], whole["train_retriever", "three"]
     assert one.inputs["negatives"] == ["out/negatives/bm25.docs.train.parquet"]
     assert one.inputs["teacher"] == []
@@ -127,29 +153,56 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_t
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
-    measures = ["RR@10", "R(rel=3)@50", "nDCG@10", "R(rel=1)@50", "Rprec", "Judged@10", "SetF(beta=0.5)"]
+    measures = [
+        "RR@10",
+        "R(rel=3)@50",
+        "nDCG@10",
+        "R(rel=1)@50",
+        "Rprec",
+        "Judged@10",
+        "SetF(beta=0.5)",
+    ]
     values["evaluation"] |= {"measures": measures, "relevant": {"docs": {"test": 2}}}
-    graded = "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
+    graded = (
+        "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
+    )
     plain = " ".join(measures)
     assert plan(values)["measures", "one"].params["settings"]["measures"] == [plain, graded, plain]
     values["evaluation"]["measures"] = ["RR@10", "RR(rel=2)@10"]
     assert load(values).evaluation.measured("docs", "test") == ["RR(rel=2)@10"], "each once"
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
-    with pytest.raises(InputError, match="evaluation.relevant names docs train, which is not evaluated; allowed: spl"):
+    with pytest.raises(
+        InputError,
+        match="evaluation.relevant names docs train, which is not evaluated; allowed: spl",
+    ):
         load(values)
 
 
-def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_where_one_cannot_read_it(values, whole):
+def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_where_one_cannot_read_it(
+    values, whole
+):
     values["evaluation"]["lengths"] = {"other": 16}
     jobs = plan(values)
-    searching = {("search", "one"), ("search", "three"), ("search_external", "foreign"), ("rerank", "cross")}
-    vectors = {("vectors", "one/other"), ("vectors", "three/other"), ("vectors_external", "foreign/other")}
+    searching = {
+        ("search", "one"),
+        ("search", "three"),
+        ("search_external", "foreign"),
+        ("rerank", "cross"),
+    }
+    vectors = {
+        ("vectors", "one/other"),
+        ("vectors", "three/other"),
+        ("vectors_external", "foreign/other"),
+    }
     assert changed(whole, jobs) == searching | vectors
     for name in (("search", "one"), ("rerank", "cross")):
         assert jobs[name].params["settings"]["lengths"] == [0, 0, 16]
         assert " --lengths 0 0 16 " in jobs[name].command
     assert jobs["vectors_external", "foreign/other"].params["settings"]["length"] == 16
-    for name, message in (("other", "evaluation.lengths.other is 99999; allowed: up to"), ("nowhere", "not evaluated")):
+    for name, message in (
+        ("other", "evaluation.lengths.other is 99999; allowed: up to"),
+        ("nowhere", "not evaluated"),
+    ):
         values["evaluation"]["lengths"] = {name: 99999}
         with pytest.raises(InputError, match=message):
             load(values)
@@ -164,8 +217,14 @@ def test_a_fusion_reads_the_systems_target_by_target(whole):
 
 
 def test_plugins_are_the_modules_that_the_settings_name(whole):
-    modules = ("pretraining.objectives.mae", "masking.strategies.whole_word", "masking.strategies.importance")
-    assert list(whole["pretrain", "cdmae"].params["code"])[1:] == [f"cdmae.{module}" for module in modules]
+    modules = (
+        "pretraining.objectives.mae",
+        "masking.strategies.whole_word",
+        "masking.strategies.importance",
+    )
+    assert list(whole["pretrain", "cdmae"].params["code"])[1:] == [
+        f"cdmae.{module}" for module in modules
+    ]
     assert list(whole["untrained", "none"].params["code"]) == ["workflow/scripts/pretrain.py"]
     assert list(whole["collection", "docs"].params["code"])[1:] == ["cdmae.collections.sources.toy"]
 
@@ -210,7 +269,10 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
     values["stages"]["stage3"] |= {"depth": 20, "group": 10, "random_negatives": 10}
     before = plan(values)
     values["stages"]["stage3"]["group"] = 20
-    values["systems"]["bm25"] |= {"k1": before["search_bm25", "bm25"].params["settings"]["b"], "b": 0.9}
+    values["systems"]["bm25"] |= {
+        "k1": before["search_bm25", "bm25"].params["settings"]["b"],
+        "b": 0.9,
+    }
     assert changed(before, plan(values)) == {
         ("search_bm25", "bm25"), ("mine_bm25", "bm25/docs/train"), ("teacher", "three"), ("train_retriever", "three"),
         ("release", "three"),
@@ -220,7 +282,11 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
 def test_a_margin_restarts_those_who_draw_by_it(values, whole):
     values["stages"]["stage3"]["margin"] = 0.05
     jobs = plan(values)
-    assert changed(whole, jobs) == {("train_retriever", "three"), ("teacher", "three"), ("release", "three")}
+    assert changed(whole, jobs) == {
+        ("train_retriever", "three"),
+        ("teacher", "three"),
+        ("release", "three"),
+    }
     for rule in ("teacher", "train_retriever"):
         assert jobs[rule, "three"].params["settings"]["margin"] == 0.05
         assert '"margin": 0.05' in jobs[rule, "three"].command
@@ -232,7 +298,10 @@ def test_a_margin_restarts_those_who_draw_by_it(values, whole):
 def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     (tmp_path / "theirs.run").touch()
     files = {"docs": dict.fromkeys(("train", "dev", "test"), str(tmp_path / "theirs.run"))}
-    values["systems"]["theirs"] = {"kind": "run", "runs": files | {"other": {"test": str(tmp_path / "theirs.run")}}}
+    values["systems"]["theirs"] = {
+        "kind": "run",
+        "runs": files | {"other": {"test": str(tmp_path / "theirs.run")}},
+    }
     values["systems"]["four"] = values["systems"]["three"] | {"teacher": "theirs", "stage": "own"}
     values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
     jobs = plan(values)
@@ -245,15 +314,22 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     assert "--ranking out/negatives/theirs.docs.train.parquet --seed" in train.command
     assert train.params["settings"]["alpha"] == 0.3
     config = load(values)
-    assert list(facts(config)["teachers"]) == ["three"], "the report looks at what rerankers were asked"
+    assert list(facts(config)["teachers"]) == ["three"], (
+        "the report looks at what rerankers were asked"
+    )
     assert systems.waiting(config)["systems"]["theirs"] == 1
 
 
 def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_command(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
-    assert jobs["masked_terms", "cdmae"].params["settings"]["example"] == "a {word} of {5,6} <or> more"
-    assert jobs["facts", "report"].params["settings"]["config"]["report"]["title"] == "Of {some} <words>"
+    assert (
+        jobs["masked_terms", "cdmae"].params["settings"]["example"] == "a {word} of {5,6} <or> more"
+    )
+    assert (
+        jobs["facts", "report"].params["settings"]["config"]["report"]["title"]
+        == "Of {some} <words>"
+    )
     # 128 KiB: the facts of the report grow with the config, so they go by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
@@ -285,7 +361,9 @@ def test_the_report_waits_for_no_importance(whole):
 
 def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
     sentence = "workflow/scripts/fuse.py, line 3, is not valid Python: invalid syntax"
-    monkeypatch.setattr("workflow.fingerprint.fingerprint", mock.Mock(side_effect=InputError(sentence)))
+    monkeypatch.setattr(
+        "workflow.fingerprint.fingerprint", mock.Mock(side_effect=InputError(sentence))
+    )
     monkeypatch.chdir(ROOT)
     with pytest.raises(InputError, match=f"^{sentence}$"):
         dry_run()
@@ -293,7 +371,9 @@ def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
 
 @pytest.mark.parametrize("name", ["a<b>", "a{b}"])
 @pytest.mark.parametrize("kind", ["collection", "checkpoint"])
-def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(name, kind, tmp_path, values):
+def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(
+    name, kind, tmp_path, values
+):
     make_model(tmp_path / name)
     if kind == "checkpoint":
         values["starts"]["small"] = {"checkpoint": str(tmp_path / name)}
@@ -302,13 +382,19 @@ def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(nam
         (tmp_path / name / "qrels").mkdir()
         for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
             (tmp_path / name / file).touch()
-    with pytest.raises(InputError, match=f"the path {tmp_path}/.*, which Snakemake fills in; rename it"):
+    with pytest.raises(
+        InputError, match=f"the path {tmp_path}/.*, which Snakemake fills in; rename it"
+    ):
         plan(values)
 
 
-def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_are_not(tmp_path, values):
+def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_are_not(
+    tmp_path, values
+):
     """So that another checkpoint or generator restarts what begins with it; none is nothing."""
-    start, generator, foreign = (make_model(tmp_path / name) for name in ("start", "generator", "foreign"))
+    start, generator, foreign = (
+        make_model(tmp_path / name) for name in ("start", "generator", "foreign")
+    )
     (tmp_path / "foreign/.snakemake_timestamp").touch()
     values["starts"]["given"] = {"checkpoint": start}
     values["encoders"]["simlm"] = {"objective": "simlm", "start": "given", "generator": generator}
@@ -320,19 +406,34 @@ def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_ar
     assert rows["simlm"]["checkpoint"] == [f"{start}/{name}" for name in names]
     assert rows["simlm"]["generator"] == [f"{generator}/{name}" for name in names]
     assert rows["alone"]["generator"] == []
-    assert plan(values)["search_external", "foreign"].inputs["checkpoint"] == [f"{foreign}/{name}" for name in names]
+    assert plan(values)["search_external", "foreign"].inputs["checkpoint"] == [
+        f"{foreign}/{name}" for name in names
+    ]
 
 
 @pytest.mark.parametrize(("gpus", "first"), [(8, True), (1, False)])
 def test_what_most_trainings_wait_for_goes_first(values, gpus, first, monkeypatch):
-    """Before it collections, and what takes several GPUs, which the other jobs would take one by one."""
+    """Before it collections, and what takes several GPUs, which the other jobs would take one by
+    one.
+    """
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
     priorities = {name: job.priority for name, job in plan(values, gpus=gpus).items()}
     pretraining = {name: priorities.pop(("pretrain", name)) for name in ("mae", "cdmae")}
     assert (min(pretraining.values()) > sum(priorities.values())) == first
-    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3}
+    assert {name: priority % 1000 for name, priority in pretraining.items()} == {
+        "cdmae": 4,
+        "mae": 3,
+    }
     waiting = {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
-    rules = ("search_bm25", "train_retriever", "search", "train_reranker", "rerank", "fuse", "search_external")
+    rules = (
+        "search_bm25",
+        "train_retriever",
+        "search",
+        "train_reranker",
+        "rerank",
+        "fuse",
+        "search_external",
+    )
     for (rule, name), priority in priorities.items():
         if rule in rules:
             assert priority == waiting[name]
@@ -352,7 +453,10 @@ def test_without_training_queries_and_with_a_collection_alone(values):
     """Pre-training on a collection, BM25 and a foreign model: no labels are needed."""
     for section in ("stages", "training", "systems"):
         del values[section]
-    values["systems"] = {"bm25": {"kind": "bm25"}, "foreign": {"kind": "external", "model": "some/model"}}
+    values["systems"] = {
+        "bm25": {"kind": "bm25"},
+        "foreign": {"kind": "external", "model": "some/model"},
+    }
     rules = {rule for rule, _ in plan(values)}
     assert {"search_bm25", "vectors_external", "report", "pretrain"} <= rules
     assert not rules & {"train_retriever", "mine_bm25", "release", "teacher"}
@@ -361,7 +465,7 @@ def test_without_training_queries_and_with_a_collection_alone(values):
     assert facts(load(alone))["measures"] == {}
 
 
-# --- encoders that come after another ---------------------------------------------------------------------------------
+# --- encoders that come after another -------------------------------------------------------------
 
 
 def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, whole):
@@ -374,8 +478,14 @@ def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, who
     both, training = jobs["pretrain", "both"], jobs["pretrain", "cdmae"]
     assert both.inputs["after"] == ["out/encoders/general"]
     assert both.inputs["tokens"] == ["out/tokens/small/docs"]
-    added = {name for name in jobs.keys() - whole.keys() if name[0] in ("tokenizer", "tokens", "ngrams", "importance")}
-    assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
+    added = {
+        name
+        for name in jobs.keys() - whole.keys()
+        if name[0] in ("tokenizer", "tokens", "ngrams", "importance")
+    }
+    assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, (
+        "other masks, other counts"
+    )
     assert changed(whole, jobs) == {("pretrain", "cdmae")}, "which now keeps two steps"
     assert training.params["settings"]["snapshots"] == [2, 8]
     states = {tuple(known["pretrain", "cdmae"].params["state"]) for known in (whole, jobs)}
@@ -406,7 +516,9 @@ def test_students_of_the_same_candidates_share_their_teacher_s_scores(values):
 
 def test_a_state_is_named_by_settings_and_code(values, whole):
     def keys(jobs):
-        return {name: tuple(job.params["state"]) for name, job in jobs.items() if "state" in job.params}
+        return {
+            name: tuple(job.params["state"]) for name, job in jobs.items() if "state" in job.params
+        }
 
     before = keys(whole)
     assert before.keys() == {
@@ -423,7 +535,13 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
 def test_jobs_read_nothing_from_the_terminal_and_libraries_report_no_names_of_models(values):
     plan(values)
     prefix = shell._process_prefix  # noqa: SLF001 (it has no other getter)
-    done = subprocess.run(["bash", "-c", f"{prefix} cat; env"], input="y\n", capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", f"{prefix} cat; env"],
+        input="y\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.splitlines()[0] != "y"
     for name in ("DISABLE_SAFETENSORS_CONVERSION", "HF_HUB_DISABLE_TELEMETRY"):
         assert f"{name}=1" in done.stdout.splitlines()

@@ -19,7 +19,9 @@ from cdmae.runs import Run, write_run
 PASSAGES, QUERIES = 60, 12
 
 
-def passages_of(folder: Path, titles: list[str], texts: list[str], *rest: dict[str, pd.DataFrame]) -> Path:
+def passages_of(
+    folder: Path, titles: list[str], texts: list[str], *rest: dict[str, pd.DataFrame]
+) -> Path:
     """Write a collection; `rest`: queries and judgments."""
     names = [f"p{row}" for row in range(len(texts))]
     passages = pa.table({"passage_id": names, "title": titles, "text": texts})
@@ -28,17 +30,23 @@ def passages_of(folder: Path, titles: list[str], texts: list[str], *rest: dict[s
 
 
 def qrels_of(pairs: list[tuple[int, int, int]]) -> pd.DataFrame:
-    return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype({"query": "int32", "passage": "int32"})
+    return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype(
+        {"query": "int32", "passage": "int32"}
+    )
 
 
 @pytest.fixture
 def run():
-    """Every query's list: 20 passages, its positives (row q, and q + 12 for the even ones) among them."""
+    """Every query's list: 20 passages, its positives (row q, and q + 12 for the even ones) among
+    them.
+    """
     generator = np.random.default_rng(5)
     lists = []
     for query in range(QUERIES):
         rest = np.setdiff1d(np.arange(PASSAGES), [query, query + 12])
-        lists.append(np.concatenate([[query, query + 12], generator.choice(rest, 18, replace=False)])[:20])
+        lists.append(
+            np.concatenate([[query, query + 12], generator.choice(rest, 18, replace=False)])[:20]
+        )
     return Run.of(lists, [np.arange(20, 0, -1, dtype=np.float32)] * QUERIES)
 
 
@@ -57,7 +65,9 @@ def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None,
 def test_no_positive_and_no_passage_twice_in_any_group(run):
     examples, _ = make(run)
     for epoch in range(20):
-        for row, group in zip(examples.queries, examples.draw(np.arange(len(examples)), epoch), strict=True):
+        for row, group in zip(
+            examples.queries, examples.draw(np.arange(len(examples)), epoch), strict=True
+        ):
             positives = set(QRELS.loc[QRELS["query"] == row, "passage"])
             assert group[0] in positives
             assert not positives & set(group[1:].tolist())
@@ -77,16 +87,22 @@ def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run):
     assert (make(run)[0].draw(np.arange(QUERIES), 3) == alone).all()
     assert (examples.draw(np.arange(QUERIES), 4) != alone).any()
     assert (make(run, seed=43)[0].draw(np.arange(QUERIES), 3) != alone).any()
-    fewer, _ = make(run, QRELS[QRELS["query"] != 2])  # a query less does not change what the others draw
+    fewer, _ = make(
+        run, QRELS[QRELS["query"] != 2]
+    )  # a query less does not change what the others draw
     assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
 
 
-def test_negatives_come_from_the_pool_which_depth_cuts_by_places_and_all_of_it_is_drawn_some_day(run):
+def test_negatives_come_from_the_pool_which_depth_cuts_by_places_and_all_of_it_is_drawn_some_day(
+    run,
+):
     examples, _ = make(run)
     pool = set(examples.pool(1).tolist())
     assert set(examples.mined[1].tolist()) < pool
     assert len(pool) == len(examples.mined[1]) + 3
-    drawn = {int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]}
+    drawn = {
+        int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]
+    }
     assert drawn == pool
     # the first place is the positive
     examples, _ = make(run, depth=9)
@@ -105,16 +121,27 @@ def test_passages_with_the_text_of_a_positive_are_no_negatives(run):
 
 
 def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant_is(run):
-    """Neither mined, nor at random, nor from another group of the batch, nor in a copy; in `run` there are 20 of 60."""
-    mined, other, copy = int(run.ranked(3)[0][5]), *np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist()
+    """Neither mined, nor at random, nor from another group of the batch, nor in a copy; in `run`
+    there are 20 of 60.
+    """
+    mined, other, copy = (
+        int(run.ranked(3)[0][5]),
+        *np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist(),
+    )
     texts = np.arange(PASSAGES)
     texts[copy] = texts[other]
-    judged = [(query, query, 1) for query in range(QUERIES)] + [(3, mined, -100), (3, other, -100), (3, 15, 0)]
+    judged = [(query, query, 1) for query in range(QUERIES)] + [
+        (3, mined, -100),
+        (3, other, -100),
+        (3, 15, 0),
+    ]
     examples, _ = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
     pool = set(examples.pool(3).tolist())
     assert pool == set(range(PASSAGES)) - {3, mined, other, copy}
     assert examples.positives[3].tolist() == [3]
-    excluded = examples.excluded(np.array([2, 3]), np.array([[2, other, 30], [3, 31, 32]], np.int32))
+    excluded = examples.excluded(
+        np.array([2, 3]), np.array([[2, other, 30], [3, 31, 32]], np.int32)
+    )
     assert excluded.nonzero()[1].tolist() == [1] and excluded[1, 1]
 
 
@@ -134,7 +161,8 @@ def test_what_is_left_out_is_counted(run):
 
 
 def test_the_margin_by_hand():
-    """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none within the depth.
+    """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none
+    within the depth.
 
     No list names passages 20 to 31, which random ones come from.
     """
@@ -145,7 +173,11 @@ def test_the_margin_by_hand():
     qrels = qrels_of([(0, 0, 1), (0, 10, 1), (1, 1, 1), (2, 2, 1), (2, 3, 1)])
     how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": np.arange(32)}
     examples, counts = make(run, qrels, **how)
-    assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]  # query 2: its best has 8, too
+    assert [examples.mined[row].tolist() for row in range(3)] == [
+        [9],
+        [],
+        [8, 9],
+    ]  # query 2: its best has 8, too
     assert {what: count for what, count in counts.items() if count} == {
         "mined negatives removed by the margin": 7,
         "mined negatives left by it": 3,
@@ -153,8 +185,12 @@ def test_the_margin_by_hand():
     }
     everything, _ = make(run, qrels, **how | {"random_negatives": 32})
     suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1}, {2, 7, 3}]
-    assert [set(everything.pool(row).tolist()) for row in range(3)] == [set(range(32)) - own for own in suspects]
-    drawn = np.array([[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32)  # nor are they negatives from another group
+    assert [set(everything.pool(row).tolist()) for row in range(3)] == [
+        set(range(32)) - own for own in suspects
+    ]
+    drawn = np.array(
+        [[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32
+    )  # nor are they negatives from another group
     excluded = examples.excluded(np.arange(3), drawn)
     assert [drawn.ravel()[row].tolist() for row in excluded] == [[8, 7], [8, 9, 7], [7]]
     deeper, _ = make(run, qrels, **how | {"depth": 6})
@@ -176,13 +212,20 @@ def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run
 @pytest.mark.parametrize("score", [0.0, -3.0])
 def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score):
     run = Run.of([np.array([0, 1])], [np.array([score, score - 1])])
-    with pytest.raises(InputError, match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run"):
+    with pytest.raises(
+        InputError,
+        match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run",
+    ):
         make(run, qrels_of([(0, 0, 1)]), margin=0.05)
-    assert make(Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05), "unranked"
+    assert make(
+        Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05
+    ), "unranked"
 
 
 def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_path):
-    """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives; the rest as it is."""
+    """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives;
+    the rest as it is.
+    """
     ranked = [run.ranked(query)[0].tolist() for query in range(QUERIES)]
     others = np.setdiff1d(np.arange(24, PASSAGES), ranked[0])
     ranked[0] = [ranked[0][4], 12, *ranked[0][10:14], int(others[0])]
@@ -197,8 +240,13 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_p
     theirs = trec.read_run(tmp_path / "theirs.run", *ids, WHOLE)
     examples, counts = make(run, ranking=theirs, group=6, random_negatives=0)
     assert examples.queries.tolist() == [0, *range(3, QUERIES)]
-    assert examples.positives[0].tolist() == [12] and set(examples.mined[0].tolist()) == {ranked[0][0], *ranked[0][2:6]}
-    assert examples.barred[0].tolist() == [0, 12], "of another group, what is judged is no negative still"
+    assert examples.positives[0].tolist() == [12] and set(examples.mined[0].tolist()) == {
+        ranked[0][0],
+        *ranked[0][2:6],
+    }
+    assert examples.barred[0].tolist() == [0, 12], (
+        "of another group, what is judged is no negative still"
+    )
     assert {what: count for what, count in counts.items() if count} == {
         "left out because the teacher ranks no judged passage": 1,
         "left out because the teacher ranks too few negatives": 1,
@@ -231,7 +279,14 @@ def test_a_collection_too_small_for_the_group_is_an_error(run):
 def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run):
     examples, _ = make(run)
     steps = list(examples.batches(5, 6))
-    assert [(step, epoch) for step, epoch, _ in steps] == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]
+    assert [(step, epoch) for step, epoch, _ in steps] == [
+        (0, 0),
+        (1, 0),
+        (2, 1),
+        (3, 1),
+        (4, 2),
+        (5, 2),
+    ]
     for epoch in range(3):
         seen = np.concatenate([batch for _, of, batch in steps if of == epoch])
         assert len(set(seen.tolist())) == 10
@@ -245,7 +300,9 @@ def test_other_positives_in_the_batch_are_excluded(run):
     texts[30] = texts[1]
     examples, _ = make(run, texts=texts)
     batch = np.array([0, 1])
-    drawn = np.array([[0, 40, 30], [1, 12, 41]], dtype=np.int32)  # 12: also query 0's; 30: the text of query 1's
+    drawn = np.array(
+        [[0, 40, 30], [1, 12, 41]], dtype=np.int32
+    )  # 12: also query 0's; 30: the text of query 1's
     expected = np.zeros((2, 6), dtype=bool)
     expected[0, 4] = expected[1, 2] = True
     assert (examples.excluded(batch, drawn) == expected).all()
@@ -253,9 +310,13 @@ def test_other_positives_in_the_batch_are_excluded(run):
 
 def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
     generator = np.random.default_rng(2)
-    texts = [" ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)]
+    texts = [
+        " ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)
+    ]
     found, same = groups.text_ids(passages_of(tmp_path / "drawn", [""] * 3000, texts)), {}
-    assert all(same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True))
+    assert all(
+        same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True)
+    )
     assert len(set(found.tolist())) == len(same)
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
     found = groups.text_ids(passages_of(tmp_path / "titled", titles, texts)).tolist()
@@ -264,18 +325,24 @@ def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_titl
 
 
 def test_the_teachers_scores_are_found_wherever_they_rank():
-    run = Run.of([np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])])
+    run = Run.of(
+        [np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])]
+    )
     found = Teacher(run, "t").scores(np.array([0, 1]), np.array([[4, 7], [1, 2]]))
     assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
 
 
 def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(run):
-    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .94 of log 3), of 0 and 9 they are not."""
+    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .94 of log 3), of 0 and 9
+    they are not.
+    """
     examples, _ = make(run, group=3)
     drawn = [examples.drawn(row, 1) for row in range(QUERIES)]
 
     def check(scale: float, alpha: float) -> None:
-        scores = [scale * (members == examples.positives[row][0]) for row, members in enumerate(drawn)]
+        scores = [
+            scale * (members == examples.positives[row][0]) for row, members in enumerate(drawn)
+        ]
         Teacher(Run.of(drawn, scores), "t").check_worth(examples, alpha, "student")
 
     shares = np.array([math.e, 1, 1]) / (math.e + 2)
@@ -295,10 +362,15 @@ def test_a_missing_teacher_score_is_an_error(run):
     with pytest.raises(InputError, match="lack passage 5 of query 0"):
         teacher.scores(np.array([0]), np.array([[9, 5]]))
     with pytest.raises(InputError, match="lack passage"):
-        Teacher(Run.of([np.array([])], [np.array([])]), "t").scores(np.array([0]), np.array([[9, 5]]))
+        Teacher(Run.of([np.array([])], [np.array([])]), "t").scores(
+            np.array([0]), np.array([[9, 5]])
+        )
     examples, _ = make(run)
     drawn = [examples.drawn(row, 2) for row in range(QUERIES)]
-    assert all(set(examples.draw(np.array([row]), 1)[0].tolist()) <= set(drawn[row].tolist()) for row in range(QUERIES))
+    assert all(
+        set(examples.draw(np.array([row]), 1)[0].tolist()) <= set(drawn[row].tolist())
+        for row in range(QUERIES)
+    )
     Teacher(Run.of(drawn, drawn), "t").check(examples, 2)
     with pytest.raises(InputError, match="lack passage .* epochs or seed"):
         Teacher(Run.of(drawn, drawn), "t").check(examples, 3)
@@ -310,8 +382,12 @@ def test_a_missing_teacher_score_is_an_error(run):
 
 def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     names = [f"p{row}" for row in range(PASSAGES)]
-    queries = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES})
-    judged = QRELS.assign(query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]])
+    queries = pd.DataFrame(
+        {"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES}
+    )
+    judged = QRELS.assign(
+        query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]]
+    )
     passages_of(tmp_path / "c", [""] * PASSAGES, names, {"train": queries}, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
     how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
@@ -319,7 +395,9 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     assert len(examples) == QUERIES and not counts
     assert "12 training queries of split train" in capsys.readouterr().err
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
-    write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
+    write_run(
+        tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES)
+    )
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
     for name, message in (
@@ -330,10 +408,14 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
         with pytest.raises(InputError, match=message):
             groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)
     with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
-    # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first passages
+        groups.read(
+            tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how
+        )
+    # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first
+    # passages
     theirs = Run.of(
-        [np.append(run.ranked(0)[0][:9], 0), *[np.arange(QUERIES)] * 11], [np.ones(10), *[np.ones(12)] * 11]
+        [np.append(run.ranked(0)[0][:9], 0), *[np.arange(QUERIES)] * 11],
+        [np.ones(10), *[np.ones(12)] * 11],
     )
     write_run(tmp_path / "theirs.parquet", theirs)
     limited = how | {"ranking": tmp_path / "theirs.parquet", "margin": 0.3}
@@ -343,6 +425,7 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
         "margin, 1 ranked by the teacher, 2 in a group)"
     ) in capsys.readouterr().err
     with pytest.raises(
-        InputError, match="no query .* the teacher ranks too few negatives, such as query q0 .negatives"
+        InputError,
+        match="no query .* the teacher ranks too few negatives, such as query q0 .negatives",
     ):
         groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 9})

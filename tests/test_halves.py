@@ -1,4 +1,6 @@
-"""Half of a passage finds the other half: how passages are halved, what the measure is, every objective."""
+"""Half of a passage finds the other half: how passages are halved, what the measure is, every
+objective.
+"""
 
 from types import SimpleNamespace
 
@@ -21,21 +23,32 @@ def reader_of(passages, word_starts=None, length=30):
     bounds = np.cumsum([0, *map(len, passages)])
     begins = np.ones(50, bool) if word_starts is None else word_starts
     tokens = Tokens(np.concatenate(passages).astype(np.uint16), bounds, bounds[:-1], begins)
-    vocabulary = SimpleNamespace(word_starts=begins, cls_id=CLS, sep_id=SEP, of_model=lambda ids: ids)
+    vocabulary = SimpleNamespace(
+        word_starts=begins, cls_id=CLS, sep_id=SEP, of_model=lambda ids: ids
+    )
     return SimpleNamespace(tokens=tokens, length=length, vocabulary=vocabulary)
 
 
 def lists(read):
-    return [read.values[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)]
+    return [
+        read.values[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)
+    ]
 
 
 def test_passages_are_cut_as_in_training_and_halved_but_no_word_is():
     long = list(range(10, 40))
     found = lists(halves.halves(reader_of([long, [5] * 15, long[:17]], length=20)))
-    expected = [[CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP]]
+    expected = [
+        [CLS, *long[:10], SEP],
+        [CLS, *long[10:20], SEP],
+        [CLS, *long[:8], SEP],
+        [CLS, *long[8:17], SEP],
+    ]
     assert found == expected
     starts_word = np.ones(50, bool)
-    starts_word[[17, 18]] = False  # the middle of the passage, 18, belongs to the word that begins at 16
+    starts_word[[17, 18]] = (
+        False  # the middle of the passage, 18, belongs to the word that begins at 16
+    )
     found = lists(halves.halves(reader_of([list(range(10, 26))], starts_word)))
     assert found == [[CLS, *range(10, 16), SEP], [CLS, *range(16, 26), SEP]]
 
@@ -73,6 +86,8 @@ def test_vectors_that_tell_passages_apart_find_every_other_half_in_mixed_precisi
 
 
 def test_too_few_long_passages_are_not_looked_at(inputs):
-    network = objectives.objective("mae")(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
+    network = objectives.objective("mae")(
+        checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1
+    )
     assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
     assert len(PIECES) == 50

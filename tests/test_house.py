@@ -41,7 +41,11 @@ def test_a_wing_imports_only_from_below(path):
 
 
 def test_every_folder_is_a_wing_and_no_two_modules_have_one_name():
-    folders = {path.name for path in (ROOT / "cdmae").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {
+        path.name
+        for path in (ROOT / "cdmae").iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
     assert folders == set(FLOORS)
     classes = ROOT / "cdmae/config"  # a kind's settings have the name of its code
     own = [path for path in MODULES if path.stem != "__init__" and classes not in path.parents]

@@ -29,10 +29,12 @@ def test_eq7_pmi_of_two_words_by_order_and_pooled():
     #   PMI(1, 2) = log (2/3) / (3/6 x 2/6) = log 4        PMI(1, 3) = log (1/3) / (3/6 x 1/6) = log 4
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2)
     assert found == pytest.approx([LOG(4)] * 6)
-    # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log (2/3) / (1/4) = log 8/3
+    # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log
+    # (2/3) / (1/4) = log 8/3
     found = ami_of([[1, 2], [1, 2], [2, 1]], window=2)
     assert found == pytest.approx([LOG(8 / 3)] * 4 + [LOG(4 / 3)] * 2)
-    # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log (1/9) / (3/9 x 1/9).
+    # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log
+    # (1/9) / (3/9 x 1/9).
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
     assert found == pytest.approx([LOG(3)] * 6)
 
@@ -49,11 +51,14 @@ def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
     expected = [LOG(18) + LOG(3), LOG(18) + LOG(4.5), LOG(4.5) + LOG(3)]
     assert ami_of(text, window=3) == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
     expected = [LOG(18) + LOG(54), LOG(18) + LOG(4.5), LOG(4.5) + LOG(54)]
-    assert ami_of(text, window=3, pmi="product") == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
+    assert ami_of(text, window=3, pmi="product") == pytest.approx(
+        [each / 2 for each in expected] * 2 + [0] * 6
+    )
 
 
 def test_eq8_with_a_window_of_two_adds_the_neighbours_and_at_the_edges_what_there_is():
-    # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for both bigrams.
+    # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for
+    # both bigrams.
     assert ami_of([[1, 2, 3]], window=2) == pytest.approx([LOG(4.5), 2 * LOG(4.5), LOG(4.5)])
     # 1 2 3 with L = 4: bigrams log 9/2, the trigram (p = 1) at most log 1 / (1/2 x 1/3) = log 6; there is no 4-gram.
     #   literal, a third of each side:  word 1: (log 9/2 + log 6) / 3     word 2: 2 log 9/2 / 3     word 3: as word 1
@@ -93,7 +98,11 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
         for word in range(first, last):
             sides = [value(word - j, word + 1) for j in range(1, window) if word - j >= first]
             sides += [value(word, word + j + 1) for j in range(1, window) if word + j < last]
-            found.append(sum(sides) / (window - 1) if edges == "literal" else 2 * sum(sides) / max(1, len(sides)))
+            found.append(
+                sum(sides) / (window - 1)
+                if edges == "literal"
+                else 2 * sum(sides) / max(1, len(sides))
+            )
     return found
 
 
@@ -107,13 +116,17 @@ def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
     counts, totals = naive(tokens, "word", window)
     found = ami.ami(counted.counts, counted.totals, **settings)
-    assert found == pytest.approx(slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5)
+    assert found == pytest.approx(
+        slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5
+    )
 
 
 def test_threads_and_blocks_change_no_bit_and_counts_may_be_beyond_the_table_of_logarithms():
     counted = ngrams.count(random_tokens(2, passages=400))
     assert counted.counts.shape[1] > 2 * ami.BLOCK
-    one, *others = (ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
+    one, *others = (
+        ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7)
+    )
     assert all(np.array_equal(one, other) for other in others)
     counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
     expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
@@ -121,8 +134,9 @@ def test_threads_and_blocks_change_no_bit_and_counts_may_be_beyond_the_table_of_
 
 
 def test_a_stop_word_beside_a_collocation_is_less_important():
-    # 1 is "the": everywhere. 2 3 is a collocation ("crossword puzzle"). Decision 1: the minimum must not give "the" of
-    # "the crossword puzzle" the collocation's score; a product of single words does.
+    # 1 is "the": everywhere. 2 3 is a collocation ("crossword puzzle"). Decision 1: the minimum
+    # must not give "the" of "the crossword puzzle" the collocation's score; a product of single
+    # words does.
     draw = np.random.default_rng(0)
     texts = []
     for _ in range(300):
@@ -140,14 +154,18 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
 
 
 def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
-    tokens = tokens_of([([1, 9], [2, 10, 11, 3]), ([9], [])])  # a segment's first piece begins a word
+    tokens = tokens_of(
+        [([1, 9], [2, 10, 11, 3]), ([9], [])]
+    )  # a segment's first piece begins a word
     values = np.array([0.5, -1.25, 2, 1e6], np.float32)
     found = ami.broadcast(values, tokens, "word")
     assert found.dtype == np.float16
     assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
     assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
     tokens = tokens_of([([], [1, 2, 3])])
-    with pytest.raises(InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"):
+    with pytest.raises(
+        InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"
+    ):
         ami.broadcast(np.arange(2), tokens, "wordpiece")
 
 
@@ -158,27 +176,45 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     counted = ngrams.Counts.read(tmp_path / "ngrams")
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
-    table, values = ami.Table.read(tmp_path / "importance"), ami.read_values(tmp_path / "importance")
-    assert np.array_equal(values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit))
+    table, values = (
+        ami.Table.read(tmp_path / "importance"),
+        ami.read_values(tmp_path / "importance"),
+    )
+    assert np.array_equal(
+        values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
+    )
     for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
-        assert table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist() == values[begin:end].tolist()
+        assert (
+            table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist()
+            == values[begin:end].tolist()
+        )
 
 
 def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):
     """Every entry would copy the table otherwise, about a gigabyte for MS MARCO."""
     tokens, settings = random_tokens(3), {"pmi": "min", "normaliser": "order", "edges": "mean"}
-    counted, folder = (tmp_path / "one" / part / "ami/tiny/docs" for part in ("ngrams", "importance"))
+    counted, folder = (
+        tmp_path / "one" / part / "ami/tiny/docs" for part in ("ngrams", "importance")
+    )
     ngrams.count_to(counted, tokens, unit="wordpiece", window=3)
     ami.estimate(folder, counted, tokens, settings)
-    assert sorted(path.name for path in folder.iterdir()) == ["ngrams.json", "settings.json", "values.npy"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "ngrams.json",
+        "settings.json",
+        "values.npy",
+    ]
     (tmp_path / "one").rename(tmp_path / "two")
     moved = tmp_path / "two/importance/ami/tiny/docs"
     assert ami.Table.read(moved).settings == settings
-    assert ami.Table.read(moved).ngrams.totals.tolist() == ngrams.Counts.read(counted_in(moved)).totals.tolist()
+    assert (
+        ami.Table.read(moved).ngrams.totals.tolist()
+        == ngrams.Counts.read(counted_in(moved)).totals.tolist()
+    )
     assert ngram_table.unit_of(moved) == ngram_table.unit_of(counted_in(moved)) == "wordpiece"
     shutil.rmtree(counted_in(moved))
     with pytest.raises(
-        InputError, match=f"^{moved} needs the n-grams in {counted_in(moved)}, which do not exist; ./run"
+        InputError,
+        match=f"^{moved} needs the n-grams in {counted_in(moved)}, which do not exist; ./run",
     ):
         ami.Table.read(moved)
 
@@ -190,7 +226,8 @@ def counted_in(importance):
 def test_the_table_scores_new_words_as_seen_once():
     counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
     found = ami.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
-    # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two pieces.
+    # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two
+    # pieces.
     assert found == pytest.approx([LOG(6)] * 3)
     assert ami.Table(counted.table, {}).score(np.empty(0, int), VOCABULARY).tolist() == []
 

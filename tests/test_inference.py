@@ -21,7 +21,9 @@ from cdmae.tokens.corpus import read_tokens, write_tokens
 
 @pytest.fixture(scope="module")
 def retriever(tiny, tmp_path_factory):
-    return retriever_of(tiny, tmp_path_factory.mktemp("retriever"), query_length=16, passage_length=32)
+    return retriever_of(
+        tiny, tmp_path_factory.mktemp("retriever"), query_length=16, passage_length=32
+    )
 
 
 def retriever_of(tiny, folder, **lengths):
@@ -33,7 +35,9 @@ def retriever_of(tiny, folder, **lengths):
 @pytest.fixture(scope="module")
 def reranker(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reranker")
-    model = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1)
+    model = checkpoint.start_model(
+        tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1
+    )
     checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
@@ -47,8 +51,12 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [len(each) for each in one] == [PASSAGES]
     assert [len(each) for each in three] == [50, 50, 20]
     np.testing.assert_allclose(np.concatenate([shard[:] for shard in three]), one[0][:], atol=2e-6)
-    assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
-    for kept, shard in zip(three, vectors.shards(retriever, tiny.tokens, 1), strict=True):  # that is not kept
+    assert [
+        path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")
+    ] == []
+    for kept, shard in zip(
+        three, vectors.shards(retriever, tiny.tokens, 1), strict=True
+    ):  # that is not kept
         assert shard.shape == kept.shape
         np.testing.assert_array_equal(shard[:], kept[:])
 
@@ -59,12 +67,19 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
     own = vectors.encode_queries(retriever, tiny.queries)
     cut = vectors.encode_queries(retriever, tiny.queries, length=9)
     assert (cut == vectors.encode_queries(other, tiny.queries)).all() and (cut != own).any()
-    assert (vectors.shards(retriever, tiny.tokens, 1, 9)[0][:] == vectors.shards(other, tiny.tokens, 1)[0][:]).all()
-    with pytest.raises(InputError, match="evaluation.lengths has 65; allowed: up to 64, the positions of the model"):
+    assert (
+        vectors.shards(retriever, tiny.tokens, 1, 9)[0][:]
+        == vectors.shards(other, tiny.tokens, 1)[0][:]
+    ).all()
+    with pytest.raises(
+        InputError, match="evaluation.lengths has 65; allowed: up to 64, the positions of the model"
+    ):
         vectors.encode_queries(retriever, tiny.queries, length=65)
 
 
-def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys):
+def test_a_killed_encoding_goes_on_after_its_last_shard(
+    retriever, tiny, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(vectors, "SHARD", 50)
     encode, calls = vectors.encode, []
 
@@ -84,7 +99,9 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
-    for first, second in zip(read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True):
+    for first, second in zip(
+        read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True
+    ):
         assert (first[:] == second[:]).all()
 
 
@@ -102,7 +119,10 @@ def test_pieces_made_from_something_else_are_not_used(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [(float("nan"), "bad has NaN or infinity in encoder.layer.0.output.LayerNorm.bias: "), (1e38, "not numbers")],
+    [
+        (float("nan"), "bad has NaN or infinity in encoder.layer.0.output.LayerNorm.bias: "),
+        (1e38, "not numbers"),
+    ],
 )
 def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, value, said):
     shutil.copytree(retriever, tmp_path / "bad")
@@ -117,7 +137,12 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, val
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch):
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
     settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9, **more}
-    how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
+    how = {
+        "model": reranker,
+        "tokens": tiny.tokens,
+        **files_,
+        "settings": settings | {"epochs": 2.5},
+    }
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = Teacher.read(tmp_path / "t.parquet")
@@ -142,27 +167,40 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
 
 
 def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):
-    tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
-    write_tokens(tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
+    tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(
+        tmp_path / "digits"
+    )  # every word is [UNK] to it
+    write_tokens(
+        tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1)
+    )
     start = encoder(tmp_path / "e", tmp_path / "digits")
     judge = checkpoint.start_model(start, "reranker", max_length=40, precision="fp32", seed=1)
     (tmp_path / "judge").mkdir()
     checkpoint.save(tmp_path / "judge", judge, start, {})
     recipe = stage("retriever", group=8)
-    settings = {key: getattr(recipe, key) for key in ("split", "depth", "group", "random_negatives", "epochs")}
+    settings = {
+        key: getattr(recipe, key)
+        for key in ("split", "depth", "group", "random_negatives", "epochs")
+    }
     reranking.teacher(
         collection=tiny.collection, negatives=tiny.negatives, settings=settings | {"seed": 9},
         model=tmp_path / "judge", tokens=tmp_path / "t", output=tmp_path / "s.parquet",
     )  # fmt: skip
-    student = checkpoint.start_model(tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32")
+    student = checkpoint.start_model(
+        tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
+    )
     data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
     taught = Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):
-        taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
+        taught.scores(
+            data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch)
+        )
 
 
 def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries by chance
+    monkeypatch.setattr(
+        reranking, "PIECE", 33
+    )  # several pieces, none of them whole queries by chance
     how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"], "lengths": [0]}
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
     reranking.rerank(**how, **lists, outputs=[tmp_path / "r.parquet"])
@@ -179,9 +217,16 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
 
 
-def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys):
+def test_a_killed_reranking_goes_on_after_its_last_piece(
+    reranker, tiny, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 2)
-    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
+    how = {
+        "model": reranker,
+        "depth": 8,
+        "collections": [tiny.collection] * 2,
+        "tokens": [tiny.tokens],
+    }
     how |= {"runs": [tiny.negatives] * 2, "splits": ["train"] * 2, "lengths": [0, 12]}
     outputs = [[tmp_path / f"{run}{target}.parquet" for target in range(2)] for run in "ab"]
     score, asked = reranking.score, []
@@ -202,7 +247,12 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_pat
     reranking.rerank(**how, outputs=outputs[1])
     for first, second in zip(*outputs, strict=True):
         assert first.read_bytes() == second.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a0.parquet", "a1.parquet", "b0.parquet", "b1.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a0.parquet",
+        "a1.parquet",
+        "b0.parquet",
+        "b1.parquet",
+    ]
 
 
 def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys):
@@ -221,9 +271,16 @@ def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeyp
 
 
 def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path):
-    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
+    how = {
+        "model": reranker,
+        "depth": 8,
+        "collections": [tiny.collection] * 2,
+        "tokens": [tiny.tokens],
+    }
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
-    reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
+    reranking.rerank(
+        **how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs
+    )
     own, cut = map(read_run, outputs)
     judge = checkpoint.at(checkpoint.load(reranker, "reranker"), 16)
     queries = sequences.queries(tiny.queries, reranker, 1)
@@ -236,8 +293,13 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch):
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
-    monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32))
-    run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])
+    monkeypatch.setattr(
+        reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32)
+    )
+    run = Run.of(
+        [np.array([9, 4, 7, 2]), np.array([]), np.array([8])],
+        [np.arange(4.0), np.array([]), np.ones(1)],
+    )
     found = reranking.reorder(judge, queries, passages, run, 3)
     assert [found.ranked(query)[0].tolist() for query in range(3)] == [[4, 7, 9, 2], [], [8]]
     assert found.ranked(0)[1].tolist() == [0, 0, 0, -1]

@@ -28,17 +28,29 @@ RELEVANT = {query: [query, (query * 7 + 1) % PASSAGES] for query in range(QUERIE
 def a_run(seed, queries=QUERIES, depth=DEPTH):
     """Random rankings, some shorter than others."""
     rng = np.random.default_rng(seed)
-    ranked = [rng.permutation(PASSAGES)[: depth - query % 3].astype(np.int32) for query in range(queries)]
+    ranked = [
+        rng.permutation(PASSAGES)[: depth - query % 3].astype(np.int32) for query in range(queries)
+    ]
     return Run.of(ranked, [SCORES[: len(row)] for row in ranked])
 
 
 def keys_of(relevant):
-    return np.array([query * insight._WIDTH + passage for query, passages in relevant.items() for passage in passages])
+    return np.array(
+        [
+            query * insight._WIDTH + passage
+            for query, passages in relevant.items()
+            for passage in passages
+        ]
+    )
 
 
 def negatives_of(run, query, depth):
     """The best `depth` of a query without its relevant passages."""
-    return [passage for passage in run.ranked(query)[0][:depth].tolist() if passage not in RELEVANT[query]]
+    return [
+        passage
+        for passage in run.ranked(query)[0][:depth].tolist()
+        if passage not in RELEVANT[query]
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +68,25 @@ def run(tmp_path_factory):
         "text": [f"passage number {row}" for row in range(PASSAGES)],
     })  # fmt: skip
     qrels = pd.DataFrame(
-        [(f"q{query}", f"p{passage}", 1) for query, passages in RELEVANT.items() for passage in passages],
+        [
+            (f"q{query}", f"p{passage}", 1)
+            for query, passages in RELEVANT.items()
+            for passage in passages
+        ],
         columns=["query_id", "passage_id", "grade"],
     )
     qrels.loc[qrels["query_id"] == "q0", "passage_id"] = None  # not in the collection
-    asked = pd.DataFrame({"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]})
+    asked = pd.DataFrame(
+        {"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]}
+    )
     both = {"train": asked, "dev": asked}
     write_collection(folder / "docs", Collection(text, both, dict.fromkeys(both, qrels), {}))
     files["collections"] = {"pydocs": str(folder / "docs")}
-    files |= {"mined": {}, "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")}, "runs": {}}
+    files |= {
+        "mined": {},
+        "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")},
+        "runs": {},
+    }
     files["shown"] = ["pydocs", "dev"]
     for seed, stage in enumerate((1, 2, 3)):
         files["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
@@ -99,7 +121,9 @@ def test_long_runs_are_sampled_evenly():
 
 
 def test_every_pair_of_stages_is_compared_down_to_the_shallower(run):
-    depths = insight.overlaps(run).groupby(["negatives of", "and of"], sort=False)["best K"].agg(list)
+    depths = (
+        insight.overlaps(run).groupby(["negatives of", "and of"], sort=False)["best K"].agg(list)
+    )
     names = ("bm25", "cdmae-stage1", "cdmae-stage2")
     assert depths.index.tolist() == list(itertools.combinations(names, 2))
     assert depths.iloc[0] == [1, 2, 5, 10, DEPTH]
@@ -110,17 +134,26 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
     counted = {}
     for query in range(QUERIES):
         scores = dict(zip(*(column.tolist() for column in teacher.ranked(query)), strict=True))
-        best = max((scores[passage] for passage in RELEVANT[query] if passage in scores), default=None)
+        best = max(
+            (scores[passage] for passage in RELEVANT[query] if passage in scores), default=None
+        )
         if best is None:
             continue
-        ranks = {passage: rank + 1 for rank, passage in enumerate(negatives_of(mined, query, DEPTH))}
+        ranks = {
+            passage: rank + 1 for rank, passage in enumerate(negatives_of(mined, query, DEPTH))
+        }
         for passage, value in scores.items():
             if passage not in RELEVANT[query]:
                 high = next((end for end in insight.RANKS if ranks.get(passage, 0) <= end), 0)
                 counted.setdefault(high if passage in ranks else 0, []).append(value > best)
     lists = insight.lists(mined, keys_of(RELEVANT), DEPTH)
     buckets = insight.above_positive(teacher, lists, keys_of(RELEVANT))
-    assert buckets["negatives"].tolist() == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
+    assert buckets["negatives"].tolist() == [
+        "rank 1 to 5",
+        "rank 6 to 10",
+        "rank 11 to 20",
+        "random ones",
+    ]
     for bucket, high in zip(buckets.itertuples(), (5, 10, 20, 0), strict=True):
         assert bucket.scored == len(counted[high])
         assert bucket.above == pytest.approx(np.mean(counted[high]))
@@ -130,7 +163,11 @@ def test_ranks_of_the_first_relevant_passage_by_whose_ratio_queries_are_chosen()
     run = a_run(5)
     ranks = insight.first_ranks(run, keys_of(RELEVANT))
     for query in range(QUERIES):
-        places = [rank + 1 for rank, passage in enumerate(run.ranked(query)[0].tolist()) if passage in RELEVANT[query]]
+        places = [
+            rank + 1
+            for rank, passage in enumerate(run.ranked(query)[0].tolist())
+            if passage in RELEVANT[query]
+        ]
         assert ranks[query] == (places[0] if places else 0)
     before, after = [9, 1, 0, 4, 3, 0, 0], [3, 1, 1, 8, 3, 0, 7]
     rows = insight.select(np.array([before, after]), np.arange(7))
@@ -156,7 +193,10 @@ def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
     assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
     write(run, tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()
-    places = [text.index(f'<section id="{name}"') for name in ("answer", "results", "negatives", "queries")]
+    places = [
+        text.index(f'<section id="{name}"')
+        for name in ("answer", "results", "negatives", "queries")
+    ]
     assert places == sorted(places)
 
 
@@ -164,7 +204,10 @@ def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section
     run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
     assert insight.negatives(run) is None and insight.queries(run) is None
     inputs = plan(values, "report")["report", ""].inputs
-    assert inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
+    assert inputs["mined"] == [
+        "out/negatives/bm25.docs.train.parquet",
+        "out/negatives/one.docs.train.parquet",
+    ]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]
     assert "out/runs/one/docs.dev.parquet" in inputs["runs"]
     assert Target(*systems.shown(load(values))) == Target("docs", "dev")

@@ -1,4 +1,6 @@
-"""Published collections, in miniature: files of the true formats, read by ir_datasets from a folder, no network."""
+"""Published collections, in miniature: files of the true formats, read by ir_datasets from a
+folder, no network.
+"""
 
 import errno
 import fcntl
@@ -37,9 +39,15 @@ CONFIG = Path(__file__).resolve().parent.parent / "config"
 source = collections.source("ir_datasets")
 MSMARCO = {
     "dataset": "msmarco-passage",
-    "splits": {"train": "train", "dev": "dev/small", "dl19": "trec-dl-2019", "dl20": "trec-dl-2020"},
+    "splits": {
+        "train": "train",
+        "dev": "dev/small",
+        "dl19": "trec-dl-2019",
+        "dl20": "trec-dl-2020",
+    },
 }
-COLLECTION = "0\tTea is a drink.\n1\tSo is caf\u00c3\u00a9 au lait.\n2\tBread is not.\n"  # mojibake, as in the release
+# mojibake, as in the release
+COLLECTION = "0\tTea is a drink.\n1\tSo is caf\u00c3\u00a9 au lait.\n2\tBread is not.\n"
 CORPUS = [
     {"_id": "doc0", "title": "Tea", "text": "Tea is a drink."},
     {"_id": "q1", "title": "", "text": "what is  tea"},
@@ -86,7 +94,9 @@ def beir_zip(folder, tags):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, entries in (("corpus", corpus), ("queries", queries)):
-            archive.writestr(f"{folder}/{name}.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
+            archive.writestr(
+                f"{folder}/{name}.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries)
+            )
         archive.writestr(f"{folder}/qrels/test.tsv", qrels)
     return packed.getvalue()
 
@@ -111,11 +121,23 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
 }  # fmt: skip
 HUB = {}  # key in the list of files: its place as the hub has it
-for name, folder in NANO.items():  # a query that is a passage, a passage without text, and a relevant one that is lost
-    passages = {"_id": ["d0", "q0", "d2"], "text": [f"Tea is a drink of {name}.", "what is tea", ""]}
+for (
+    name,
+    folder,
+) in (
+    NANO.items()
+):  # a query that is a passage, a passage without text, and a relevant one that is lost
+    passages = {
+        "_id": ["d0", "q0", "d2"],
+        "text": [f"Tea is a drink of {name}.", "what is tea", ""],
+    }
     queries = {"_id": ["q0", "q1"], "text": ["what is tea", f"what is {name}"]}
     qrels = {"query-id": ["q0", "q1", "q1"], "corpus-id": ["d0", "d0", "lost"]}
-    tables = {"docs": ("corpus", passages), "queries": ("queries", queries), "qrels": ("qrels", qrels)}
+    tables = {
+        "docs": ("corpus", passages),
+        "queries": ("queries", queries),
+        "qrels": ("qrels", qrels),
+    }
     for part, (place, columns) in tables.items():
         pq.write_table(pa.table(columns), packed := io.BytesIO())
         PUBLISHED["nano-beir", f"{name}/{part}"] = packed.getvalue()
@@ -125,9 +147,14 @@ TITLES = tar({"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    """The package's lists with the checksums and counts of the miniatures, and a folder with these as published."""
+    """The package's lists with the checksums and counts of the miniatures, and a folder with these
+    as published.
+    """
     folder = tmp_path_factory.mktemp("published")
-    downloads, metadata = catalogue.read_json("downloads.json"), catalogue.read_json("metadata.json")
+    downloads, metadata = (
+        catalogue.read_json("downloads.json"),
+        catalogue.read_json("metadata.json"),
+    )
     for (family, key), content in PUBLISHED.items():
         file = downloads[family][key]
         file["expected_md5"] = hashlib.md5(content).hexdigest()
@@ -136,13 +163,17 @@ def published(tmp_path_factory):
         path.write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
     for name, counts in COUNTS.items():
-        metadata[name] |= {part: {"count": count} for part, count in zip(PARTS, counts, strict=False) if count}
+        metadata[name] |= {
+            part: {"count": count} for part, count in zip(PARTS, counts, strict=False) if count
+        }
     return folder, {"downloads.json": downloads, "metadata.json": metadata}
 
 
 @pytest.fixture
 def home(published, tmp_path, monkeypatch):
-    """A fresh ir_datasets with an empty home, the miniatures' lists and no network; yields the published folder."""
+    """A fresh ir_datasets with an empty home, the miniatures' lists and no network; yields the
+    published folder.
+    """
     folder, lists = published
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("IR_DATASETS_DL_TRIES", "1")
@@ -150,7 +181,11 @@ def home(published, tmp_path, monkeypatch):
     packaged = pkgutil.get_data
 
     def data(package, name):
-        return json.dumps(lists["downloads.json"]).encode() if name == "etc/downloads.json" else packaged(package, name)
+        return (
+            json.dumps(lists["downloads.json"]).encode()
+            if name == "etc/downloads.json"
+            else packaged(package, name)
+        )
 
     def offline(url, **_):
         raise requests.ConnectionError("no network", request=requests.Request("GET", url).prepare())
@@ -159,7 +194,11 @@ def home(published, tmp_path, monkeypatch):
     monkeypatch.setattr(requests, "get", offline)
     monkeypatch.setattr(catalogue, "read_json", lambda name: lists[name])
     catalogue.entries.cache_clear()
-    before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "ir_datasets"}
+    before = {
+        name: sys.modules.pop(name)
+        for name in [*sys.modules]
+        if name.partition(".")[0] == "ir_datasets"
+    }
     importlib.import_module("ir_datasets").log.easy().logger().setLevel("ERROR")
     yield folder
     for name in [*sys.modules]:
@@ -181,12 +220,18 @@ def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(hom
         {"passage_id": "1", "title": "", "text": "So is caf\u00e9 au lait."},
         {"passage_id": "2", "title": "Bread", "text": "Bread is not."},
     ]
-    read = {split: read_queries(tmp_path / "out", split)["query_id"].tolist() for split in MSMARCO["splits"]}
+    read = {
+        split: read_queries(tmp_path / "out", split)["query_id"].tolist()
+        for split in MSMARCO["splits"]
+    }
     assert read == {"train": ["10"], "dev": ["20"], "dl19": ["30"], "dl20": ["40"]}
     assert read_qrels(tmp_path / "out", "dl19").to_numpy().tolist() == [[0, 0, 3], [0, 2, 0]]
     about = read_json(tmp_path / "out" / "about.json")
     assert (about["dataset"], about["titles"], about["passages"]) == ("msmarco-passage", True, 3)
-    assert {key: about["queries"]["train"][key] for key in ("read", "judged")} == {"read": 2, "judged": 1}
+    assert {key: about["queries"]["train"][key] for key in ("read", "judged")} == {
+        "read": 2,
+        "judged": 1,
+    }
     assert write_collection(tmp_path / "wikipedia", loaded(home, dataset="dpr-w100")) == 2
     second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
     assert read_passages(tmp_path / "wikipedia").to_pylist()[1] == second
@@ -199,7 +244,8 @@ def test_titles_that_change_behind_their_first_use_are_refused(home, tmp_path):
     loaded(home, **MSMARCO)
     titles.write_text("0\tCoffee\n2\tBread\n")
     with pytest.raises(
-        InputError, match=r"para.title.txt has the SHA-256 [0-9a-f]{64}, and the file that was used fir"
+        InputError,
+        match=r"para.title.txt has the SHA-256 [0-9a-f]{64}, and the file that was used fir",
     ):
         loaded(home, **MSMARCO)
     (titles.parent / "para.title.txt.sha256").unlink()
@@ -214,7 +260,9 @@ def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_pa
     assert without["title"].to_pylist() == ["", "", ""]
     assert own["text"].equals(without["text"])
     (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
-    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
+    with pytest.raises(
+        InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"
+    ):
         loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
 
 
@@ -223,10 +271,17 @@ def test_beir_comes_through_whole(home, tmp_path, dataset, capsys):
     write_collection(tmp_path / "out", loaded(home, dataset=dataset))
     passages = read_passages(tmp_path / "out").to_pylist()
     assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
-    assert [passage["passage_id"] for passage in passages] == ["doc0", "q1"]  # the one without text is dropped
+    assert [passage["passage_id"] for passage in passages] == [
+        "doc0",
+        "q1",
+    ]  # the one without text is dropped
     queries = read_queries(tmp_path / "out", "test")
     assert queries["query_id"].tolist() == ["q1", "q2"]
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2], [0, 2, 1], [1, 2, 1]]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [
+        [0, 0, 2],
+        [0, 2, 1],
+        [1, 2, 1],
+    ]
     odd = read_json(tmp_path / "out" / "about.json")["queries"]["test"]
     assert (odd["judgments of dropped passages"], odd["judgments of unknown passages"]) == (1, 1)
     assert "2 judgments of split test are of passages that are not there" in capsys.readouterr().err
@@ -239,9 +294,14 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
     run = Run.of([np.array([1, 0]), np.array([0, 1])], [np.array([2.0, 1.0])] * 2)
     names = ["nDCG@10", "R@10", "RR@10", "AP@10"]
     measured = measure(run, read_qrels(tmp_path / "out", "test"), ["q1", "q2"], names)
-    judged = [ir_measures.Qrel(*row) for row in (("q1", "doc0", 2), ("q2", "doc2", 1), ("q1", "lost", 1))]
+    judged = [
+        ir_measures.Qrel(*row) for row in (("q1", "doc0", 2), ("q2", "doc2", 1), ("q1", "lost", 1))
+    ]
     ranked = [("q1", "q1", 2.0), ("q1", "doc0", 1.0), ("q2", "doc0", 2.0), ("q2", "q1", 1.0)]
-    parsed, documents = map(ir_measures.parse_measure, names), [ir_measures.ScoredDoc(*row) for row in ranked]
+    parsed, documents = (
+        map(ir_measures.parse_measure, names),
+        [ir_measures.ScoredDoc(*row) for row in ranked],
+    )
     metrics = ir_measures.iter_calc(list(parsed), judged, documents)
     expected = {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
     assert measured.set_index(["query_id", "measure"])["value"].to_dict() == pytest.approx(expected)
@@ -252,21 +312,36 @@ def test_nano_beir_comes_through_whole(home, tmp_path, name):
     """Its 39 files have one name; each is taken from its own folder, as the hub has it."""
     write_collection(tmp_path / "out", loaded(home, dataset=f"nano-beir/{name}"))
     passages = read_passages(tmp_path / "out").to_pylist()
-    assert [(passage["passage_id"], passage["title"]) for passage in passages] == [("d0", ""), ("q0", "")]
+    assert [(passage["passage_id"], passage["title"]) for passage in passages] == [
+        ("d0", ""),
+        ("q0", ""),
+    ]
     assert passages[0]["text"] == f"Tea is a drink of {name}."
     queries = read_queries(tmp_path / "out", "test")
     assert queries["text"].tolist() == ["what is tea", f"what is {name}"]
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [1, 0, 1], [1, 2, 1]]
-    assert targets.own_passages(tmp_path / "out", queries).tolist() == [-1, -1]  # its published measures leave none out
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [
+        [0, 0, 1],
+        [1, 0, 1],
+        [1, 2, 1],
+    ]
+    assert targets.own_passages(tmp_path / "out", queries).tolist() == [
+        -1,
+        -1,
+    ]  # its published measures leave none out
 
 
 def test_files_of_another_nano_set_are_no_offer(home, tmp_path):
     shutil.copytree(home / "NanoArguAna", tmp_path / "mine/NanoArguAna")
-    with pytest.raises(InputError, match="put https://.*NanoNQ/resolve/main/queries/train-00000-of-00001.parquet at "):
+    with pytest.raises(
+        InputError,
+        match="put https://.*NanoNQ/resolve/main/queries/train-00000-of-00001.parquet at ",
+    ):
         loaded(tmp_path / "mine", dataset="nano-beir/nq")
 
 
-def test_published_files_are_copied_where_the_file_system_has_no_links(home, tmp_path, monkeypatch, capsys):
+def test_published_files_are_copied_where_the_file_system_has_no_links(
+    home, tmp_path, monkeypatch, capsys
+):
     def refuse(*_, **__):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -277,17 +352,25 @@ def test_published_files_are_copied_where_the_file_system_has_no_links(home, tmp
 
 
 def test_the_catalogue_has_nano_beir_as_its_config_names_it():
-    """13 sets with judgments and no further splits: 649 queries, of which some have no passage of their own."""
+    """13 sets with judgments and no further splits: 649 queries, of which some have no passage of
+    their own.
+    """
     entries = read_yaml(CONFIG / "nanobeir.yaml")
     datasets = [entry["dataset"] for entry in entries["collections"].values()]
     assert sorted(datasets) == sorted(f"nano-beir/{name}" for name in NANO)
-    assert sorted(datasets) == sorted(name for name in catalogue.collections() if name.startswith("nano-beir"))
+    assert sorted(datasets) == sorted(
+        name for name in catalogue.collections() if name.startswith("nano-beir")
+    )
     sizes = [source.Settings(dataset=name).expected() for name in datasets]
     assert sum(passages for passages, _, _ in sizes) == 56_723
     assert sum(judged["test"] for *_, judged in sizes) == 649
     assert 100 < sum(passages * words for passages, words, _ in sizes) / 56_723 < 200
-    assert entries["evaluation"]["collections"] == {name: ["test"] for name in entries["collections"]}
-    addresses = {entry["url"] for key, entry in catalogue.read_json("downloads.json")["nano-beir"].items()}
+    assert entries["evaluation"]["collections"] == {
+        name: ["test"] for name in entries["collections"]
+    }
+    addresses = {
+        entry["url"] for key, entry in catalogue.read_json("downloads.json")["nano-beir"].items()
+    }
     root = "https://huggingface.co/datasets/zeta-alpha-ai"
     places = [place.split("/", 1) for place in HUB.values()]
     assert addresses == {f"{root}/{folder}/resolve/main/{rest}" for folder, rest in places}
@@ -296,19 +379,28 @@ def test_the_catalogue_has_nano_beir_as_its_config_names_it():
 def test_ir_datasets_registers_every_set_that_the_config_names():
     script = "import ir_datasets, sys; print([ir_datasets.load(name).has_qrels() for name in sys.argv[1:]].count(True))"
     names = [f"nano-beir/{name}" for name in NANO]
-    said = subprocess.run([sys.executable, "-c", script, *names], check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-c", script, *names], check=True, capture_output=True, text=True
+    )
     assert int(said.stdout) == len(NANO)
 
 
-def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(monkeypatch, tmp_path):
+def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(
+    monkeypatch, tmp_path
+):
     for family in catalogue.read_json("downloads.json"):
         places = [file.place for file in catalogue.files(family).values()]
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
-    assert {file.place for file in catalogue.files("beir").values()} >= {"nq.zip", "cqadupstack.zip"}
+    assert {file.place for file in catalogue.files("beir").values()} >= {
+        "nq.zip",
+        "cqadupstack.zip",
+    }
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     sizes = source.Settings(dataset="nano-beir/arguana").downloads()
-    assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments
+    assert (
+        len(sizes) == 4
+    )  # passages, as they are published and as they are kept, queries, judgments
     assert 5e6 > sum(sizes.values()) > 3635 * 500
 
 
@@ -326,10 +418,15 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
 
 
 def test_only_one_process_fetches_an_archive(home, tmp_path):
-    """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the same file."""
+    """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the
+    same file.
+    """
     loaded(home, dataset="beir/cqadupstack/tex")
     with fetching.alone("beir/cqadupstack/unix"):
-        with open(tmp_path / "home" / ".beir-cqadupstack.lock") as locked, pytest.raises(BlockingIOError):
+        with (
+            open(tmp_path / "home" / ".beir-cqadupstack.lock") as locked,
+            pytest.raises(BlockingIOError),
+        ):
             fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(tmp_path / "home" / ".beir-nq.lock", "w") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -351,14 +448,18 @@ def test_another_file_of_that_name_is_refused(home, tmp_path):
 
 
 @pytest.mark.parametrize(("part", "count"), [("docs", 3), ("queries", 2), ("qrels", 3)])
-def test_other_counts_than_the_published_ones_are_refused(home, published, monkeypatch, part, count):
+def test_other_counts_than_the_published_ones_are_refused(
+    home, published, monkeypatch, part, count
+):
     monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
     catalogue.entries.cache_clear()
-    with pytest.raises(InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"):
+    with pytest.raises(
+        InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"
+    ):
         loaded(home, dataset="beir/nq")
 
 
-# --- without reading anything ----------------------------------------------------------------------------------------
+# --- without reading anything ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -376,7 +477,11 @@ def test_the_catalogue_has_the_counts_of_the_paper(name, part, count):
 @pytest.mark.parametrize(
     ("settings", "ids", "judged"),
     [
-        (MSMARCO, ["train", "dev/small", "trec-dl-2019", "trec-dl-2020"], dict.fromkeys(MSMARCO["splits"], True)),
+        (
+            MSMARCO,
+            ["train", "dev/small", "trec-dl-2019", "trec-dl-2020"],
+            dict.fromkeys(MSMARCO["splits"], True),
+        ),
         ({"dataset": "msmarco-passage", "splits": {"eval": "eval"}}, ["eval"], {"eval": False}),
         ({"dataset": "beir/nq"}, [""], {"test": True}),
         ({"dataset": "beir/fever"}, ["test"], {"test": True}),
@@ -392,10 +497,22 @@ def test_splits_are_the_catalogue_s(settings, ids, judged):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dataset": "beir/nqq"}, "dataset is beir/nqq, which ir_datasets does not know; did you mean beir/nq?"),
-        ({"dataset": "beir/nq", "title_file": "x"}, "title_file goes with dataset msmarco-passage and titles: true"),
-        ({"dataset": "msmarco-passage", "splits": {"dev": "dev/smal"}}, "splits.dev is dev/smal; did you mean dev/sm"),
-        ({"dataset": "beir/nq", "files": "nowhere"}, "files is nowhere, and /.*/nowhere is no folder; allowed"),
+        (
+            {"dataset": "beir/nqq"},
+            "dataset is beir/nqq, which ir_datasets does not know; did you mean beir/nq?",
+        ),
+        (
+            {"dataset": "beir/nq", "title_file": "x"},
+            "title_file goes with dataset msmarco-passage and titles: true",
+        ),
+        (
+            {"dataset": "msmarco-passage", "splits": {"dev": "dev/smal"}},
+            "splits.dev is dev/smal; did you mean dev/sm",
+        ),
+        (
+            {"dataset": "beir/nq", "files": "nowhere"},
+            "files is nowhere, and /.*/nowhere is no folder; allowed",
+        ),
         (
             {"dataset": "msmarco-passage", "title_file": "none.tsv"},
             "title_file is none.tsv, and /.*none.tsv is no file",

@@ -31,7 +31,9 @@ def locks(tmp_path, monkeypatch):
 
 @pytest.fixture
 def launch(locks, programs, monkeypatch):
-    """A function that runs it among stand-ins for what it calls; its output in lines, and its words on an error."""
+    """A function that runs it among stand-ins for what it calls; its output in lines, and its words
+    on an error.
+    """
     programs(STANDS)
     monkeypatch.setenv("CDMAE_PARENT", "7")
     for name in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"):
@@ -45,7 +47,9 @@ def launch(locks, programs, monkeypatch):
     return run
 
 
-def test_none_one_and_several_gpus_are_reserved_or_those_that_the_cluster_chose(launch, monkeypatch):
+def test_none_one_and_several_gpus_are_reserved_or_those_that_the_cluster_chose(
+    launch, monkeypatch
+):
     assert launch(0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
     assert launch(1, "s.py") == launch("--nodes", 1, 1, "s.py") == ["python s.py cards=0"]
     (line,) = launch(3, "s.py", "--name", "x")[:1]
@@ -58,7 +62,9 @@ def test_torchrun_leaves_the_options_of_a_script_to_it():
     """It would read `--start` as an abbreviation of its own options."""
     from torch.distributed.run import get_args_parser
 
-    found = get_args_parser().parse_args(["--standalone", "--nproc-per-node", "3", "--", "s.py", "--start", "{}"])
+    found = get_args_parser().parse_args(
+        ["--standalone", "--nproc-per-node", "3", "--", "s.py", "--start", "{}"]
+    )
     assert [found.training_script, *found.training_script_args] == ["s.py", "--start", "{}"]
 
 
@@ -70,11 +76,17 @@ def test_jobs_that_run_at_once_take_different_cards(launch, locks, monkeypatch):
         assert launch(2, "s.py")[0].endswith("cards=0,2 parent=7")
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
         assert launch(1, "s.py") == ["python s.py cards=3"]
-        assert launch(2, "s.py")[0].endswith("cards=1,3 parent=7")  # another one's card 1, or it would not be ours
+        assert launch(2, "s.py")[0].endswith(
+            "cards=1,3 parent=7"
+        )  # another one's card 1, or it would not be ours
 
 
-@pytest.mark.parametrize("kind", ["home is a file", "cache is a file", "folders", "no home", "unset"])
-def test_cards_whose_locks_cannot_be_had_are_taken_as_they_were_given(launch, locks, monkeypatch, kind):
+@pytest.mark.parametrize(
+    "kind", ["home is a file", "cache is a file", "folders", "no home", "unset"]
+)
+def test_cards_whose_locks_cannot_be_had_are_taken_as_they_were_given(
+    launch, locks, monkeypatch, kind
+):
     home = locks.parents[1]
     if kind == "home is a file":
         home.write_text("")
@@ -101,16 +113,24 @@ def test_a_lock_of_a_card_that_is_a_link_empties_no_file(launch, locks, tmp_path
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
-@pytest.mark.parametrize("answer", ["exit 127", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"])
+@pytest.mark.parametrize(
+    "answer", ["exit 127", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"]
+)
 def test_cards_are_kept_where_nvidia_smi_knows_none(launch, programs, answer):
-    """Nodes with cards of another maker, fake ones, and containers have no nvidia-smi, or one without a driver."""
+    """Nodes with cards of another maker, fake ones, and containers have no nvidia-smi, or one
+    without a driver.
+    """
     programs({"nvidia-smi": answer}, ["bash", "flock"], alone=True)
     assert launch(1, "s.py") == ["python s.py cards=unset"]
     assert launch(2, "s.py")[0].endswith("cards=unset parent=7")
 
 
-@pytest.mark.parametrize("chosen, expected", [(None, 4), ("", 0), ("-1", 0), ("2", 1), ("1,3", 2), ("0,1,2,3,4,5", 4)])
-def test_as_many_jobs_run_as_cards_are_left_to_them(launch, programs, monkeypatch, chosen, expected):
+@pytest.mark.parametrize(
+    "chosen, expected", [(None, 4), ("", 0), ("-1", 0), ("2", 1), ("1,3", 2), ("0,1,2,3,4,5", 4)]
+)
+def test_as_many_jobs_run_as_cards_are_left_to_them(
+    launch, programs, monkeypatch, chosen, expected
+):
     """In Snakemake's own count, and in the plan's."""
     from snakemake.profiles import ProfileConfigFileParser
 
@@ -125,7 +145,9 @@ def test_as_many_jobs_run_as_cards_are_left_to_them(launch, programs, monkeypatc
 
 
 def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
-    """The first is the master; no node waits for a parent that lives on another, and none dies of a warning."""
+    """The first is the master; no node waits for a parent that lives on another, and none dies of a
+    warning.
+    """
     monkeypatch.setenv("SLURM_JOB_ID", "10012345")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     said = launch("--nodes", 2, 4, "s.py", "--settings", '{"a": "b c"}')

@@ -41,7 +41,9 @@ def locks(request, monkeypatch):
 
 def write(folder: Path, host: str = "elsewhere") -> None:
     """Put the lease of another host in the place of any."""
-    (folder / "aside").write_text(f"filelock/2\npid=7\nhost={host}\nmode=lease\ntoken=b\nduration={leases.DEAD}\n")
+    (folder / "aside").write_text(
+        f"filelock/2\npid=7\nhost={host}\nmode=lease\ntoken=b\nduration={leases.DEAD}\n"
+    )
     (folder / "aside").replace(folder / "lease")
 
 
@@ -84,14 +86,19 @@ def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path, locks):
 
     heart = threading.Thread(target=beat)
     heart.start()
-    with pytest.raises(InputError, match="by process 7 on elsewhere, job 81;"), leases.held(tmp_path, "x"):
+    with (
+        pytest.raises(InputError, match="by process 7 on elsewhere, job 81;"),
+        leases.held(tmp_path, "x"),
+    ):
         pass
     ended.set()
     heart.join()
 
 
 def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(tmp_path, monkeypatch, capsys):
-    """It writes no more states, says who goes on, asks itself to end, and leaves the other's lease alone."""
+    """It writes no more states, says who goes on, asks itself to end, and leaves the other's lease
+    alone.
+    """
     signals: list[int] = []
     monkeypatch.setattr(leases.os, "kill", lambda pid, number: number and signals.append(number))
     with states.opened(tmp_path, "x") as state:
@@ -109,7 +116,9 @@ def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(tmp_path, monkey
 
 
 def test_a_lease_that_was_deleted_is_made_again(tmp_path, capsys):
-    """Or its whole folder. The training goes on, others are refused as before, and nothing is left at the end."""
+    """Or its whole folder. The training goes on, others are refused as before, and nothing is left
+    at the end.
+    """
     folder = tmp_path / "state"
     with states.opened(folder, "x") as state:
         for delete in (lambda: (folder / "lease").unlink(), lambda: shutil.rmtree(folder)):

@@ -1,4 +1,6 @@
-"""The name of a training's state: equal for equal things, new for whatever a result depends on; and adopting one."""
+"""The name of a training's state: equal for equal things, new for whatever a result depends on; and
+adopting one.
+"""
 
 import pytest
 
@@ -34,11 +36,21 @@ def test_a_state_is_named_by_its_key_and_the_content_of_its_inputs(tmp_path):
 def test_adopt_moves_the_newest_older_state_and_what_lies_beside_it(tmp_path):
     for name, step in (("older", 700), ("newer", 300)):
         (tmp_path / name / "snapshots/00000002").mkdir(parents=True)
-        for file in (f"step-{step:08d}.0badcafe.pt", "steps.tsv", "bottleneck.tsv", "snapshots/00000002/about.json"):
+        for file in (
+            f"step-{step:08d}.0badcafe.pt",
+            "steps.tsv",
+            "bottleneck.tsv",
+            "snapshots/00000002/about.json",
+        ):
             (tmp_path / name / file).write_text(name)
     folder = tmp_path / "own"
     assert adopt("pretrain/mae", folder) == "pretrain/mae goes on from step 300 of the state newer"
-    for file in ("step-00000300.0badcafe.pt", "steps.tsv", "bottleneck.tsv", "snapshots/00000002/about.json"):
+    for file in (
+        "step-00000300.0badcafe.pt",
+        "steps.tsv",
+        "bottleneck.tsv",
+        "snapshots/00000002/about.json",
+    ):
         assert (folder / file).read_text() == "newer"
     assert adopt("pretrain/mae", folder) == "", "a training that has a state keeps it"
     assert adopt("pretrain/other", tmp_path / "deeper/own") == "", "and there may be none"
@@ -50,7 +62,9 @@ def test_adopt_leaves_a_state_to_the_training_that_holds_it(tmp_path, monkeypatc
     state.parent.mkdir()
     state.touch()
     with leases.held(state.parent, "pretrain/mae"):
-        with pytest.raises(InputError, match="pretrain/mae is being trained already, by process .*; wait for it"):
+        with pytest.raises(
+            InputError, match="pretrain/mae is being trained already, by process .*; wait for it"
+        ):
             adopt("pretrain/mae", tmp_path / "own")
         assert state.exists()
     assert adopt("pretrain/mae", tmp_path / "own").startswith("pretrain/mae goes on from step 100 ")

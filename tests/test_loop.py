@@ -34,7 +34,11 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
 
     with state.opened(folder, "x", group) as saved:
         schedule = loop.Schedule(steps=10, warmup=2, last=7, interval=interval)
-        how = {"settings": SETTINGS, "schedule": schedule, "columns": ["step", "loss", "learning_rate"]}
+        how = {
+            "settings": SETTINGS,
+            "schedule": schedule,
+            "columns": ["step", "loss", "learning_rate"],
+        }
         loop.train(network, lambda begin: iter(range(begin, 7)), learn or one, saved=saved, **how)
         if group.first:
             saved.write_table("steps.tsv", folder)
@@ -42,7 +46,9 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
 
 
 def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path):
-    """Every step from 0 on is computed; the curve has a row per interval, and one for the last step."""
+    """Every step from 0 on is computed; the curve has a row per interval, and one for the last
+    step.
+    """
     assert run(tmp_path) == list(range(7))
     rows = [line.split("\t") for line in (tmp_path / "steps.tsv").read_text().splitlines()]
     assert [row[0] for row in rows] == ["step", "3", "6", "7"]
@@ -54,12 +60,17 @@ def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path):
     [
         ({"loss": math.nan}, "diverged: the loss of step 9 is nan"),
         ({"gradient_norm": math.inf}, "diverged: the gradient norm of step 9 is inf"),
-        ({"decoder_loss": 33.0}, r"diverged: the decoder loss of step 9 is 33, guessing costs 6\.91"),
+        (
+            {"decoder_loss": 33.0},
+            r"diverged: the decoder loss of step 9 is 33, guessing costs 6\.91",
+        ),
         ({"spread": 1e-6}, "collapsed: all inputs of step 9 are the same to the model"),
     ],
 )
 def test_what_is_checked(wrong, message):
-    """Bounds that only hold once the warm-up is over are not applied before; the sentence names the setting."""
+    """Bounds that only hold once the warm-up is over are not applied before; the sentence names the
+    setting.
+    """
     how = {"losses": ("encoder_loss", "decoder_loss"), "guessing": math.log(1000)}
     loop.check(FINE, 9, 0.01, warm=True, **how)
     with pytest.raises(InputError, match=message + r".*; lower learning_rate \(now 0\.01\)"):
@@ -73,7 +84,11 @@ def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path, monkeypatch):
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
     numbers = iter([1.0, math.nan])
     with pytest.raises(InputError, match="the loss of step 2 is nan"):
-        run(tmp_path, learn=lambda *_: {"loss": torch.tensor(next(numbers)), "spread": torch.ones(())}, interval=5)
+        run(
+            tmp_path,
+            learn=lambda *_: {"loss": torch.tensor(next(numbers)), "spread": torch.ones(())},
+            interval=5,
+        )
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000001"]
 
 
@@ -108,7 +123,10 @@ def test_a_training_outlasts_a_full_disk(tmp_path, full_from, capsys):
     assert states[4] == ["step-00000001", "step-00000002"]
     assert states[5] == ["step-00000002", "step-00000005"]
     said = capsys.readouterr().err
-    assert "x cannot save its state at step 3: No space left on device; the states before it are kept\n" in said
+    assert (
+        "x cannot save its state at step 3: No space left on device; the states before it are kept\n"
+        in said
+    )
     assert said.count("cannot save") == 2
     assert not list(tmp_path.glob(".*.part"))
 
@@ -126,7 +144,10 @@ def test_a_stop_on_a_full_disk_is_the_systems_error(tmp_path, full_from, monkeyp
     with pytest.raises(OSError, match="No space left on device") as caught:
         run(tmp_path, learn=learn)
     assert caught.value.errno == errno.ENOSPC
-    assert sorted(path.name[:13] for path in tmp_path.glob("step-*")) == ["step-00000001", "step-00000002"]
+    assert sorted(path.name[:13] for path in tmp_path.glob("step-*")) == [
+        "step-00000001",
+        "step-00000002",
+    ]
 
 
 def test_a_meter_goes_on_from_its_state():
@@ -142,7 +163,9 @@ def test_a_meter_goes_on_from_its_state():
 
 
 def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
-    """The three trainings that collapsed unseen had .07, .08 and .16 of their first spread after the warm-up."""
+    """The three trainings that collapsed unseen had .07, .08 and .16 of their first spread after
+    the warm-up.
+    """
     meter = loop.Meter(torch.device("cpu"))
 
     def interval(spread: float, step: int | None) -> None:
@@ -164,7 +187,9 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
 
 
 def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
-    """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one state saved."""
+    """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one
+    state saved.
+    """
     stops, said = [setup.Stop(), setup.Stop()], ["", ""]
 
     def work(group: Ranks) -> None:
@@ -182,7 +207,9 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
     here = threading.local()
     monkeypatch.setattr(setup, "stopping", lambda: nullcontext(here.stop))
     together(2, work)
-    assert said == [f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")]
+    assert said == [
+        f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")
+    ]
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
 
 
@@ -190,7 +217,10 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
 def test_a_state_of_another_version_or_model_is_refused(tmp_path, payload):
     with state.opened(tmp_path, "x") as saved:
         saved.save(2, payload)
-    with pytest.raises(InputError, match="has a state of x from another version .*; delete the folder and run again"):
+    with pytest.raises(
+        InputError,
+        match="has a state of x from another version .*; delete the folder and run again",
+    ):
         run(tmp_path)
 
 
@@ -199,5 +229,7 @@ def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path, monkeypatch)
         kept = torch.save
         patch.setattr(torch, "save", lambda payload, path: kept({"step": payload["step"]}, path))
         saved.save(2, {})
-    with pytest.raises(InputError, match="delete the folder and run again: the training begins anew"):
+    with pytest.raises(
+        InputError, match="delete the folder and run again: the training begins anew"
+    ):
         run(tmp_path)

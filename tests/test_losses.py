@@ -22,7 +22,10 @@ def log_sum(*values: float) -> float:
         (((2, 1, 0, 3), (2, 1, 2, -2)), {}),
         (((2, 1), (2, -2)), {"in_batch": False}),
         # The last passage of the batch is as good as the first query's positive.
-        (((2, 1, 0), (2, 1, 2, -2)), {"excluded": torch.tensor([[False, False, False, True], [False] * 4])}),
+        (
+            ((2, 1, 0), (2, 1, 2, -2)),
+            {"excluded": torch.tensor([[False, False, False, True], [False] * 4])},
+        ),
     ],
     ids=["all passages of the batch", "the own group only", "without other positives"],
 )
@@ -41,7 +44,9 @@ def test_the_symmetric_loss_by_hand(first, excluded):
     how = {"excluded": excluded}
     reverse = (log_sum(2, *([] if excluded is not None else [2])) - 2 + log_sum(0, 2) - 2) / 2
     expected = (losses.contrastive(QUERIES, PASSAGES, **how).item() + reverse) / 2
-    assert losses.contrastive(QUERIES, PASSAGES, symmetric=True, **how).item() == pytest.approx(expected, abs=1e-6)
+    assert losses.contrastive(QUERIES, PASSAGES, symmetric=True, **how).item() == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_the_symmetric_loss_is_that_of_sentence_transformers():
@@ -49,17 +54,27 @@ def test_the_symmetric_loss_is_that_of_sentence_transformers():
     from sentence_transformers.util import dot_score
 
     generator = torch.Generator().manual_seed(3)
-    queries, passages = torch.randn(5, 6, generator=generator), torch.randn(5, 3, 6, generator=generator)
+    queries, passages = (
+        torch.randn(5, 6, generator=generator),
+        torch.randn(5, 3, 6, generator=generator),
+    )
     both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
     theirs = MultipleNegativesRankingLoss(torch.nn.Identity(), 1.0, dot_score, **both)
     expected = theirs.compute_loss_from_embeddings([queries, *passages.unbind(1)], None)
-    assert losses.contrastive(queries, passages, symmetric=True).item() == pytest.approx(expected.item(), rel=1e-6)
+    assert losses.contrastive(queries, passages, symmetric=True).item() == pytest.approx(
+        expected.item(), rel=1e-6
+    )
 
 
 def test_eq10_of_equal_scores_and_of_a_thousand():
-    queries, passages = torch.zeros(4, 3), torch.randn(4, 8, 3, generator=torch.Generator().manual_seed(1))
+    queries, passages = (
+        torch.zeros(4, 3),
+        torch.randn(4, 8, 3, generator=torch.Generator().manual_seed(1)),
+    )
     assert losses.contrastive(queries, passages).item() == pytest.approx(math.log(32), abs=1e-6)
-    assert losses.contrastive(queries, passages, in_batch=False).item() == pytest.approx(math.log(8), abs=1e-6)
+    assert losses.contrastive(queries, passages, in_batch=False).item() == pytest.approx(
+        math.log(8), abs=1e-6
+    )
     loss = losses.contrastive(QUERIES * 1000, PASSAGES)
     assert torch.isfinite(loss)
     assert loss.item() == pytest.approx((1000 + math.log(2)) / 2, rel=1e-6)
@@ -67,7 +82,9 @@ def test_eq10_of_equal_scores_and_of_a_thousand():
 
 def test_eq11_kl_by_hand_and_zero_for_equal_distributions():
     student = torch.tensor([[math.log(1), math.log(3)], [5.0, 5.0]])
-    teacher = torch.tensor([[math.log(3), math.log(1)], [7.0, 7.0]])  # softmax (3/4, 1/4) against (1/4, 3/4)
+    teacher = torch.tensor(
+        [[math.log(3), math.log(1)], [7.0, 7.0]]
+    )  # softmax (3/4, 1/4) against (1/4, 3/4)
     first = 0.75 * math.log(0.75 / 0.25) + 0.25 * math.log(0.25 / 0.75)
     assert losses.kl(student, teacher).item() == pytest.approx(first / 2, abs=1e-6)
     scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
@@ -77,15 +94,26 @@ def test_eq11_kl_by_hand_and_zero_for_equal_distributions():
 
 def test_eq11_is_summed_over_the_group_and_averaged_over_queries():
     generator = torch.Generator().manual_seed(3)
-    student, teacher = torch.randn(6, 32, generator=generator), torch.randn(6, 32, generator=generator)
-    elements = torch.nn.functional.kl_div(student.log_softmax(-1), teacher.softmax(-1), reduction="none")
-    assert losses.kl(student, teacher).item() == pytest.approx(elements.sum(-1).mean().item(), rel=1e-5)
-    assert losses.kl(student, teacher).item() == pytest.approx(32 * elements.mean().item(), rel=1e-5)
+    student, teacher = (
+        torch.randn(6, 32, generator=generator),
+        torch.randn(6, 32, generator=generator),
+    )
+    elements = torch.nn.functional.kl_div(
+        student.log_softmax(-1), teacher.softmax(-1), reduction="none"
+    )
+    assert losses.kl(student, teacher).item() == pytest.approx(
+        elements.sum(-1).mean().item(), rel=1e-5
+    )
+    assert losses.kl(student, teacher).item() == pytest.approx(
+        32 * elements.mean().item(), rel=1e-5
+    )
 
 
 def test_distillation_adds_alpha_times_the_contrastive_loss():
     kl = losses.kl(losses.group_scores(QUERIES, PASSAGES), torch.tensor([[2.0, 1.0], [0.0, 4.0]]))
-    p = math.exp(4) / (1 + math.exp(4))  # the first query agrees with the teacher, the second is its mirror image
+    p = math.exp(4) / (
+        1 + math.exp(4)
+    )  # the first query agrees with the teacher, the second is its mirror image
     by_hand = (p * 4 - (1 - p) * 4) / 2
     contrastive = losses.contrastive(QUERIES, PASSAGES)
     assert losses.group_scores(QUERIES, PASSAGES).tolist() == [[2.0, 1.0], [2.0, -2.0]]
@@ -105,6 +133,10 @@ def test_rdrop_by_hand():
     listwise = (-math.log(0.75) - math.log(0.5)) / 2
     there = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
     back = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
-    assert losses.rdrop(first, second).item() == pytest.approx(listwise + (there + back) / 2, abs=1e-6)
-    assert losses.rdrop(first, second, weight=0.5).item() == pytest.approx(listwise + (there + back) / 4, abs=1e-6)
+    assert losses.rdrop(first, second).item() == pytest.approx(
+        listwise + (there + back) / 2, abs=1e-6
+    )
+    assert losses.rdrop(first, second, weight=0.5).item() == pytest.approx(
+        listwise + (there + back) / 4, abs=1e-6
+    )
     assert losses.rdrop(first, first).item() == pytest.approx(-math.log(0.75), abs=1e-6)

@@ -4,7 +4,9 @@ from cdmae.plan.describe import describe
 
 
 def test_a_machine_with_gpus(tmp_path):
-    (tmp_path / "cpuinfo").write_text("".join(f"processor\t: {core}\nmodel name\t: Fast (R) 9\n" for core in range(2)))
+    (tmp_path / "cpuinfo").write_text(
+        "".join(f"processor\t: {core}\nmodel name\t: Fast (R) 9\n" for core in range(2))
+    )
     (tmp_path / "meminfo").write_text("MemTotal:       24660000 kB\nMemFree: 1 kB\n")
     for number in range(2):
         card = tmp_path / f"driver/nvidia/gpus/0000:0{number}/information"

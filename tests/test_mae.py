@@ -1,4 +1,6 @@
-"""Equations 2 to 6 and 9, each against the naive padded form, written out with transformers' own modules."""
+"""Equations 2 to 6 and 9, each against the naive padded form, written out with transformers' own
+modules.
+"""
 
 import pytest
 import torch
@@ -50,7 +52,9 @@ def test_equation_2_encoder(network, step):
     h_c, masked = network.encode(view)
     expected = padded.encoder(network)
     torch.testing.assert_close(h_c, expected[:, 0], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(masked[: padded.chosen.sum()], expected[padded.chosen], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        masked[: padded.chosen.sum()], expected[padded.chosen], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_equation_4_bottleneck_with_and_without_projection(network):
@@ -98,12 +102,16 @@ def test_logits_in_pieces_change_nothing(network, step, monkeypatch):
 @pytest.mark.parametrize("kind", ["fp32", "bf16"])
 @pytest.mark.parametrize("lead", [0.0, 6.0, 10.5])
 def test_small_losses_have_the_gradient_of_float64(kind, lead):
-    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 4 to .001."""
+    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 4
+    to .001.
+    """
     from cdmae.pretraining.objectives import _prediction
 
     generator = torch.Generator().manual_seed(2)
     rows, labels = torch.eye(8), torch.arange(8)
-    matrix, bias = (torch.randint(-16, 17, shape, generator=generator) / 16 for shape in ((V, 8), (V,)))
+    matrix, bias = (
+        torch.randint(-16, 17, shape, generator=generator) / 16 for shape in ((V, 8), (V,))
+    )
     matrix[labels, labels] += lead
     weights = torch.rand(8, generator=generator)
     inputs = [each.requires_grad_() for each in (rows, matrix, bias)]
@@ -113,7 +121,9 @@ def test_small_losses_have_the_gradient_of_float64(kind, lead):
     expected = functional.cross_entropy(functional.linear(*wide), labels, reduction="none")
     torch.testing.assert_close(each.double(), expected.detach(), rtol=0.01, atol=0)
     total = torch.dot(expected, weights.double())
-    for ours, exact in zip(torch.autograd.grad(loss, inputs), torch.autograd.grad(total, wide), strict=True):
+    for ours, exact in zip(
+        torch.autograd.grad(loss, inputs), torch.autograd.grad(total, wide), strict=True
+    ):
         assert (ours - exact).norm() < 0.01 * exact.norm()
 
 

@@ -1,4 +1,6 @@
-"""What the masks fall on: importance must not select stop-words, the scripts' whole chain on real English."""
+"""What the masks fall on: importance must not select stop-words, the scripts' whole chain on real
+English.
+"""
 
 import importlib.util
 import json
@@ -29,7 +31,9 @@ def english():
     """Passages of English that every Python brings along: the documentation strings of its library."""
     found = set()
     for path in sorted(Path(textwrap.__file__).parent.glob("[c-s]*.py"))[:70]:
-        for text in re.findall(r'^ *"""(.+?)"""', path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        for text in re.findall(
+            r'^ *"""(.+?)"""', path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        ):
             if len(text) > 150 and ">>>" not in text:
                 found.add(text)
     return sorted(found)
@@ -74,14 +78,18 @@ def test_masking_by_importance_spares_stop_words_the_commonest_masked_terms(foun
 def test_entropy_is_that_of_the_masked_word_pieces(found):
     assert masked_terms._entropy(np.array([3, 3, 5, 5, 7, 7, 9, 9])) == 2.0
     assert masked_terms._entropy(np.array([4, 4, 4])) == 0.0
-    assert masked_terms._entropy(np.array([1, 1, 1, 2])) == pytest.approx(0.811, abs=1e-3)  # -3/4 log 3/4 - 1/4 log 1/4
+    assert masked_terms._entropy(np.array([1, 1, 1, 2])) == pytest.approx(
+        0.811, abs=1e-3
+    )  # -3/4 log 3/4 - 1/4 log 1/4
     assert found["sigma"]["inf"]["entropy"] == pytest.approx(found["uniform"]["entropy"], abs=0.1)
 
 
 def test_the_share_grows_and_the_overlap_falls_with_the_noise(found):
     sweep = list(found["sigma"].items())
     assert [sigma for sigma, _ in sweep] == ["0", "1", "2", "4", "inf"]
-    shares, overlaps = ([each[name] for _, each in sweep] for name in ("stop_word_share", "overlap"))
+    shares, overlaps = (
+        [each[name] for _, each in sweep] for name in ("stop_word_share", "overlap")
+    )
     assert shares == sorted(shares)
     assert overlaps == sorted(overlaps, reverse=True)
     assert overlaps[0] == 1
@@ -118,18 +126,26 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
     read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
-    script("ngrams")(tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2)
+    script("ngrams")(
+        tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2
+    )
     counts = {"ngrams": tmp_path / "ngrams", "tokens": made / "tokens"}
     script("importance")(**counts, settings=settings | FORMULA, output=tmp_path / "importance")
     inputs["importance"] = made / "importance"
-    script("masked_terms")(**inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms")
+    script("masked_terms")(
+        **inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
+    )
     for name in ("tokens", "ngrams", "importance"):
         for path in sorted((made / name).iterdir()):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
     assert json.loads((tmp_path / "terms").read_text()) == found
-    assert SETTINGS.keys() == Mae(start="s", collection="c").masking().keys(), "what the job is told"
+    assert SETTINGS.keys() == Mae(start="s", collection="c").masking().keys(), (
+        "what the job is told"
+    )
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(start=start, collection=made / "collection", output=tmp_path / "tokenizer")
-    assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(made / "tokenizer")
+    assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(
+        made / "tokenizer"
+    )
     script("tokenizer")(start={"checkpoint": str(made / "tokenizer")}, output=tmp_path / "copy")
     assert vocabulary.read_pieces(tmp_path / "copy") == vocabulary.read_pieces(made / "tokenizer")

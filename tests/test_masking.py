@@ -21,7 +21,14 @@ from cdmae.tokens.vocabulary import Vocabulary
 SIZE = 200  # word-pieces; 0 to 4 are special, 5 to 9 unused, from 150 on they continue a word
 SPECIAL = np.arange(SIZE) < 5
 VOCABULARY = Vocabulary(
-    SIZE, 0, 2, 3, 4, SPECIAL, np.arange(10, SIZE, dtype=np.int32), word_starts=np.arange(SIZE) < 150
+    SIZE,
+    0,
+    2,
+    3,
+    4,
+    SPECIAL,
+    np.arange(10, SIZE, dtype=np.int32),
+    word_starts=np.arange(SIZE) < 150,
 )
 KEY = masking.key(42, "decoder", 0)
 NAMES = concepts("masking/strategies")
@@ -30,7 +37,9 @@ NAMES = concepts("masking/strategies")
 def batch_of(texts, importance=None, rows=None, length=1000):
     """A batch of passages given as lists of ids, importance as lists of numbers."""
     starts = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
-    tokens = Tokens(np.array([*itertools.chain(*texts)], np.uint16), starts, starts[:-1], VOCABULARY.word_starts)
+    tokens = Tokens(
+        np.array([*itertools.chain(*texts)], np.uint16), starts, starts[:-1], VOCABULARY.word_starts
+    )
     flat = None if importance is None else np.array([*itertools.chain(*importance)], np.float32)
     batch = masking.read(tokens, np.arange(len(texts)), length, VOCABULARY, flat)
     return batch if rows is None else replace(batch, rows=np.asarray(rows))
@@ -41,7 +50,9 @@ def random_batch(seed=0, passages=40, longest=60):
     texts = [draw.integers(0, SIZE, draw.integers(0, longest)).tolist() for _ in range(passages)]
     batch = batch_of(texts, [draw.normal(5, 6, len(text)).tolist() for text in texts])
     word = np.cumsum(batch.word_starts, axis=1) - 1
-    values = np.take_along_axis(draw.normal(5, 6, batch.ids.shape).astype(np.float32), word.clip(0), axis=1)
+    values = np.take_along_axis(
+        draw.normal(5, 6, batch.ids.shape).astype(np.float32), word.clip(0), axis=1
+    )
     return replace(batch, importance=values)  # the pieces of a word have one importance
 
 
@@ -63,15 +74,23 @@ def select(batch, side, key=KEY):
     return masking.strategy(side.strategy).select(batch, side, key)
 
 
-# --- reading a batch -------------------------------------------------------------------------------------------------
+# --- reading a batch ------------------------------------------------------------------------------
 
 
 def test_a_batch_is_cut_padded_and_told_apart():
     batch = batch_of([[20, 160, 4, 30], [40], []], [[1, 1, 2, 3], [4], []], length=3)
     assert batch.ids.tolist() == [[20, 160, 4], [40, 0, 0], [0, 0, 0]]
     assert batch.lengths.tolist() == [3, 1, 0]
-    assert batch.word_starts.tolist() == [[True, False, True], [True, False, False], [False, False, False]]
-    assert batch.candidates.tolist() == [[True, True, False], [True, False, False], [False, False, False]]
+    assert batch.word_starts.tolist() == [
+        [True, False, True],
+        [True, False, False],
+        [False, False, False],
+    ]
+    assert batch.candidates.tolist() == [
+        [True, True, False],
+        [True, False, False],
+        [False, False, False],
+    ]
     assert batch.importance.tolist() == [[1, 1, 2], [4, 0, 0], [0, 0, 0]]
 
 
@@ -83,11 +102,12 @@ def test_a_batch_of_nothing():
         assert inputs.shape == chosen.shape == (0, 0)
 
 
-# --- equation 1 ------------------------------------------------------------------------------------------------------
+# --- equation 1 -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("mask_share", "random_share", "expected"), [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])]
+    ("mask_share", "random_share", "expected"),
+    [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])],
 )
 def test_eq1_all_masked_and_all_kept(mask_share, random_share, expected):
     batch = batch_of([[11, 20, 12, 13, 30]])
@@ -99,7 +119,9 @@ def test_eq1_all_masked_and_all_kept(mask_share, random_share, expected):
 def test_eq1_random_tokens_are_any_ordinary_ones():
     batch = batch_of([[11] * 500] * 200)
     chosen = np.ones_like(batch.candidates)
-    found = masking.corrupt(batch, chosen, Side("uniform", 0.5, mask_share=0, random_share=1), VOCABULARY, KEY)
+    found = masking.corrupt(
+        batch, chosen, Side("uniform", 0.5, mask_share=0, random_share=1), VOCABULARY, KEY
+    )
     counts = np.bincount(found.ravel(), minlength=SIZE)
     assert counts[:10].sum() == 0
     assert stats.chisquare(counts[10:]).pvalue > 1e-4
@@ -125,7 +147,7 @@ def test_eq1_80_10_10_and_the_two_sides_independent():
     assert abs((encoder & decoder).mean() - 0.15) < 0.01
 
 
-# --- Algorithm 1 -----------------------------------------------------------------------------------------------------
+# --- Algorithm 1 ----------------------------------------------------------------------------------
 
 
 def test_algorithm1_without_noise_masks_the_k_most_important_k_rounded_down_and_of_equal_ones_the_left():
@@ -134,8 +156,12 @@ def test_algorithm1_without_noise_masks_the_k_most_important_k_rounded_down_and_
     found = select(batch, Side("importance", 0.5, sigma=0.0))
     assert found.tolist() == [[False, True, False, False, True, True, False]]
     batch = batch_of([[11, 12, 13, 14, 15]], [[1.0, 2.0, 1.0, 1.0, 0.0]])
-    assert select(batch, Side("importance", 0.6, sigma=0.0)).tolist() == [[True, True, True, False, False]]
-    assert budget(np.ones((1, 100), bool), 0.29).tolist() == [29]  # 28.999999999999996 in floating point
+    assert select(batch, Side("importance", 0.6, sigma=0.0)).tolist() == [
+        [True, True, True, False, False]
+    ]
+    assert budget(np.ones((1, 100), bool), 0.29).tolist() == [
+        29
+    ]  # 28.999999999999996 in floating point
     assert budget(np.ones((1, 7), bool), 0.5).tolist() == [3]
     assert budget(np.ones((1, 1), bool), 0.5).tolist() == [0]
     assert budget(np.zeros((1, 9), bool), 0.5).tolist() == [0]
@@ -143,7 +169,8 @@ def test_algorithm1_without_noise_masks_the_k_most_important_k_rounded_down_and_
 
 @pytest.mark.parametrize(("difference", "sigma"), [(1.0, 1.0), (2.0, 1.0), (2.0, 4.0)])
 def test_algorithm1_perturbs_by_gaussian_noise_of_standard_deviation_sigma(difference, sigma):
-    # Of two words, d apart in importance, the first is masked if N(d, 2 sigma^2) > 0: Phi(d / (sigma sqrt 2)).
+    # Of two words, d apart in importance, the first is masked if N(d, 2 sigma^2) > 0: Phi(d /
+    # (sigma sqrt 2)).
     number = 40_000
     batch = batch_of([[11, 12]] * number, [[difference, 0.0]] * number)
     found = select(batch, Side("importance", 0.5, sigma=sigma))[:, 0].mean()
@@ -169,7 +196,8 @@ def test_algorithm1_the_pieces_of_a_word_share_their_noise():
 
 
 @pytest.mark.parametrize(
-    ("name", "ratio"), [("importance", 0.5), ("idf", 0.5), ("inverse_frequency", 0.5), ("span", 0.3)]
+    ("name", "ratio"),
+    [("importance", 0.5), ("idf", 0.5), ("inverse_frequency", 0.5), ("span", 0.3)],
 )
 def test_at_most_one_word_is_masked_in_part(name, ratio):
     batch = random_batch(passages=200)
@@ -180,7 +208,9 @@ def test_at_most_one_word_is_masked_in_part(name, ratio):
 
 def test_the_highest_are_those_of_sorting():
     draw = np.random.default_rng(1)
-    values = draw.choice([-np.inf, -3.5, -0.0, 0.0, 1e-30, 2.0, 7.0, 3e38], (300, 40)).astype(np.float32)
+    values = draw.choice([-np.inf, -3.5, -0.0, 0.0, 1e-30, 2.0, 7.0, 3e38], (300, 40)).astype(
+        np.float32
+    )
     values[:100] = draw.normal(size=(100, 40))
     k = draw.integers(0, 41, 300)
     found = top(values, k)
@@ -190,7 +220,7 @@ def test_the_highest_are_those_of_sorting():
         assert np.array_equal(np.sort(value[found[row]])[::-1], expected)
 
 
-# --- every strategy --------------------------------------------------------------------------------------------------
+# --- every strategy -------------------------------------------------------------------------------
 
 STRATEGIES = pytest.mark.parametrize("name", NAMES)
 
@@ -224,7 +254,10 @@ def test_a_passage_is_masked_alike_in_every_batch(name):
 def test_epochs_seeds_and_passages_are_masked_differently(name):
     batch = batch_of([[11 + place for place in range(40)]] * 50, [[1.0] * 40] * 50)
     side = Side(name, 0.5)
-    masks = [select(batch, side, masking.key(*each)) for each in ((1, "a", 0), (1, "a", 1), (2, "a", 0), (1, "b", 0))]
+    masks = [
+        select(batch, side, masking.key(*each))
+        for each in ((1, "a", 0), (1, "a", 1), (2, "a", 0), (1, "b", 0))
+    ]
     assert len({row.tobytes() for found in masks for row in found}) == 200
     for one, other in itertools.combinations(masks, 2):
         assert abs((one & other).mean() - 0.25) < 0.03
@@ -239,7 +272,9 @@ def test_words_of_equal_importance_are_masked_equally_often(name):
 
 
 def test_whole_words_are_gone_through_in_the_drawn_order():
-    """The walk in plain Python: one of the words that are left, masked where it fits, else passed over."""
+    """The walk in plain Python: one of the words that are left, masked where it fits, else passed
+    over.
+    """
     batch = random_batch(passages=200)
     numbers = draws(KEY, batch.rows, batch.ids.shape[1], salt=masking.SELECT) >> np.uint64(32)
     found = select(batch, Side("whole_word", 0.4))

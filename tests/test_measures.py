@@ -1,4 +1,6 @@
-"""Measures: worked examples by hand, and those of the exported run on runs with ties, gaps and odd grades."""
+"""Measures: worked examples by hand, and those of the exported run on runs with ties, gaps and odd
+grades.
+"""
 
 import math
 import re
@@ -51,7 +53,8 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
         ("SetF", 2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3)),
         ("Judged@3", 2 / 3),
         ("Judged@10", 3 / 4),  # of the four that the run has
-        # overlap with the ideal 9, 7, 8 at depths 1 to 4, of which a depth weighs half of the one before
+        # overlap with the ideal 9, 7, 8 at depths 1 to 4, of which a depth weighs half of the one
+        # before
         ("Compat(p=0.5)", (0 + 1 / 2 / 2 + 1 / 3 / 4 + 2 / 4 / 8) / (1 + 1 / 2 + 1 / 4 + 3 / 4 / 8)),
     ],
 )  # fmt: skip
@@ -71,17 +74,27 @@ def test_queries_without_judgments_are_left_out_and_without_hits_count_nothing()
 
 
 def test_grades_below_0_are_judged_and_not_relevant():
-    """Also where a query has no others: of them trec_eval's C code hangs or crashes, after some calls."""
-    run, negative = run_of([1, 2], [5, 1]), qrels_of((0, 1, -1), (0, 7, -100), (1, 5, 2), (1, 1, -2))
+    """Also where a query has no others: of them trec_eval's C code hangs or crashes, after some
+    calls.
+    """
+    run, negative = (
+        run_of([1, 2], [5, 1]),
+        qrels_of((0, 1, -1), (0, 7, -100), (1, 5, 2), (1, 1, -2)),
+    )
     for _ in range(50):
         frame = measure(run, negative, ["a", "b"], NAMES)
     pd.testing.assert_frame_equal(frame, measure(run, negative.clip(lower=0), ["a", "b"], NAMES))
-    assert values(run, negative, "Judged@10") == [1 / 2, 1] and values(run, negative, "RR@10") == [0, 1]
+    assert values(run, negative, "Judged@10") == [1 / 2, 1] and values(run, negative, "RR@10") == [
+        0,
+        1,
+    ]
 
 
 def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
     """They share the row after the last; excluded ones have a grade of -100."""
-    qrels = qrels_of((1, 3, 1), (0, 9, 2), (0, 10, 1), (0, 10, 1), (0, 10, 3), (0, 2, -100), (1, 10, 1))
+    qrels = qrels_of(
+        (1, 3, 1), (0, 9, 2), (0, 10, 1), (0, 10, 1), (0, 10, 3), (0, 2, -100), (1, 10, 1)
+    )
     assert values(RUN, qrels, "R@10") == pytest.approx([1 / 4, 1 / 2])
     ideal = 3 + 2 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
     assert values(RUN, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
@@ -89,7 +102,9 @@ def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
 
 def reference(path, qrels, query_ids):
     """What ir_measures says of a TREC file; passages are named p and their row."""
-    judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
+    judged = [
+        ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)
+    ]
     parsed = [ir_measures.parse_measure(name) for name in NAMES]
     metrics = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
     return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
@@ -113,7 +128,9 @@ def cases(draw):
     return Run.of(passages, scores), qrels_of(*judged)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(case=cases())
 def test_measures_are_those_of_the_exported_run(monkeypatch, case):
     """In which ties are told apart: trec_eval itself would order them by passage id."""
@@ -137,20 +154,32 @@ def test_measures_are_those_of_the_exported_run(monkeypatch, case):
     ],
 )  # fmt: skip
 def test_measures_that_are_not_computed_are_refused_with_what_is(name):
-    with pytest.raises(InputError, match="evaluation.measures has .*; allowed: what pytrec_eval, msmarco, judged and"):
+    with pytest.raises(
+        InputError,
+        match="evaluation.measures has .*; allowed: what pytrec_eval, msmarco, judged and",
+    ):
         read_measure(name)
 
 
 @pytest.mark.parametrize(
     ("name", "written"),
-    [("MRR@10", "RR@10"), ("RR@10 ", "RR@10"), ("P(rel=2, cutoff=5)", "P(rel=2)@5"), ("NDCG@5", "nDCG@5")],
+    [
+        ("MRR@10", "RR@10"),
+        ("RR@10 ", "RR@10"),
+        ("P(rel=2, cutoff=5)", "P(rel=2)@5"),
+        ("NDCG@5", "nDCG@5"),
+    ],
 )
 def test_a_measure_has_one_name(name, written):
-    with pytest.raises(InputError, match=re.escape(f"; allowed: {written}, as ir_measures writes it")):
+    with pytest.raises(
+        InputError, match=re.escape(f"; allowed: {written}, as ir_measures writes it")
+    ):
         read_measure(name)
 
 
-@pytest.mark.parametrize("name", ["R(rel=1)@5", "Compat", "nDCG(gains={1:3,2:7})@10", "SetF(beta=0.5)"])
+@pytest.mark.parametrize(
+    "name", ["R(rel=1)@5", "Compat", "nDCG(gains={1:3,2:7})@10", "SetF(beta=0.5)"]
+)
 def test_what_is_allowed_is_measured(name):
     assert read_measure(name)
     assert all(0 <= value <= 1 for value in values(RUN, QRELS, name))
@@ -161,7 +190,10 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     values(run, qrels, "RR(rel=2)@10")
     assert capsys.readouterr().err == ""
     assert measure(run, qrels, ["q"], ["RR(rel=3)@10", "R(rel=2)@10"])["value"].tolist() == [0, 1]
-    assert "RR(rel=3)@10 is 0: it asks for grade 3, and the highest grade is 2" in capsys.readouterr().err
+    assert (
+        "RR(rel=3)@10 is 0: it asks for grade 3, and the highest grade is 2"
+        in capsys.readouterr().err
+    )
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
 
@@ -172,5 +204,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
 )
 def test_judgments_without_a_relevant_passage_are_refused(grade, names, lowest):
     sentence = f"docs, split dev, have no relevant passage: their highest grade is {grade}; allowed: judgments with a "
-    with pytest.raises(InputError, match=f"^{sentence}grade of {lowest} or more, or measures that ask for less"):
+    with pytest.raises(
+        InputError, match=f"^{sentence}grade of {lowest} or more, or measures that ask for less"
+    ):
         measure(run_of([0, 1]), qrels_of((0, 1, grade)), ["q"], names, "docs, split dev,")

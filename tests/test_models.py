@@ -1,4 +1,6 @@
-"""Trained models are folders that transformers and sentence-transformers load as they are, to our very numbers."""
+"""Trained models are folders that transformers and sentence-transformers load as they are, to our
+very numbers.
+"""
 
 import errno
 import json
@@ -27,7 +29,9 @@ def save(model, folder, tokenizer):
 
 def retriever_of(tiny, folder, pooling="cls"):
     lengths = {"query_length": 16, "passage_length": 32}
-    model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
+    model = checkpoint.start_model(
+        tiny.encoder, "retriever", **lengths, precision="fp32", pooling=pooling
+    )
     return save(model, folder / "retriever", tiny.encoder)
 
 
@@ -89,7 +93,9 @@ def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny):
     described = json.loads((retriever / "cdmae.json").read_text())
     del described["pooling"]
     (retriever / "cdmae.json").write_text(json.dumps(described))
-    (retriever / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": false}')
+    (retriever / "sentence_bert_config.json").write_text(
+        '{"max_seq_length": 32, "do_lower_case": false}'
+    )
     passages = SentenceTransformer(str(retriever), device="cpu").encode_document(tiny.passages)
     np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
 
@@ -102,16 +108,23 @@ def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny):
     pairs = [(long, short), (short, long), (long, long)]
     first, second = (sequences.queries(texts, reranker, 1) for texts in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
-    ours = reranking.score(checkpoint.load(reranker, "reranker"), first, rows, second, list(rows[:, None]))
+    ours = reranking.score(
+        checkpoint.load(reranker, "reranker"), first, rows, second, list(rows[:, None])
+    )
     model = CrossEncoder(str(reranker), device="cpu")
-    assert isinstance(model.activation_fn, torch.nn.Identity) and model.tokenizer.model_max_length == 40
+    assert (
+        isinstance(model.activation_fn, torch.nn.Identity)
+        and model.tokenizer.model_max_length == 40
+    )
     np.testing.assert_allclose(ours, model.predict(pairs), atol=2e-6)
 
 
 def test_a_new_head_depends_on_the_seed_alone(tiny):
     def head(seed: int) -> torch.Tensor:
         torch.manual_seed(0)
-        model = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=seed)
+        model = checkpoint.start_model(
+            tiny.encoder, "reranker", max_length=40, precision="fp32", seed=seed
+        )
         return model.network.classifier.weight
 
     first = head(1)
@@ -123,7 +136,13 @@ def test_a_new_head_depends_on_the_seed_alone(tiny):
 def test_check_says_what_the_folder_is(retriever, tiny):
     found = checkpoint.check(retriever, "retriever")
     lengths = {"query_length": 16, "passage_length": 32}
-    assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls", "similarity": "dot"}
+    assert found == {
+        "kind": "retriever",
+        **lengths,
+        "precision": "fp32",
+        "pooling": "cls",
+        "similarity": "dot",
+    }
     with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):
@@ -151,7 +170,9 @@ def test_check_says_what_the_folder_is(retriever, tiny):
 )
 def test_a_description_of_no_model_of_ours_is_refused(tmp_path, described, said):
     right = {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
-    (tmp_path / "cdmae.json").write_text(json.dumps(right | described if isinstance(described, dict) else described))
+    (tmp_path / "cdmae.json").write_text(
+        json.dumps(right | described if isinstance(described, dict) else described)
+    )
     with pytest.raises(InputError, match=f"^{tmp_path}/cdmae.json {said}"):
         checkpoint.check(tmp_path, "retriever")
 
@@ -166,23 +187,34 @@ def test_unreadable_and_lacking_models_are_errors(retriever):
     with pytest.raises(InputError, match=message):
         checkpoint.load(retriever, "retriever")
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(InputError, match="retriever cannot be read: .*; delete the folder and make it again$"):
+    with pytest.raises(
+        InputError, match="retriever cannot be read: .*; delete the folder and make it again$"
+    ):
         checkpoint.load(retriever, "retriever")
 
 
 def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
-    (tmp_path / "cdmae.json").write_text('{"kind": "reranker", "max_length": 9, "precision": "fp32"}')
-    with pytest.raises(InputError, match=r"lacks bert\.pooler\.dense\.bias, .*, classifier\.bias and 1 more weights"):
+    (tmp_path / "cdmae.json").write_text(
+        '{"kind": "reranker", "max_length": 9, "precision": "fp32"}'
+    )
+    with pytest.raises(
+        InputError,
+        match=r"lacks bert\.pooler\.dense\.bias, .*, classifier\.bias and 1 more weights",
+    ):
         checkpoint.load(tmp_path, "reranker")
 
 
 def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch):
     def full(*_, **__):
-        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+        raise SafetensorError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        )
 
-    model = checkpoint.start_model(tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32")
+    model = checkpoint.start_model(
+        tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
+    )
     monkeypatch.setattr(model.network, "save_pretrained", full)
     with pytest.raises(OSError) as raised:
         checkpoint.write(tmp_path, model.network)

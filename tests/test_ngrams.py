@@ -35,7 +35,9 @@ def random_tokens(seed, passages=60, length=25):
 def segments_of(tokens, unit="word"):
     """The words of every title and text, as tuples of word-pieces."""
     found = []
-    for begin, middle, end in zip(tokens.starts[:-1], tokens.text_starts, tokens.starts[1:], strict=True):
+    for begin, middle, end in zip(
+        tokens.starts[:-1], tokens.text_starts, tokens.starts[1:], strict=True
+    ):
         for ids in (tokens.ids[begin:middle].tolist(), tokens.ids[middle:end].tolist()):
             words = []
             for place, piece in enumerate(ids):
@@ -53,11 +55,16 @@ def naive(tokens, unit, window):
     counts, totals = [], []
     for order in range(1, window + 1):
         grams = [
-            [tuple(words[at : at + order]) if at + order <= len(words) else None for at in range(len(words))]
+            [
+                tuple(words[at : at + order]) if at + order <= len(words) else None
+                for at in range(len(words))
+            ]
             for words in segments
         ]
         occurrences = Counter(gram for row in grams for gram in row if gram is not None)
-        counts.append([occurrences[gram] if gram is not None else 0 for row in grams for gram in row])
+        counts.append(
+            [occurrences[gram] if gram is not None else 0 for row in grams for gram in row]
+        )
         totals.append(occurrences.total())
     return np.array(counts), totals
 
@@ -66,7 +73,11 @@ def test_counts_of_a_text_by_hand():
     # Titles: "1", none. Texts: "1 2 1 2" and "2 1 2+9", where 2+9 is a word of two pieces.
     found = ngrams.count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
     assert found.segments.tolist() == [0, 1, 5, 5, 8]
-    assert found.counts.tolist() == [[4, 4, 3, 4, 3, 3, 4, 1], [0, 2, 2, 2, 0, 2, 1, 0], [0, 1, 1, 0, 0, 1, 0, 0]]
+    assert found.counts.tolist() == [
+        [4, 4, 3, 4, 3, 3, 4, 1],
+        [0, 2, 2, 2, 0, 2, 1, 0],
+        [0, 1, 1, 0, 0, 1, 0, 0],
+    ]
     assert found.totals.tolist() == [8, 5, 3]
 
 
@@ -123,7 +134,11 @@ def test_the_table_counts_what_is_new_as_once():
     words, starts = table.words(np.array([1, 2, 1, 9, 1, 2, 4]), WORD_STARTS)
     assert words.tolist() == [1, 2, -1, 1, 2, 4]
     assert starts.tolist() == [0, 1, 2, 4, 5, 6]
-    assert table.look_up(words).tolist() == [[2, 2, 1, 2, 2, 1], [2, 1, 1, 2, 1, 0], [1, 1, 1, 1, 0, 0]]
+    assert table.look_up(words).tolist() == [
+        [2, 2, 1, 2, 2, 1],
+        [2, 1, 1, 2, 1, 0],
+        [1, 1, 1, 1, 0, 0],
+    ]
 
 
 def test_the_table_is_sorted_and_holds_what_is_repeated():
@@ -132,7 +147,9 @@ def test_the_table_is_sorted_and_holds_what_is_repeated():
     for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
         assert (np.diff(keys.astype(np.int64)) > 0).all()
         grams = Counter(
-            tuple(words[at : at + order]) for words in segments_of(tokens) for at in range(len(words) - order + 1)
+            tuple(words[at : at + order])
+            for words in segments_of(tokens)
+            for at in range(len(words) - order + 1)
         )
         assert sorted(counts) == sorted(count for count in grams.values() if count > 1)
 
@@ -161,7 +178,9 @@ def test_collections_of_next_to_nothing(passages):
     assert found.table.look_up(np.empty(0, int)).shape == (4, 0)
 
 
-@pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
+@pytest.mark.parametrize(
+    "damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()]
+)
 @pytest.mark.parametrize("name", ["table.json", "keys_3.npy", "totals.npy"])
 def test_a_damaged_table_is_refused(name, damage, tmp_path):
     ngrams.count_to(tmp_path / "ngrams", random_tokens(7), unit="word", window=4)
@@ -176,5 +195,8 @@ def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeyp
     tokens = tokens_of([([], [1, 2, 3, 4, 5, 6])])
     monkeypatch.setattr(ngrams, "MOST_WORDS", 5 + len(tokens.word_starts))
     for unit in ngrams.UNITS:
-        with pytest.raises(InputError, match="has 6 words; at most 5 can be counted together: pre-train on a smaller"):
+        with pytest.raises(
+            InputError,
+            match="has 6 words; at most 5 can be counted together: pre-train on a smaller",
+        ):
             ngrams.count(tokens, unit=unit)

@@ -7,7 +7,18 @@ import dataclasses
 import pytest
 import torch
 from any_kind import as_objective
-from tiny_objectives import CPU, SETTINGS, V, first, gradients, language_model, learnt, network_of, same, whole
+from tiny_objectives import (
+    CPU,
+    SETTINGS,
+    V,
+    first,
+    gradients,
+    language_model,
+    learnt,
+    network_of,
+    same,
+    whole,
+)
 
 from benchmarks.naive import Naive
 from cdmae import masking
@@ -28,7 +39,9 @@ def test_the_objectives_are_the_files_of_the_folder() -> None:
 
 @EVERY
 def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
-    """A loss to be differentiated with respect to every weight; numbers that add up to it; the encoder as `model`."""
+    """A loss to be differentiated with respect to every weight; numbers that add up to it; the
+    encoder as `model`.
+    """
     network = network_of(name)
     loss, numbers = learnt(network, first(name))
     assert torch.isfinite(loss)
@@ -36,7 +49,9 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
     assert numbers.keys() == {"encoder_loss", "decoder_loss", "spread"}
     torch.testing.assert_close(loss.detach(), numbers["encoder_loss"] + numbers["decoder_loss"])
     assert network.model.config.model_type == "bert"
-    assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
+    assert all(
+        each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias")
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,7 +62,9 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
     ],
 )
 def test_every_objective_is_its_naive_form(name: str, pooling: str) -> None:
-    """Loss and gradient of the formulas, padded and with the head everywhere; [CLS] or the mean over all tokens."""
+    """Loss and gradient of the formulas, padded and with the head everywhere; [CLS] or the mean
+    over all tokens.
+    """
     network, step = network_of(name, pooling), first(name)
     loss = learnt(network, step)[0]
     same(network, loss, Naive(name, network)(step))
@@ -112,7 +129,10 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
     state = torch.get_rng_state()
     model = language_model()
     torch.set_rng_state(state)
-    one, again, other = (objective(name)(model, as_objective(name, SETTINGS), seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (
+        objective(name)(model, as_objective(name, SETTINGS), seed).state_dict()
+        for seed in (1, 1, 2)
+    )
     new = [key for key in one if not key.startswith("model.") and one[key].ndim > 1]
     assert all(torch.equal(one[key], again[key]) for key in one)
     if name not in ("bowdpr", "mlm"):
@@ -122,16 +142,24 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
 
 def test_the_sides_of_the_competitors() -> None:
     """Which of them mask, and how: what the reader makes of it is tested in the batches."""
-    made = {name: objective(name).sides(as_objective(name, SETTINGS), "word") for name in objectives()}
+    made = {
+        name: objective(name).sides(as_objective(name, SETTINGS), "word") for name in objectives()
+    }
     encoder, decoder = masking.sides(SETTINGS, "word").values()
     plain = masking.PLAIN
     assert made["mae"] == {"encoder": encoder, "decoder": decoder}
-    assert made["retromae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, per_position=True)}
+    assert made["retromae"] == {
+        "encoder": encoder,
+        "decoder": dataclasses.replace(decoder, per_position=True),
+    }
     assert made["dupmae"] == {**made["retromae"], "passage": plain}
     assert made["bowdpr"] == {"encoder": encoder, "passage": plain}
     assert made["condenser"] == made["mlm"] == {"encoder": encoder}
     assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
-    assert made["cotmae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, next=True)}
+    assert made["cotmae"] == {
+        "encoder": encoder,
+        "decoder": dataclasses.replace(decoder, next=True),
+    }
     assert made["master"] == {**made["mae"], "neighbour": dataclasses.replace(decoder, next=True)}
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"

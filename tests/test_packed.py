@@ -9,7 +9,9 @@ from cdmae.models import packed
 
 
 def test_pack_by_hand() -> None:
-    """Positions restart in every passage, cells lie in a grid as wide as the longest, rows are rounded up."""
+    """Positions restart in every passage, cells lie in a grid as wide as the longest, rows are
+    rounded up.
+    """
     batch = packed.pack([[2, 5, 3], [2, 3], [2, 6, 7, 3]])
     assert len(batch) == 3
     assert batch.ids.shape == batch.positions.shape == (packed.BLOCK,)

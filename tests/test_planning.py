@@ -40,8 +40,14 @@ SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 
 @pytest.fixture
 def planned(values, toy, tmp_path):
-    """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries a split."""
-    toy.Settings.expected = lambda settings: (1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries
+    a split.
+    """
+    toy.Settings.expected = lambda settings: (
+        1000,
+        20.0,
+        dict.fromkeys(("train", "dev", "test"), 320),
+    )
     return Planned(load({**values, "results": str(tmp_path)}))
 
 
@@ -55,11 +61,13 @@ def jobs(values):
     return JOBS
 
 
-# --- operations ------------------------------------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------
 
 
 def test_the_operations_and_parameters_of_a_network():
-    assert Network().parameters() == 109_482_240 - (768 * 768 + 768)  # as published, without the pooler
+    assert Network().parameters() == 109_482_240 - (
+        768 * 768 + 768
+    )  # as published, without the pooler
     assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
     weights = 4 * 2 * 2 + 2 * 2 * 4
     scores_and_sum = 2 * (2 * 5 * 5 * 2)
@@ -69,11 +77,15 @@ def test_the_operations_and_parameters_of_a_network():
 
 
 def test_networks_follow_their_start(tmp_path):
-    start = Start(collection="c", vocabulary=100, layers=3, hidden=2, heads=1, feedforward=4, positions=8)
+    start = Start(
+        collection="c", vocabulary=100, layers=3, hidden=2, heads=1, feedforward=4, positions=8
+    )
     assert Network.of(start) == replace(SMALL, vocabulary=100)
     assert Network.of(Start(checkpoint="some/model")) == Network()
     config = '{"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10, '
-    (tmp_path / "config.json").write_text(config + '"max_position_embeddings": 8, "num_attention_heads": 1}')
+    (tmp_path / "config.json").write_text(
+        config + '"max_position_embeddings": 8, "num_attention_heads": 1}'
+    )
     assert Network.of(Start(checkpoint=str(tmp_path))) == Network.read(str(tmp_path)) == SMALL
     assert flops.longest(str(tmp_path)) == 8
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
@@ -84,11 +96,15 @@ def test_networks_follow_their_start(tmp_path):
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
 def test_a_network_has_the_weights_of_its_model(tmp_path, family):
-    """But for positions behind padding, MPNet's buckets and the types that some lack: less than 1 %."""
+    """But for positions behind padding, MPNet's buckets and the types that some lack: less than 1
+    %.
+    """
     model = tiny_models.model(family)
     model.save_pretrained(tmp_path)
     network = Network.read(str(tmp_path))
-    assert network.parameters() == pytest.approx(sum(weights.numel() for weights in model.parameters()), rel=0.01)
+    assert network.parameters() == pytest.approx(
+        sum(weights.numel() for weights in model.parameters()), rel=0.01
+    )
     assert flops.longest(str(tmp_path)) == 48
     gate = 24 * 40 if family == "modernbert" else 0
     assert network.layer(5) == 10 * (4 * 24**2 + 2 * 24 * 40 + gate) + 4 * 5**2 * 24
@@ -105,14 +121,16 @@ def test_tokens_cost_what_their_tokenizer_takes(planned, tmp_path, kind):
     planned.config = replace(planned.config, starts={"s": start})
     priced = planned.price(Job("tokens", "s/docs"))
     assert priced.seconds == pytest.approx(pieces * (0.45e-6 if chunks else 2.5e-6))
-    assert priced.disk == pytest.approx((2 if chunks else 4) * pieces + 16_000)  # 80,000 numbers need uint32
+    assert priced.disk == pytest.approx(
+        (2 if chunks else 4) * pieces + 16_000
+    )  # 80,000 numbers need uint32
     (folder / "tokenizer.json").unlink()
     assert flops.cut_into_chunks(start)  # nothing tells
     (folder / "vocab.json").touch()
     assert not flops.cut_into_chunks(start)
 
 
-# --- work ------------------------------------------------------------------------------------------------------------
+# --- work -----------------------------------------------------------------------------------------
 
 
 def test_the_work_of_pretraining_and_training(planned, jobs):
@@ -121,7 +139,8 @@ def test_the_work_of_pretraining_and_training(planned, jobs):
     found = {key: planned.work(job) for key, job in jobs.items()}
     passage = flops.passage(network, planned.config.encoders["cdmae"], corpus)
     assert found["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
-    # 64 x 4 passages in chunks of 64, so that they are computed forward twice; backward is twice forward
+    # 64 x 4 passages in chunks of 64, so that they are computed forward twice; backward is twice
+    # forward
     group = 4 * (4 * network.forward(corpus.tokens(144)) + network.forward(10))
     assert found["train_retriever", "one"].flops == pytest.approx(320 * group)
     pair = network.forward(10 + corpus.tokens(192))
@@ -151,14 +170,18 @@ def test_the_price_of_every_objective():
         name: flops.passage(SMALL, as_objective(name, encoder), Even(1, 1.0, {}))
         for name in concepts("pretraining/objectives")
     }
-    price["frozen"] = flops.passage(SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {}))
+    price["frozen"] = flops.passage(
+        SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {})
+    )
     layer, span = SMALL.layer(TOKENS), 1 + TOKENS / 2
 
     def heads(share):
         return SMALL.head(share * TOKENS)
 
     condensed = 3 * (5 * SMALL.layer(span) + SMALL.head(0.6 * span))
-    generator = 3 * (3 * layer + heads(0.3)) + 3 * layer + heads(0.8)  # one head: as wide as the encoder
+    generator = (
+        3 * (3 * layer + heads(0.3)) + 3 * layer + heads(0.8)
+    )  # one head: as wide as the encoder
     expected = {
         "mae": 3 * (5 * layer + heads(0.8)),
         "retromae": 3 * (4 * layer + heads(1.3)),
@@ -176,7 +199,8 @@ def test_the_price_of_every_objective():
 
 
 def test_the_paper_on_h200s_and_what_its_rules_ask_for():
-    """Pre-training takes 6.6 GPU-hours at half of a peak, counted by hand elsewhere; stage 1 takes 1.4.
+    """Pre-training takes 6.6 GPU-hours at half of a peak, counted by hand elsewhere; stage 1 takes
+    1.4.
 
     With Wikipedia. Rules ask for a quarter more than the memory that is planned.
     """
@@ -195,18 +219,22 @@ def test_the_paper_on_h200s_and_what_its_rules_ask_for():
     assert jobs["ngrams", "ami/bert/wikipedia"].megabytes == pytest.approx(111e3, rel=0.05)
 
 
-# --- sizes -----------------------------------------------------------------------------------------------------------
+# --- sizes ----------------------------------------------------------------------------------------
 
 
 def write_docs(folder):
     """A collection of two passages and a query, as a job would make it."""
-    passages = pa.table({"passage_id": ["a", "b"], "title": ["", ""], "text": ["five words in this one"] * 2})
+    passages = pa.table(
+        {"passage_id": ["a", "b"], "title": ["", ""], "text": ["five words in this one"] * 2}
+    )
     queries = pd.DataFrame({"query_id": ["q"], "text": ["why"]})
     write_collection(folder, Collection(passages, {"dev": queries}, {}, {"source": "toy"}))
 
 
 def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
-    assert size(planned.config, "docs") == Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    assert size(planned.config, "docs") == Size(
+        1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320)
+    )
     write_docs(tmp_path / "collections/docs")
     counted = size(planned.config, "docs")
     assert (counted.passages, counted.queries, counted.measured) == (2, {"dev": 1}, True)
@@ -214,7 +242,9 @@ def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["passages.parquet", "queries.parquet"])
-def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_once_deleted(file, values, tmp_path):
+def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_once_deleted(
+    file, values, tmp_path
+):
     """A dry run, too, asks what jobs need by the sizes of the collections."""
     values["results"] = str(tmp_path)
     write_docs(tmp_path / "collections/docs")
@@ -229,14 +259,28 @@ def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_onc
 @pytest.mark.parametrize(
     ("passages", "unit", "said"),
     [
-        (2_800_000_000, "word", "collections.docs has about 2,800,000,000 passages; allowed: up to 2,147,483,647 "),
-        (300_000_000, "word", "is docs, of about 6,000,000,000 words, whose n-grams .*: up to 4,294,967,295, or mask"),
-        (200_000_000, "wordpiece", "is docs, of about 5,400,000,000 wordpieces, whose n-grams cannot be counted"),
+        (
+            2_800_000_000,
+            "word",
+            "collections.docs has about 2,800,000,000 passages; allowed: up to 2,147,483,647 ",
+        ),
+        (
+            300_000_000,
+            "word",
+            "is docs, of about 6,000,000,000 words, whose n-grams .*: up to 4,294,967,295, or mask",
+        ),
+        (
+            200_000_000,
+            "wordpiece",
+            "is docs, of about 5,400,000,000 wordpieces, whose n-grams cannot be counted",
+        ),
         (200_000_000, "word", ""),
         (None, "word", ""),
     ],
 )
-def test_what_cannot_be_numbered_is_refused_before_any_job(values, toy, monkeypatch, passages, unit, said):
+def test_what_cannot_be_numbered_is_refused_before_any_job(
+    values, toy, monkeypatch, passages, unit, said
+):
     """As far as the source can tell."""
     monkeypatch.setattr(toy.Settings, "expected", lambda _: passages and (passages, 20.0, {}))
     values["importance"]["ami"]["unit"] = unit
@@ -251,20 +295,26 @@ def test_what_cannot_be_numbered_is_refused_before_any_job(values, toy, monkeypa
 def test_the_mean_of_cut_lengths():
     """Against a million draws of the distribution that is assumed."""
     lengths = np.random.default_rng(1).gamma(2.0, 100 * 1.35 / 2, 1_000_000)
-    assert Size(1, 100.0, {}).tokens(64) == pytest.approx(2 + np.minimum(lengths, 62).mean(), rel=0.002)
+    assert Size(1, 100.0, {}).tokens(64) == pytest.approx(
+        2 + np.minimum(lengths, 62).mean(), rel=0.002
+    )
     assert Size(1, 0.0, {}).tokens(64) == 2
 
 
 def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy):
     del toy.Settings.expected
-    with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
+    with pytest.raises(
+        InputError, match="collections.other is not made yet and its source cannot tell its size"
+    ):
         planned.size("other")
     job = Job("ngrams", "ami/small/docs")
     assert [work.asked(planned, job, attempt) for attempt in (1, 2)] == [64_000, 128_000]
 
 
 def test_sources_tell_sizes(tmp_path):
-    (tmp_path / "collection.tsv").write_text("".join(f"{row:05d}\tthree words here\n" for row in range(5000)))
+    (tmp_path / "collection.tsv").write_text(
+        "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
+    )
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
     (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
     (tmp_path / "other").mkdir()
@@ -273,16 +323,22 @@ def test_sources_tell_sizes(tmp_path):
     assert msmarco.Settings(path=str(tmp_path)).expected() == (5000, 3.0, {"dev": 1})
     with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
         beir.Settings(path=str(tmp_path / "other")).expected()
-    settings = published.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
+    settings = published.Settings(
+        dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"}
+    )
     assert settings.expected() == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
 
 
-# --- machines --------------------------------------------------------------------------------------------------------
+# --- machines -------------------------------------------------------------------------------------
 
 
 def test_a_price_is_the_sum_of_the_units_of_a_job(planned, monkeypatch):
     """By hand; a network of 100 weights, and 10 operations at two units of work."""
-    rows = {"job": (4.0, 0.0, 1e9, 0.0), "weight": (0.0, 4.0, 0.0, 16.0), "query": (0.5, 0.0, 8.0, 0.0)}
+    rows = {
+        "job": (4.0, 0.0, 1e9, 0.0),
+        "weight": (0.0, 4.0, 0.0, 16.0),
+        "query": (0.5, 0.0, 8.0, 0.0),
+    }
     table = {unit: dict(zip(prices.PRICED, row, strict=True)) for unit, row in rows.items()}
     monkeypatch.setattr(prices, "of", lambda rule: table)
     monkeypatch.setattr(planned, "work", lambda job: Work(10.0, {"weight": 100, "query": 6}))
@@ -310,7 +366,10 @@ def test_seconds_are_operations_over_speed(planned, monkeypatch):
     monkeypatch.setattr(planned, "price", lambda job: priced)
     jobs = [Job("pretrain", "cdmae", threads=8, gpus=8)]
     (task,) = tasks_of(planned, jobs, Machine(4, 2, "a100"))
-    assert task.seconds == pytest.approx(4 + 8 / 4 + 1 / 2) and (task.job.threads, task.job.gpus) == (4, 2)
+    assert task.seconds == pytest.approx(4 + 8 / 4 + 1 / 2) and (
+        task.job.threads,
+        task.job.gpus,
+    ) == (4, 2)
     (task,) = tasks_of(planned, jobs, Machine(1))
     assert task.seconds == pytest.approx(4 + 8 + 312e12 * 0.45 / machine.CORE)
 
@@ -330,7 +389,7 @@ def test_machines_that_cannot_be_are_refused(values, sentence):
         Machine(**({"cores": 2} | values))
 
 
-# --- the longest chain -----------------------------------------------------------------------------------------------
+# --- the longest chain ----------------------------------------------------------------------------
 
 
 def tasks(*lines):
@@ -342,7 +401,9 @@ def tasks(*lines):
 
 
 def test_the_longest_chain_and_the_least_time_on_a_machine():
-    diamond = tasks(("a", 1, (), 1, 0), ("b", 5, (0,), 1, 0), ("c", 3, (0,), 1, 0), ("d", 2, (1, 2), 1, 0))
+    diamond = tasks(
+        ("a", 1, (), 1, 0), ("b", 5, (0,), 1, 0), ("c", 3, (0,), 1, 0), ("d", 2, (1, 2), 1, 0)
+    )
     assert [task.name for task in longest_chain(diamond)] == ["a", "b", "d"]
     assert wall_time(diamond, Machine(2)) == 1 + 5 + 2
     assert wall_time(diamond, Machine(1)) == 1 + 5 + 3 + 2
@@ -351,19 +412,33 @@ def test_the_longest_chain_and_the_least_time_on_a_machine():
     assert wall_time(apart, Machine(2)) == 3
     trained = tasks(("a", 4, (), 1, 8), ("b", 6, (), 1, 1))
     assert wall_time(trained, Machine(64, 8, "h200")) == 6
-    assert wall_time(trained, Machine(64, 2, "h200")) == (4 * 8 + 6) / 2, "were they given more than there are"
+    assert wall_time(trained, Machine(64, 2, "h200")) == (4 * 8 + 6) / 2, (
+        "were they given more than there are"
+    )
 
 
-# --- the whole plan --------------------------------------------------------------------------------------------------
+# --- the whole plan -------------------------------------------------------------------------------
 
 
 def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
     found = text(planned, list(jobs.values()), Machine(2, 1, "h100"))
     count = len(jobs)
     assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
-    for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
+    for line in (
+        "rule",
+        "pretrain",
+        "wall time",
+        "disk",
+        "memory",
+        "longest chain of jobs",
+        "sizes: 0 of 2",
+        "times:",
+    ):
         assert f"\n{line}" in found
-    assert "GPU-hours" in found and "\nnetworks: some/model is not here yet, and is counted as a BERT base" in found
+    assert (
+        "GPU-hours" in found
+        and "\nnetworks: some/model is not here yet, and is counted as a BERT base" in found
+    )
     first, *others = jobs.values()
     known = [first._replace(due=False), *others]
     names = [task.name for task in tasks_of(planned, known, Machine(1))]
@@ -378,7 +453,11 @@ def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
     found = tasks_of(planned, jobs, Machine(1))
     most, disk = max(task.memory for task in found), sum(task.disk for task in found)
     usage = shutil._ntuple_diskusage
-    for memory, free, missing in ((None, disk + 1, 0), (most + 1, disk + 1, 0), (most / 2, disk / 2, 2)):
+    for memory, free, missing in (
+        (None, disk + 1, 0),
+        (most + 1, disk + 1, 0),
+        (most / 2, disk / 2, 2),
+    ):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(0, 0, int(free)))
         found = text(planned, jobs, Machine(1, memory=memory))
         assert found.count("NOT ENOUGH, ") == missing
@@ -386,14 +465,19 @@ def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
 
 
 def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
-    """Bytes as the catalogue of ir_datasets has them, and what it unpacks; files that are there are not fetched."""
+    """Bytes as the catalogue of ir_datasets has them, and what it unpacks; files that are there are
+    not fetched.
+    """
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
     monkeypatch.chdir(tmp_path)
     source = collections.source("ir_datasets")
 
     def told(dataset, **settings):
         found = source.Settings(dataset=dataset, **settings).downloads()
-        return {str(path.relative_to(tmp_path / "fetched")): round(size / 1e6) for path, size in found.items()}
+        return {
+            str(path.relative_to(tmp_path / "fetched")): round(size / 1e6)
+            for path, size in found.items()
+        }
 
     splits = {"dev": "dev/small", "dl20": "trec-dl-2020"}
     assert told("msmarco-passage", splits=splits) == {
@@ -403,7 +487,9 @@ def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
     }  # fmt: skip
     assert told("dpr-w100") == {"downloads/612fe66e0b6b41ee28f806140226c563": 4695}
     tex, unix = (told(f"beir/cqadupstack/{name}") for name in ("tex", "unix"))
-    assert set(tex) & set(unix) == {"downloads/4e41456d7df8ee7760a7f866133bda78"}, "an archive for all forums"
+    assert set(tex) & set(unix) == {"downloads/4e41456d7df8ee7760a7f866133bda78"}, (
+        "an archive for all forums"
+    )
     (tmp_path / "data/published").mkdir(parents=True)
     (tmp_path / "data/published/nq.zip").touch()
     assert list(told("beir/nq")) == ["beir/nq/docs.pklz4"]
@@ -415,11 +501,17 @@ def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
 def test_room_for_downloads_and_results_is_one_where_their_disk_is(tmp_path, monkeypatch):
     """Either has room, both have not."""
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
-    wanted = {"collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}}, "results": str(tmp_path / "out")}
+    wanted = {
+        "collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}},
+        "results": str(tmp_path / "out"),
+    }
     usage = shutil._ntuple_diskusage
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(1.5e9)))
     found = text(Planned(load(wanted)), records(wanted), Machine(1))
-    disk, downloads = (next(line for line in found.splitlines() if line.startswith(name)) for name in ("disk", "downl"))
+    disk, downloads = (
+        next(line for line in found.splitlines() if line.startswith(name))
+        for name in ("disk", "downl")
+    )
     assert "NOT ENOUGH" not in disk
     assert downloads.startswith("downloads  about 1.2") and "with the results; 1.4" in downloads
     assert ": NOT ENOUGH, " in downloads
@@ -437,7 +529,9 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     system = {**values["systems"]["foreign"], "model": model}
     values = {**values, "systems": {**values["systems"], "foreign": system}}
     small = Planned(load(values))
-    assert small.work(job).flops == pytest.approx(work.PADDED * 1000 * SMALL.forward(found.tokens(6)))
+    assert small.work(job).flops == pytest.approx(
+        work.PADDED * 1000 * SMALL.forward(found.tokens(6))
+    )
     assert small.price(job).disk == 4 * 1000 * 2
 
 
@@ -446,7 +540,9 @@ def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp
     inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
     inner.mkdir(parents=True)
     (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')
-    (inner / "config.json").write_text('{"n_layers": 3, "dim": 2, "hidden_dim": 4, "n_heads": 1, "vocab_size": 10}')
+    (inner / "config.json").write_text(
+        '{"n_layers": 3, "dim": 2, "hidden_dim": 4, "n_heads": 1, "vocab_size": 10}'
+    )
     (inner / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
     found = replace(SMALL, positions=512)
     assert Network.read(str(inner.parent)) == found and flops.longest(str(inner.parent)) == 6
@@ -459,7 +555,11 @@ def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
     search, disk = Job("search", "one"), planned.price(Job("search", "one")).disk
-    values = {**values, "results": str(tmp_path), "evaluation": {**values["evaluation"], "keep_vectors": False}}
+    values = {
+        **values,
+        "results": str(tmp_path),
+        "evaluation": {**values["evaluation"], "keep_vectors": False},
+    }
     made = Planned(load(values))
     encoding = sum(planned.work(Job("vectors", f"one/{name}")).flops for name in ("docs", "other"))
     assert made.work(search).flops == pytest.approx(planned.work(search).flops + encoding)
@@ -467,7 +567,9 @@ def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
 
 
 def test_the_plan_of_the_default_is_that_of_its_run():
-    """Seconds and megabytes of a run of the default on two cores of a Xeon, 764 s in all: right to a factor of two."""
+    """Seconds and megabytes of a run of the default on two cores of a Xeon, 764 s in all: right to
+    a factor of two.
+    """
     took = {
         "collection pydocs": (25, 357), "tokenizer tiny": (8, 307), "pretrain cdmae": (303, 767),
         "train_retriever cdmae-stage1": (94, 1445), "train_reranker cdmae-reranker": (61, 1170),
@@ -486,9 +588,18 @@ def test_the_plan_of_the_default_is_that_of_its_run():
 
 
 def test_the_command_plans_the_paper_for_any_machine():
-    command = [sys.executable, "workflow/start.py", "plan", "--configfile", "config/paper.yaml", "--all"]
+    command = [
+        sys.executable,
+        "workflow/start.py",
+        "plan",
+        "--configfile",
+        "config/paper.yaml",
+        "--all",
+    ]
     described = [*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"]
-    here = os.environ | {"CDMAE_DEVICE": "cpu"}  # which says nothing of the machine that is described
+    here = os.environ | {
+        "CDMAE_DEVICE": "cpu"
+    }  # which says nothing of the machine that is described
 
     def planned(*words):
         return subprocess.run(words, cwd=ROOT, env=here, capture_output=True, text=True)
@@ -497,11 +608,15 @@ def test_the_command_plans_the_paper_for_any_machine():
     assert found.returncode == 0, found.stderr
     assert " jobs on 64 cores and 8 x h200:" in found.stdout
     assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found.stdout)[1]) > 10
-    assert "NOT ENOUGH" not in found.stdout.split("\nmemory ")[1], "the memory of that machine is not known"
+    assert "NOT ENOUGH" not in found.stdout.split("\nmemory ")[1], (
+        "the memory of that machine is not known"
+    )
     small = planned(*described, "--memory", "16").stdout
     assert re.search(r"\nmemory .*; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", small)
     kind = planned(*command, "--cores", "2", "--gpu", "h200").stdout
-    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "a kind without a number is at least one"
+    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), (
+        "a kind without a number is at least one"
+    )
     refused = planned(*command, "--gpus", "8", "--gpu", "abacus").stderr
     assert refused.startswith("cdmae: --gpu is abacus; allowed: h200")
 
@@ -511,8 +626,15 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     line = ["--configfile", "config/smoke.yaml", "table_latency", "--cores", "4", "figure_sampling"]
-    assert commands.read("plan", ["table_main", *line])[0] == ["table_main", "figure_sampling", "table_latency"]
-    for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
+    assert commands.read("plan", ["table_main", *line])[0] == [
+        "table_main",
+        "figure_sampling",
+        "table_latency",
+    ]
+    for word, near in (
+        ("tabel_main", "table_main"),
+        ("results/encoders/cdmea", "results/encoders/cdmae"),
+    ):
         with pytest.raises(InputError, match=f"{word} is n.*; did you mean {near}?"):
             commands.command(["plan", word])
     config = commands.configured([])

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 import torch
 from any_kind import as_objective
-from tiny_pretraining import PIECES, SETTINGS, START, Killed, after, cut_off, differences, run, source_of
+from tiny_pretraining import (
+    PIECES,
+    SETTINGS,
+    START,
+    Killed,
+    after,
+    cut_off,
+    differences,
+    run,
+    source_of,
+)
 from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM
 
@@ -33,9 +43,16 @@ def test_what_is_written(pretrained):
     assert curve.shape == (7, len(trainer.COLUMNS))
     assert curve[:, 0].tolist() == list(range(1, 8))
     assert np.allclose(curve[:, 1], curve[:, 2] + curve[:, 3], atol=1e-4)
-    assert curve[:, -1].tolist() == pytest.approx([setup.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
+    assert curve[:, -1].tolist() == pytest.approx(
+        [setup.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4
+    )
     about = read_json(pretrained / "about.json")
-    assert (about["name"], about["steps"], about["passages"], about["precision"]) == ("x", 7, 20, "fp32")
+    assert (about["name"], about["steps"], about["passages"], about["precision"]) == (
+        "x",
+        7,
+        20,
+        "fp32",
+    )
     assert about["settings"]["batch"] == 6
     assert about["parameters"] == sum(each.numel() for each in model.parameters())
     assert [path.name for path in (pretrained.parent / "state").iterdir()] == ["lease.lock"]
@@ -47,17 +64,23 @@ def test_training_is_repeatable_and_depends_on_its_seed(pretrained, inputs, tmp_
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_resume_after_a_signal_ends_in_the_same_bits(pretrained, inputs, tmp_path, monkeypatch, number):
+def test_resume_after_a_signal_ends_in_the_same_bits(
+    pretrained, inputs, tmp_path, monkeypatch, number
+):
     """The step is finished, saved and named; the next run goes on, weights and curve end the same."""
     cut_off(3, inputs, tmp_path, number=number, match=f"{number.name}: x is saved at step 3")
     assert not (tmp_path / "encoder").exists()
     after(5, lambda: pytest.fail("only four steps were left"), monkeypatch)
     assert differences(pretrained, run(inputs, tmp_path)) == []
-    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (
+        pretrained / "steps.tsv"
+    ).read_text()
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_resume_after_a_crash_ends_in_the_same_bits(pretrained, inputs, tmp_path, monkeypatch, damaged):
+def test_resume_after_a_crash_ends_in_the_same_bits(
+    pretrained, inputs, tmp_path, monkeypatch, damaged
+):
     """From the newest whole state, also when the newest one was cut off."""
 
     def kill() -> None:
@@ -73,13 +96,17 @@ def test_resume_after_a_crash_ends_in_the_same_bits(pretrained, inputs, tmp_path
     if damaged:
         newest.write_bytes(newest.read_bytes()[:1000])
     assert differences(pretrained, run(inputs, tmp_path)) == []
-    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (
+        pretrained / "steps.tsv"
+    ).read_text()
 
 
 def test_resume_in_the_middle_of_an_interval_keeps_the_curve(inputs, tmp_path, monkeypatch):
     """Sums over an interval are part of the state."""
     schedule = trainer.schedule
-    monkeypatch.setattr(trainer, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
+    monkeypatch.setattr(
+        trainer, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3)
+    )
     expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
     assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
     cut_off(5, inputs, tmp_path / "cut")
@@ -104,7 +131,9 @@ def test_the_papers_number_of_steps():
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
     paper = Mae(start="s", collection="c", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
-    assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
+    assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(
+        1, 1, 1, 1
+    )
 
 
 def without_dropout(monkeypatch):
@@ -124,13 +153,17 @@ def test_micro_batches_do_not_change_what_is_learnt(inputs, tmp_path, monkeypatc
     for rows in (4096, 20):
         monkeypatch.setattr(trainer, "micro_batch", lambda *_, rows=rows: rows)
         curves.append(np.loadtxt(run(inputs, tmp_path / str(rows)) / "steps.tsv", skiprows=1))
-    kept = [index for index, name in enumerate(trainer.COLUMNS) if name != "spread"]  # a micro-batch's own
+    kept = [
+        index for index, name in enumerate(trainer.COLUMNS) if name != "spread"
+    ]  # a micro-batch's own
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", objectives.objectives())
 def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
-    """An encoder and its curve are written; two processes learn what one does; a cut-off training ends the same."""
+    """An encoder and its curve are written; two processes learn what one does; a cut-off training
+    ends the same.
+    """
     settings = as_objective(name, SETTINGS, steps=3)
     whole = run(inputs, tmp_path / "whole", settings)
     assert BertForMaskedLM.from_pretrained(whole).config.hidden_size == 16
@@ -164,7 +197,9 @@ def test_more_processes_than_passages_of_a_batch_are_refused(inputs, tmp_path):
 def test_objective_none_is_the_start_itself(inputs, tmp_path):
     """Bit for bit, without reading tokens or leaving a state."""
     settings = NotPretrained(start="s")
-    found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
+    found = BertForMaskedLM.from_pretrained(
+        run(inputs, tmp_path, settings, tokens=None)
+    ).state_dict()
     start = checkpoint.start_encoder(START, inputs["tokenizer"], setup.seed_of(1, "start"))
     expected = start.state_dict()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -182,15 +217,22 @@ def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
     assert first[1] < first[0]
 
 
-def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(inputs, tmp_path, monkeypatch):
+def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(
+    inputs, tmp_path, monkeypatch
+):
     """The sentence names the setting; no encoder is written."""
     settings = dataclasses.replace(SETTINGS)
     object.__setattr__(settings, "learning_rate", 1e9)  # which a config refuses
-    with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
+    with pytest.raises(
+        InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"
+    ):
         run(inputs, tmp_path, settings)
     assert not (tmp_path / "encoder").exists()
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
-    with state.opened(tmp_path / "second/state", "x"), pytest.raises(InputError, match="x is being trained already"):
+    with (
+        state.opened(tmp_path / "second/state", "x"),
+        pytest.raises(InputError, match="x is being trained already"),
+    ):
         run(inputs, tmp_path / "second")
 
 

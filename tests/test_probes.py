@@ -1,4 +1,6 @@
-"""Looking at a pre-training: what is kept of it, and that the training ends in the same bits with and without."""
+"""Looking at a pre-training: what is kept of it, and that the training ends in the same bits with
+and without.
+"""
 
 import pytest
 from tiny_pretraining import cut_off, differences, run
@@ -27,7 +29,10 @@ def test_a_few_steps_are_looked_at_the_first_and_the_last_among_them(pretrained,
 
 def test_a_resumed_training_has_seen_the_same(inputs, pretrained, tmp_path):
     cut_off(4, inputs, tmp_path)
-    assert {path.name for path in (tmp_path / "state").glob("*.tsv")} == {"steps.tsv", *probes.PROBES}
+    assert {path.name for path in (tmp_path / "state").glob("*.tsv")} == {
+        "steps.tsv",
+        *probes.PROBES,
+    }
     again = run(inputs, tmp_path)
     for file in probes.PROBES:
         assert (again / file).read_text() == (pretrained / file).read_text()
@@ -36,7 +41,9 @@ def test_a_resumed_training_has_seen_the_same(inputs, pretrained, tmp_path):
 
 @pytest.mark.parametrize(("last", "noted"), [(0.035, True), (0.042, False), (0.2, False)])
 def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, last, noted):
-    """coCondenser at too high a rate ended at .035 and could not be fine-tuned, the paper's at .042 could."""
+    """coCondenser at too high a rate ended at .035 and could not be fine-tuned, the paper's at .042
+    could.
+    """
     saved = State(tmp_path, "e", Ranks())
     assert probes.doubts(saved) == [], "a collection without passages that are long enough"
     saved.begin("retrieval.tsv", ["step", "rr", "passages"])
@@ -45,7 +52,10 @@ def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, 
     notes = probes.doubts(saved)
     assert len(notes) == noted
     if noted:
-        assert "finds the other with an MRR@10 of 3.5, before the pre-training 4.6: it is worth less" in notes[0]
+        assert (
+            "finds the other with an MRR@10 of 3.5, before the pre-training 4.6: it is worth less"
+            in notes[0]
+        )
     assert ("e: by its vector" in capsys.readouterr().err) == noted
 
 

@@ -62,7 +62,12 @@ def test_only_the_first_process_of_a_job_prints(run, monkeypatch, capsys):
 
 
 def test_durations_and_amounts():
-    assert [duration(each) for each in (0.4, 62, 3599.6, 10861)] == ["0:00", "1:02", "1:00:00", "3:01:01"]
+    assert [duration(each) for each in (0.4, 62, 3599.6, 10861)] == [
+        "0:00",
+        "1:02",
+        "1:00:00",
+        "3:01:01",
+    ]
     expected = ["0.00", "0.00123", "5.12", "45.2", "1,234", "-250"]
     assert [amount(each) for each in (0, 0.00123, 5.1234, 45.23, 1234.5, -250)] == expected
     assert log.amount(float("nan")) == "nan"

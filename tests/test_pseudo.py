@@ -20,8 +20,12 @@ CORPUS = [
 
 @pytest.fixture
 def settings(tmp_path):
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in CORPUS))
-    return lambda **changed: pseudo.Settings(of={"source": "beir", "path": str(tmp_path)}, **changed)
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps(passage) + "\n" for passage in CORPUS)
+    )
+    return lambda **changed: pseudo.Settings(
+        of={"source": "beir", "path": str(tmp_path)}, **changed
+    )
 
 
 def written(settings, folder):
@@ -31,7 +35,8 @@ def written(settings, folder):
     queries, qrels = read_queries(folder, "train"), read_qrels(folder, "train")
     assert qrels["grade"].tolist() == [1] * len(queries)
     asked = {
-        passages[passage]["passage_id"]: queries["text"][query] for query, passage in qrels[["query", "passage"]].values
+        passages[passage]["passage_id"]: queries["text"][query]
+        for query, passage in qrels[["query", "passage"]].values
     }
     return asked, {passage["passage_id"]: passage for passage in passages}
 
@@ -43,7 +48,9 @@ def written(settings, folder):
         ("first_sentence", FIRST[:24], (CORPUS[0]["title"], FIRST[25:]), "Short"),
     ],
 )
-def test_a_title_or_a_first_sentence_asks_for_the_rest(settings, tmp_path, method, query, left, other):
+def test_a_title_or_a_first_sentence_asks_for_the_rest(
+    settings, tmp_path, method, query, left, other
+):
     asked, passages = written(settings(method=method), tmp_path / "out")
     assert asked == {"p1": query}
     assert (passages["p1"]["title"], passages["p1"]["text"]) == left
@@ -69,7 +76,8 @@ def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, 
 
 
 @pytest.mark.parametrize(
-    ("chosen", "counts"), [({"queries": 1}, {"train": 1}), ({"method": "span", "dev": 1}, {"train": 1, "dev": 1})]
+    ("chosen", "counts"),
+    [({"queries": 1}, {"train": 1}), ({"method": "span", "dev": 1}, {"train": 1, "dev": 1})],
 )
 def test_it_is_described_before_it_is_made(settings, tmp_path, chosen, counts):
     entry = settings(**chosen)
@@ -93,7 +101,10 @@ def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
         ({"of": {"source": "pseudo"}}, "of.source is pseudo; allowed: another source"),
         ({"of": {"source": "pages"}}, "pages is not a source of collections; allowed: beir"),
         ({"of": {"source": "beir"}}, "of.path is missing"),
-        ({"of": {"source": "beir", "path": "x", "pth": "y"}}, "of.pth is not a setting; did you mean path?"),
+        (
+            {"of": {"source": "beir", "path": "x", "pth": "y"}},
+            "of.pth is not a setting; did you mean path?",
+        ),
     ],
 )
 def test_a_text_that_is_none_is_refused(changed, said):
@@ -106,7 +117,11 @@ def test_a_text_that_is_none_is_refused(changed, said):
     ("method", "missing", "others"),
     [
         ("title", "a title of 3 words or more and a text of 5 or more", "first_sentence or span"),
-        ("first_sentence", "a first sentence of 3 words or more and 5 or more behind it", "title or span"),
+        (
+            "first_sentence",
+            "a first sentence of 3 words or more and 5 or more behind it",
+            "title or span",
+        ),
         ("span", "5 to 16 words in a row and 5 or more around them", "title or first_sentence"),
     ],
 )
@@ -115,16 +130,20 @@ def test_text_without_a_query_is_refused(settings, tmp_path, method, missing, ot
     with pytest.raises(InputError) as caught:
         settings(method=method).check()
     assert (
-        str(caught.value) == f"method is {method}, but none of the 1 passages of source beir, path {tmp_path} has "
+        str(caught.value)
+        == f"method is {method}, but none of the 1 passages of source beir, path {tmp_path} has "
         f"{missing}; another method may help: {others}"
     )
 
 
 def test_some_passages_are_left_to_train_on(settings, tmp_path):
     passages = [{**CORPUS[0], "_id": str(place)} for place in range(3)]  # of one title
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in passages))
+    (tmp_path / "corpus.jsonl").write_text(
+        "".join(json.dumps(passage) + "\n" for passage in passages)
+    )
     with pytest.raises(
-        InputError, match="dev is 1, but 3 passages give 1 different queries by method title; allowed: "
+        InputError,
+        match="dev is 1, but 3 passages give 1 different queries by method title; allowed: ",
     ):
         settings(method="title", dev=1).check()
 
@@ -134,7 +153,9 @@ def test_settings_of_the_wrapped_collection_survive_json(tmp_path):
     values = {"source": "text", "path": str(tmp_path), "words": 100}
     settings = pseudo.Settings(of=values)
     assert settings.of == values
-    assert pseudo.Settings(of=json.loads(json.dumps(settings.of))) == settings, "as its job reads it"
+    assert pseudo.Settings(of=json.loads(json.dumps(settings.of))) == settings, (
+        "as its job reads it"
+    )
 
 
 def test_files_are_cut_at_paragraphs(tmp_path):
@@ -165,9 +186,7 @@ def test_headings_are_titles_but_not_in_code():
         ("", "Say ```x```."), ("A guide: Use", "One two. ``` # a comment # more ```"),
         ("Empty: End", "Last. ~~~ # no ~~~"),
     ]  # fmt: skip
-    underlined = (
-        "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
-    )
+    underlined = "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
     assert list(text.passages(underlined, 30)) == [
         ("", "====="), ("The A", "By pip."), ("B", "None. - one - two a -- #none # build"), ("x", "y"),
     ]  # fmt: skip
@@ -175,20 +194,27 @@ def test_headings_are_titles_but_not_in_code():
         ("", "--- title: x --- x ~~~ y ~~~")
     ]
     long = "# H\n\n" + "w " * 25
-    assert list(text.passages(long, 10, markdown=True)) == [("H", " ".join("w" * n)) for n in (10, 10, 5)]
+    assert list(text.passages(long, 10, markdown=True)) == [
+        ("H", " ".join("w" * n)) for n in (10, 10, 5)
+    ]
 
 
 def test_headings_without_text_are_not_lost():
     assert list(text.passages("# Alone", 30, markdown=True)) == [("", "Alone")]
     letters = "abcdefgh"
     only = "\n".join(f"# {letter}" for letter in letters)
-    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(letters)
+    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(
+        letters
+    )
     assert list(text.passages("", 30)) == []
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
-    [("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"), ("a.txt", b"\xff", "a.txt cannot be read")],
+    [
+        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"),
+        ("a.txt", b"\xff", "a.txt cannot be read"),
+    ],
 )
 def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
@@ -200,8 +226,13 @@ def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said
 def test_suffixes_match_in_any_case(tmp_path):
     for name in ("README.MD", "notes.Txt", "page.html"):
         (tmp_path / name).write_text(FIRST)
-    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == ["README.MD", "notes.Txt"]
-    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [tmp_path / "page.html"]
+    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == [
+        "README.MD",
+        "notes.Txt",
+    ]
+    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [
+        tmp_path / "page.html"
+    ]
 
 
 def test_a_folder_of_text_gives_pseudo_queries(tmp_path):

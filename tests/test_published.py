@@ -1,4 +1,6 @@
-"""Published objectives: what each of them masks, cuts, samples and begins with; formulas are in `benchmarks.naive`."""
+"""Published objectives: what each of them masks, cuts, samples and begins with; formulas are in
+`benchmarks.naive`.
+"""
 
 import dataclasses
 
@@ -28,7 +30,7 @@ from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import bowdpr, condenser, dupmae, mlm, simlm
 from cdmae.pretraining.objectives.cocondenser import contrast
 
-# --- Condenser and coCondenser ---------------------------------------------------------------------------------------
+# --- Condenser and coCondenser --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("early", "layers"), [(0, 1), (1, 1), (2, 2)])
@@ -41,8 +43,12 @@ def test_condenser_reads_late_cls_and_early_tokens(early, layers):
 
 
 def test_condenser_needs_late_layers():
-    with pytest.raises(InputError, match="early_layers is 3; allowed: up to 2, the start has 3 layers"):
-        condenser.Condenser(language_model(), as_objective("condenser", SETTINGS, early_layers=3), 5)
+    with pytest.raises(
+        InputError, match="early_layers is 3; allowed: up to 2, the start has 3 layers"
+    ):
+        condenser.Condenser(
+            language_model(), as_objective("condenser", SETTINGS, early_layers=3), 5
+        )
 
 
 def test_cocondenser_contrast_by_hand():
@@ -51,11 +57,13 @@ def test_cocondenser_contrast_by_hand():
     torch.testing.assert_close(contrast(vectors), -shares.log().mean())
 
 
-# --- CoT-MAE ---------------------------------------------------------------------------------------------------------
+# --- CoT-MAE --------------------------------------------------------------------------------------
 
 
 def test_cotmae_cuts_a_passage_into_neighbouring_spans():
-    """Together the two are the passage, as far as both may reach; each is at most as long as a passage may be."""
+    """Together the two are the passage, as far as both may reach; each is at most as long as a
+    passage may be.
+    """
     source = reader("cotmae", lengths=(5, 9, 1, 0, 17, 20, 33))
     for epoch in range(3):
         rows = np.arange(7)
@@ -67,12 +75,16 @@ def test_cotmae_cuts_a_passage_into_neighbouring_spans():
         assert lengths.sum(1).tolist() == [5, 9, 1, 0, 17, 20, 20]
         assert lengths[5:].tolist() == [[10, 10]] * 2
         assert len(set(texts.rows.tolist())) == 14
-    cuts = {tuple(source.texts(rows, np.full(7, epoch)).lengths[::2].tolist()) for epoch in range(8)}
+    cuts = {
+        tuple(source.texts(rows, np.full(7, epoch)).lengths[::2].tolist()) for epoch in range(8)
+    }
     assert len(cuts) > 4
     step = next(source.steps(0, 1))
     encoder, decoder = step.sides["encoder"], step.sides["decoder"]
     originals = [encoder.labels[a:b].tolist() for a, b in bounds(encoder)]
-    assert [decoder.labels[a:b].tolist() for a, b in bounds(decoder)] == [originals[at ^ 1] for at in range(12)]
+    assert [decoder.labels[a:b].tolist() for a, b in bounds(decoder)] == [
+        originals[at ^ 1] for at in range(12)
+    ]
 
 
 def test_cotmae_cuts_at_the_begin_of_a_word():
@@ -84,7 +96,7 @@ def test_cotmae_cuts_at_the_begin_of_a_word():
     assert starts[source.tokens.ids[second[inside]]].all()
 
 
-# --- MASTER ----------------------------------------------------------------------------------------------------------
+# --- MASTER ---------------------------------------------------------------------------------------
 
 
 def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
@@ -92,7 +104,10 @@ def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
     naive = Naive("master", network)
     encoder, own, following = (Side.of(step, side) for side in ("encoder", "decoder", "neighbour"))
     states = naive.states(encoder)[-1]
-    decoded = (naive.decoded(part, states[:, :1], side) for part, side in (("decoder", own), ("neighbour", following)))
+    decoded = (
+        naive.decoded(part, states[:, :1], side)
+        for part, side in (("decoder", own), ("neighbour", following))
+    )
     return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
 
 
@@ -107,9 +122,13 @@ def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own
 
 
 def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
-    """The first decoder reads the texts of the encoder, the second those beside them, each with masks of its own."""
+    """The first decoder reads the texts of the encoder, the second those beside them, each with
+    masks of its own.
+    """
     sides = next(reader("master", lengths=(16,) * 6).steps(0, 1)).sides
-    texts = {side: [each.labels[a:b].tolist() for a, b in bounds(each)] for side, each in sides.items()}
+    texts = {
+        side: [each.labels[a:b].tolist() for a, b in bounds(each)] for side, each in sides.items()
+    }
     assert len(texts["encoder"]) == 12
     assert texts["decoder"] == texts["encoder"]
     assert texts["neighbour"] == [texts["encoder"][at ^ 1] for at in range(12)]
@@ -119,7 +138,9 @@ def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
 
 
 def test_master_masks_rare_words_first_in_both_decoders():
-    """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of the encoder's."""
+    """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of
+    the encoder's.
+    """
     settings = as_objective("master", SETTINGS, decoder_masking="inverse_frequency")
     source = reader("master", settings, lengths=(18,) * 30)
     rare = source.tokens.ids % 9 == 0
@@ -133,7 +154,7 @@ def test_master_masks_rare_words_first_in_both_decoders():
     assert min(masked["decoder"], masked["neighbour"]) > 0.9
 
 
-# --- RetroMAE, and the bags of DupMAE and BowDpr ---------------------------------------------------------------------
+# --- RetroMAE, and the bags of DupMAE and BowDpr --------------------------------------------------
 
 
 def test_retromae_predicts_every_token_and_sees_the_original():
@@ -141,12 +162,16 @@ def test_retromae_predicts_every_token_and_sees_the_original():
     step = first("retromae")
     masked = step.sides["decoder"]
     inner = np.concatenate([masked.inputs.values[a + 1 : b - 1] for a, b in bounds(masked)])
-    assert (inner == np.concatenate([masked.labels[a + 1 : b - 1] for a, b in bounds(masked)])).all()
+    assert (
+        inner == np.concatenate([masked.labels[a + 1 : b - 1] for a, b in bounds(masked)])
+    ).all()
     assert ((masked.inputs.values > 4) == masked.chosen).all()
 
 
 def test_retromae_masks_each_position_on_its_own():
-    """Each position hides itself and floor(p n) tokens drawn for it alone, the same whatever the batch."""
+    """Each position hides itself and floor(p n) tokens drawn for it alone, the same whatever the
+    batch.
+    """
     source = reader("retromae", lengths=(8,) * 40)
     step = next(source.steps(0, 1))
     masked = step.sides["decoder"]
@@ -155,7 +180,10 @@ def test_retromae_masks_each_position_on_its_own():
     assert places[:, range(8), range(8)].all()
     specials = [(masked.inputs.values[a:b] == 4).any() for a, b in bounds(masked)]
     ordinary = places[~np.array(specials)]
-    assert set(ordinary.sum(2).ravel().tolist()) == {4, 5}  # four drawn of eight, perhaps itself among them
+    assert set(ordinary.sum(2).ravel().tolist()) == {
+        4,
+        5,
+    }  # four drawn of eight, perhaps itself among them
     assert len({row.tobytes() for row in places.reshape(-1, 8)}) > 35
     assert abs(places[:, ~np.eye(8, dtype=bool)].mean() - 0.5) < 0.1
     alone = masked[2:3]
@@ -185,7 +213,7 @@ def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypa
     same(network, network(batch)[0], expected)
 
 
-# --- SimLM -----------------------------------------------------------------------------------------------------------
+# --- SimLM ----------------------------------------------------------------------------------------
 
 
 def test_simlm_samples_from_the_generator():
@@ -218,27 +246,35 @@ def test_simlm_decoder_begins_as_the_last_layers():
     assert network.decoder[0] is not network.model.bert.encoder.layer[1]
     assert network.generator.config.num_attention_heads == 1
     assert network.generator.config.hidden_size == D // 3
-    with pytest.raises(InputError, match="decoder_layers is 4; allowed .* last layers: up to 3, those of the start"):
+    with pytest.raises(
+        InputError, match="decoder_layers is 4; allowed .* last layers: up to 3, those of the start"
+    ):
         simlm.SimLm(language_model(), as_objective("simlm", SETTINGS, decoder_layers=4), 5)
 
 
-# --- masked language modelling ---------------------------------------------------------------------------------------
+# --- masked language modelling --------------------------------------------------------------------
 
 
 def test_mlm_is_the_loss_that_transformers_computes():
-    """Its own of a padded batch with labels at the masked tokens; nothing of the encoder is left without a gradient."""
+    """Its own of a padded batch with labels at the masked tokens; nothing of the encoder is left
+    without a gradient.
+    """
     network, step = mlm.Mlm(language_model(), as_objective("mlm", SETTINGS), 5).eval(), first("mlm")
     side = Side.of(step, "encoder")
     labels = side.labels.masked_fill(~side.chosen, -100)
     expected = network.model(input_ids=side.ids, attention_mask=side.attended, labels=labels).loss
     loss, numbers = network(whole(step))
     same(network, loss, expected)
-    assert numbers["decoder_loss"] == 0 and numbers["encoder_loss"] == pytest.approx(expected.item(), rel=1e-5)
+    assert numbers["decoder_loss"] == 0 and numbers["encoder_loss"] == pytest.approx(
+        expected.item(), rel=1e-5
+    )
 
 
 def test_mlm_by_importance_masks_what_is_important():
     """ROM: the encoder's own masks follow the importance, and the settings ask for it."""
-    settings = as_objective("mlm", SETTINGS, encoder_masking="importance", importance="ami", sigma=0.0)
+    settings = as_objective(
+        "mlm", SETTINGS, encoder_masking="importance", importance="ami", sigma=0.0
+    )
     side = mlm.Mlm.sides(settings, "word")["encoder"]
     assert (side.strategy, side.sigma, settings.masked_by_importance) == ("importance", 0.0, True)
     assert settings.masking() == {"decoder_ratio": 0.3, "sigma": 0.0, "max_length": 150}

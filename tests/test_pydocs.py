@@ -44,16 +44,23 @@ def test_smoke_queries_of_different_splits_share_no_passage_and_no_twin(smoke):
             assert split_of.setdefault(passage, split) == split
     ids, texts = smoke.passages["passage_id"].to_pylist(), smoke.passages["text"].to_pylist()
     pairs = [(ids[i], ids[j]) for i, j in division.near_duplicates(texts)]
-    assert all(split_of.get(one, split_of.get(other)) == split_of.get(other, split_of.get(one)) for one, other in pairs)
+    assert all(
+        split_of.get(one, split_of.get(other)) == split_of.get(other, split_of.get(one))
+        for one, other in pairs
+    )
     seen = [set(map(division.key_of, frame["text"])) for frame in smoke.queries.values()]
     assert all(not one & other for one, other in combinations(seen, 2))
 
 
 def test_passages_hold_no_markup_and_not_their_query(smoke):
-    texts = dict(zip(*(smoke.passages[name].to_pylist() for name in ("passage_id", "text")), strict=True))
+    texts = dict(
+        zip(*(smoke.passages[name].to_pylist() for name in ("passage_id", "text")), strict=True)
+    )
     for split, frame in smoke.queries.items():
         queries = dict(zip(frame["query_id"], frame["text"], strict=True))
-        for query, passage in smoke.qrels[split][["query_id", "passage_id"]].itertuples(index=False):
+        for query, passage in smoke.qrels[split][["query_id", "passage_id"]].itertuples(
+            index=False
+        ):
             assert queries[query].casefold() not in texts[passage].casefold()
     joined = "\n".join(texts.values())
     for markup in ("`", ">>>", ":class:", ":param", "\n.. ", " .. ", "http://", "https://", "----"):
@@ -68,14 +75,17 @@ def test_the_same_bytes_in_another_process_and_in_two(tmp_path):
     script += "write_collection(sys.argv[1], collection)"
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)}
-        subprocess.run([sys.executable, "-c", script, str(tmp_path / seed), seed], check=True, env=environment)
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / seed), seed], check=True, env=environment
+        )
     for path in (tmp_path / "1").iterdir():
         assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes(), path.name
 
 
 def synthetic(tmp_path, monkeypatch, number=40):
     modules = {
-        f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n' for i in range(number)
+        f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n'
+        for i in range(number)
     }
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
@@ -109,7 +119,9 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 
 
 def test_a_limit_that_would_do_nothing_is_refused():
-    with pytest.raises(InputError, match="train_queries is 5, but the held-out part networkx has none"):
+    with pytest.raises(
+        InputError, match="train_queries is 5, but the held-out part networkx has none"
+    ):
         parse(pydocs.Settings, {"part": "networkx", "train_queries": 5})
 
 

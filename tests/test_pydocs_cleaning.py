@@ -1,4 +1,6 @@
-"""Documentation strings become prose: a summary and the rest, without markup, code and the object's own name."""
+"""Documentation strings become prose: a summary and the rest, without markup, code and the object's
+own name.
+"""
 
 import pytest
 
@@ -110,7 +112,12 @@ Receive data from the socket
             "Send a message to someone",
             "sender: The person sending the message. recipient: The recipient, named over two lines. the message id.",
         ),
-        (C, "_socket.recv", "Receive data from the socket", "buffersize: The number of bytes to receive."),
+        (
+            C,
+            "_socket.recv",
+            "Receive data from the socket",
+            "buffersize: The number of bytes to receive.",
+        ),
     ],
     ids=["numpy", "google", "sphinx", "c"],
 )
@@ -153,14 +160,29 @@ def test_a_passage_does_not_name_its_object(name, text, expected):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Use UMFPACK for the solution [1]_, [2]_, [3]_. Or not.", "Use UMFPACK for the solution. Or not."),
+        (
+            "Use UMFPACK for the solution [1]_, [2]_, [3]_. Or not.",
+            "Use UMFPACK for the solution. Or not.",
+        ),
         ("The Ansari-Bradley test ([1]_, [2]_) is a test.", "The Ansari-Bradley test is a test."),
-        ("It is monotone (PAVA), see [1]_. See the Notes.", "It is monotone (PAVA). See the Notes."),
+        (
+            "It is monotone (PAVA), see [1]_. See the Notes.",
+            "It is monotone (PAVA). See the Notes.",
+        ),
         ("For more details see [2]_. Then go on.", "Then go on."),
-        ("The code can be found here: https://example.org/x. Go on.", "The code can be found here. Go on."),
+        (
+            "The code can be found here: https://example.org/x. Go on.",
+            "The code can be found here. Go on.",
+        ),
         (". N.B. This is called. . N.B. That is not.", "N.B. This is called. N.B. That is not."),
-        ("Of (N,) or (N,1), in 0 .. 10. Tags (e.g., `<a>`, `<b>`).", "Of (N,) or (N,1), in 0 .. 10. Tags (e.g.)."),
-        ("Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X", "Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X"),
+        (
+            "Of (N,) or (N,1), in 0 .. 10. Tags (e.g., `<a>`, `<b>`).",
+            "Of (N,) or (N,1), in 0 .. 10. Tags (e.g.).",
+        ),
+        (
+            "Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X",
+            "Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X",
+        ),
     ],
 )
 def test_nothing_is_left_of_what_is_dropped(text, expected):
@@ -176,6 +198,8 @@ def test_a_passage_does_not_repeat_its_summary():
 
 @pytest.mark.parametrize(("max_words", "words"), [(30, 30), (29, 20), (20, 20), (14, 10)])
 def test_a_passage_ends_with_a_sentence_where_it_can(max_words, words):
-    text = " ".join(f"This is sentence {number} and it has exactly ten words." for number in range(3))
+    text = " ".join(
+        f"This is sentence {number} and it has exactly ten words." for number in range(3)
+    )
     assert len(cleaning._cut(text, max_words).split()) == words
     assert len(cleaning._cut(text.replace(".", ""), max_words).split()) == max_words

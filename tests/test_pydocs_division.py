@@ -29,14 +29,22 @@ def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
         return set(zip(words, words[1:], words[2:], strict=False))
 
     sets = [trigrams(text) for text in texts]
-    expected = [(i, j) for (i, a), (j, b) in combinations(enumerate(sets), 2) if len(a & b) >= 0.7 * len(a | b)]
+    expected = [
+        (i, j)
+        for (i, a), (j, b) in combinations(enumerate(sets), 2)
+        if len(a & b) >= 0.7 * len(a | b)
+    ]
     assert 10 < len(expected) < 30
     assert division.near_duplicates(texts) == expected
-    assert division.near_duplicates([]) == division.near_duplicates(["two words", "two words"]) == []
+    assert (
+        division.near_duplicates([]) == division.near_duplicates(["two words", "two words"]) == []
+    )
 
 
 def test_identical_bodies_are_one_passage_with_several_queries():
-    passages, queries, _ = divided(("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper()))
+    passages, queries, _ = divided(
+        ("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())
+    )
     assert passages == ["a.f"]
     assert queries == [("query:a.f", "Read a file", ["a.f"]), ("query:a.g", "Load it all", ["a.f"])]
 
@@ -50,17 +58,24 @@ def test_a_summary_of_several_passages_is_one_query_and_of_many_none():
 
 
 @pytest.mark.parametrize(
-    ("summary", "kept"), [("Read the whole file into main memory", ["a.f"]), ("Fetch one record", ["a.f", "a.g"])]
+    ("summary", "kept"),
+    [("Read the whole file into main memory", ["a.f"]), ("Fetch one record", ["a.f", "a.g"])],
 )
-def test_near_duplicates_are_dropped_with_near_duplicate_summaries_and_kept_together_with_others(summary, kept):
-    passages, _, counts = divided(("a.f", "Read the whole file into memory", text(1)), ("a.g", summary, NEAR))
+def test_near_duplicates_are_dropped_with_near_duplicate_summaries_and_kept_together_with_others(
+    summary, kept
+):
+    passages, _, counts = divided(
+        ("a.f", "Read the whole file into memory", text(1)), ("a.g", summary, NEAR)
+    )
     assert passages == kept
     assert counts["components"] == 1
 
 
 def test_no_component_lies_in_two_splits():
     entries = []
-    for group in range(400):  # groups of three: two share a summary, two have bodies that are nearly the same
+    for group in range(
+        400
+    ):  # groups of three: two share a summary, two have bodies that are nearly the same
         words = sentences(group)
         entries += [
             (f"a.f{group}", f"Summary number {group} of this test", " ".join(words)),
@@ -78,7 +93,10 @@ def test_no_component_lies_in_two_splits():
 
 
 def test_a_split_depends_on_the_name_alone():
-    entry, others = ("a.f", "Read a file", text(1)), [(f"b.{i}", f"Query number {i}", text(i + 2)) for i in range(50)]
+    entry, others = (
+        ("a.f", "Read a file", text(1)),
+        [(f"b.{i}", f"Query number {i}", text(i + 2)) for i in range(50)],
+    )
     for entries in ([entry], [*others, entry]):
         queries = division.divide(entries, held_out=False)[1].set_index("query_id")
         assert queries.loc["query:a.f", "split"] == division.split_of("a.f")

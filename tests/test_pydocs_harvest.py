@@ -1,4 +1,6 @@
-"""Documentation strings are found in sources and in calls, in order, and nothing is imported for it."""
+"""Documentation strings are found in sources and in calls, in order, and nothing is imported for
+it.
+"""
 
 import sys
 
@@ -43,7 +45,9 @@ def test_harvest_skips_tests_and_vendored_and_generated_files(tmp_path, monkeypa
     assert names(make_package(tmp_path, monkeypatch, sources)) == ["tree.kept"]
 
 
-def test_harvest_skips_what_says_that_it_is_generated_and_what_does_not_parse(tmp_path, monkeypatch):
+def test_harvest_skips_what_says_that_it_is_generated_and_what_does_not_parse(
+    tmp_path, monkeypatch
+):
     sources = {
         "__init__.py": '# This file was automatically generated from x.\n"""Doc."""\n',
         "bad.py": '"""Doc."""\n{{ x }\n',
@@ -80,5 +84,7 @@ def test_harvest_inspects_c_modules_and_refuses_a_package_that_is_not_installed(
     assert "radians" in texts["math.degrees"]
     assert texts["builtins.str.upper"].startswith("Return a copy")
     assert not any(name.rpartition(".")[2].startswith("__") for name in texts)
-    with pytest.raises(InputError, match="the package no_such_package is not installed in this environment"):
+    with pytest.raises(
+        InputError, match="the package no_such_package is not installed in this environment"
+    ):
         names("no_such_package")

@@ -1,7 +1,8 @@
 """One, two and four real processes that talk through gloo learn the same, in all three trainers.
 
-What a step reads (order, masks, negatives, teacher's scores), its loss and its gradient do not depend on how many share
-it. Without dropout, whose draws are each process's own; fine-tuning in float64, where no rounding hides a mistake.
+What a step reads (order, masks, negatives, teacher's scores), its loss and its gradient do not
+depend on how many share it. Without dropout, whose draws are each process's own; fine-tuning in
+float64, where no rounding hides a mistake.
 """
 
 import multiprocessing
@@ -28,10 +29,28 @@ SIZES = (1, 2, 4)
 TOLERANCE = {"pretraining": 1e-5, "several decoders": 1e-5, "retriever": 1e-9, "reranker": 1e-9}
 TRAINERS = tuple(TOLERANCE)
 PRETRAINED = TRAINERS[:2]
-MASKED = Mae(start="s", collection="c", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
+MASKED = Mae(
+    start="s",
+    collection="c",
+    decoder_masking="uniform",
+    max_length=16,
+    batch=10,
+    steps=3,
+    precision="fp32",
+)
 CPU = torch.device("cpu")
-# Random weights, since transformers, which reads others, would take longer to import than all the rest.
-START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
+# Random weights, since transformers, which reads others, would take longer to import than all the
+# rest.
+START = Start(
+    collection="c",
+    layers=2,
+    hidden=32,
+    heads=2,
+    feedforward=64,
+    positions=64,
+    initializer=0.1,
+    dropout=0.0,
+)
 IMPORTED = [
     "cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker",
     "cdmae.pretraining.objectives.mae", "cdmae.pretraining.objectives.master",
@@ -48,7 +67,9 @@ def pretraining(group, folders, objective="mae"):
     pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
     step = list(source.steps(0, 2))[1]
     numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
-    numbers = {name: value.item() for name, value in numbers.items() if name != "spread"}  # of a micro-batch
+    numbers = {
+        name: value.item() for name, value in numbers.items() if name != "spread"
+    }  # of a micro-batch
     read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
     return sorted(sum(read, [])), numbers, gradients(network)
 
@@ -63,7 +84,9 @@ def masked(batch):
     found = []
     for side, view in batch.views.items():
         ids, cuts = view.inputs.ids.tolist(), view.inputs.starts.tolist()
-        found += [(side, ids[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a and ids[a]]
+        found += [
+            (side, ids[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a and ids[a]
+        ]
         found += [(f"{side} restores", [piece]) for piece in view.labels[view.weights > 0].tolist()]
     return found
 
@@ -89,7 +112,9 @@ def train_retriever(group, folders):
 def train_reranker(group, folders):
     """The better half of every group."""
     recipe = stage("reranker", chunk=4)
-    model = checkpoint.start_model(folders["encoder"], "reranker", max_length=48, precision="fp32", seed=3)
+    model = checkpoint.start_model(
+        folders["encoder"], "reranker", max_length=48, precision="fp32", seed=3
+    )
     model.network.double()
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
@@ -111,7 +136,12 @@ def work(rank, ports, folders, output):
     torch.set_num_threads(1)
     for size, port in ports.items():
         if rank < size:
-            place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            place = {
+                "RANK": rank,
+                "WORLD_SIZE": size,
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": port,
+            }
             os.environ |= {name: str(value) for name, value in place.items()}
             with ranks.joined(CPU) as group:
                 assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
@@ -123,21 +153,31 @@ def work(rank, ports, folders, output):
 
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
-    """By number of processes: what each of them has read, its numbers and its gradient, per trainer."""
+    """By number of processes: what each of them has read, its numbers and its gradient, per
+    trainer.
+    """
     folder = tmp_path_factory.mktemp("ranks")
-    start, teacher = encoder(folder / "encoder", tiny.encoder, dropout=0.0), write_teacher(folder / "teacher.parquet")
+    start, teacher = (
+        encoder(folder / "encoder", tiny.encoder, dropout=0.0),
+        write_teacher(folder / "teacher.parquet"),
+    )
     folders = tiny.inputs() | {"encoder": start, "teacher": teacher}
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
     context.set_forkserver_preload(IMPORTED)
     ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
-    group = [context.Process(target=work, args=(rank, ports, folders, folder)) for rank in range(max(SIZES))]
+    group = [
+        context.Process(target=work, args=(rank, ports, folders, folder))
+        for rank in range(max(SIZES))
+    ]
     for process in group:
         process.start()
     for process in group:
         process.join(240)
         process.kill()  # one that waits for another which has failed
     assert [process.exitcode for process in group] == [0] * len(group)
-    return {size: [torch.load(folder / f"{size}.{rank}.pt") for rank in range(size)] for size in SIZES}
+    return {
+        size: [torch.load(folder / f"{size}.{rank}.pt") for rank in range(size)] for size in SIZES
+    }
 
 
 def free_port():
@@ -157,8 +197,12 @@ def test_loss_and_gradient_are_the_same_in_every_process_of_any_number(found, tr
         assert other_numbers == pytest.approx(numbers, rel=TOLERANCE[trainer])
         assert other.keys() == gradient.keys()
         for name, value in gradient.items():
-            torch.testing.assert_close(other[name], value, atol=TOLERANCE[trainer] * largest, rtol=0)
-            assert torch.equal(other[name], found[size][0][trainer][2][name]), "processes drift apart"
+            torch.testing.assert_close(
+                other[name], value, atol=TOLERANCE[trainer] * largest, rtol=0
+            )
+            assert torch.equal(other[name], found[size][0][trainer][2][name]), (
+                "processes drift apart"
+            )
 
 
 @pytest.mark.parametrize("size", SIZES[1:])

@@ -1,7 +1,7 @@
 """Model folders as other programs read them: files, permissions, the same vectors in every version.
 
-Several versions of sentence-transformers are run. For programs that are not run, the tests check the
-files that their code reads: text-embeddings-inference (``router/src/lib.rs``), vLLM
+Several versions of sentence-transformers are run. For programs that are not run, the tests check
+the files that their code reads: text-embeddings-inference (``router/src/lib.rs``), vLLM
 (``vllm/transformers_utils/config.py``), fastembed (``fastembed/common/preprocessor_utils.py``).
 """
 
@@ -61,7 +61,7 @@ ENCODERS = {
 }
 
 
-# --- the same vectors in every version -------------------------------------------------------------------------------
+# --- the same vectors in every version ------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,18 @@ def models(tiny, encoders, tmp_path_factory):
     for name, encoder in encoders.items():
         pooling = ENCODERS[name].get("pooling", "cls")
         how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": pooling}
-        made = save(checkpoint.start_model(encoder, "retriever", **how), folder / f"of {name}", encoder)
+        made = save(
+            checkpoint.start_model(encoder, "retriever", **how), folder / f"of {name}", encoder
+        )
         ours[f"encoder {name}"] = inference.encode_queries(made, texts)
         loaded[f"encoder {name}"] = {"kind": "encoder", "folder": str(encoder), "texts": texts}
 
-    pairs = [(query, passage) for query, passage in zip(tiny.queries, tiny.passages[7:], strict=False)]
-    judge = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=3)
+    pairs = [
+        (query, passage) for query, passage in zip(tiny.queries, tiny.passages[7:], strict=False)
+    ]
+    judge = checkpoint.start_model(
+        tiny.encoder, "reranker", max_length=40, precision="fp32", seed=3
+    )
     made = save(judge, folder / "reranker", tiny.encoder)
     rows = np.arange(len(pairs))
     asked, passages = sequences.queries(tiny.queries, made, 1), read_tokens(tiny.tokens)
@@ -146,7 +152,7 @@ def test_every_version_of_sentence_transformers_gives_our_vectors(models, elsewh
         np.testing.assert_allclose(found[version][name], ours, atol=1e-5, err_msg=name)
 
 
-# --- files and modes -------------------------------------------------------------------------------------------------
+# --- files and modes ------------------------------------------------------------------------------
 
 
 def made(kind, tiny, inputs, folder):
@@ -190,7 +196,9 @@ def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path)
         folder, width, longest = encoders["mean"], 16, 16
     else:
         lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
-        model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, pooling="mean", similarity="cosine")
+        model = checkpoint.start_model(
+            tiny.encoder, "retriever", **lengths, pooling="mean", similarity="cosine"
+        )
         folder, width, longest = save(model, tmp_path / "model", tiny.encoder), 32, 32
     parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     similarity = "dot" if kind == "encoder" else "cosine"
@@ -207,7 +215,9 @@ def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path)
         "max_seq_length": longest,
         "do_lower_case": False,
     }
-    assert read_json(folder / "config_sentence_transformers.json") == {"similarity_fn_name": similarity}
+    assert read_json(folder / "config_sentence_transformers.json") == {
+        "similarity_fn_name": similarity
+    }
     assert read_json(folder / "1_Pooling/config.json") == {
         "word_embedding_dimension": width,
         "pooling_mode_cls_token": False,
@@ -236,7 +246,9 @@ def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_pat
     folder = tmp_path / "model"
     folder.mkdir()
     checkpoint.write_tokenizer(folder, tmp_path / "tokenizer", longest=24)
-    before, after = (AutoTokenizer.from_pretrained(path) for path in (tmp_path / "tokenizer", folder))
+    before, after = (
+        AutoTokenizer.from_pretrained(path) for path in (tmp_path / "tokenizer", folder)
+    )
     texts = [*tiny_tokenizers.TEXTS, f"a {before.mask_token} b"]
     assert after(texts)["input_ids"] == before(texts)["input_ids"]
     named = read_json(folder / "special_tokens_map.json")
@@ -244,10 +256,12 @@ def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_pat
     fast = Tokenizer.from_file(str(folder / "tokenizer.json"))
     fast.enable_truncation(read_json(folder / "tokenizer_config.json")["model_max_length"])
     fast.add_special_tokens(list(named.values()))
-    assert [each.ids for each in fast.encode_batch(texts)] == after(texts, truncation=True)["input_ids"]
+    assert [each.ids for each in fast.encode_batch(texts)] == after(texts, truncation=True)[
+        "input_ids"
+    ]
 
 
-# --- encoders as starts ----------------------------------------------------------------------------------------------
+# --- encoders as starts ---------------------------------------------------------------------------
 
 
 def test_an_encoder_stays_a_checkpoint_to_start_from(encoders):

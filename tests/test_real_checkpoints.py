@@ -1,4 +1,6 @@
-"""Two published checkpoints as starts and as foreign models: elsewhere they give the same vectors and scores."""
+"""Two published checkpoints as starts and as foreign models: elsewhere they give the same vectors
+and scores.
+"""
 
 import re
 
@@ -18,7 +20,10 @@ from cdmae.retrieval import external, vectors
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
 
-LONG = "When was the first bridge over the river built, who paid for it and how many people crossed it in a year? " * 4
+LONG = (
+    "When was the first bridge over the river built, who paid for it and how many people crossed it in a year? "
+    * 4
+)
 TEXTS = ["how do I join two lists?", LONG]
 
 
@@ -26,20 +31,31 @@ TEXTS = ["how do I join two lists?", LONG]
 def inputs(tiny, tiny_bert, tmp_path_factory):
     """What both trainers take, with the small checkpoint for a start."""
     folder = tmp_path_factory.mktemp("inputs") / "start"
-    encoder, passages = started(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
+    encoder, passages = (
+        started(tiny_bert, folder),
+        read_passages(tiny.collection, ["title", "text"]),
+    )
     write_tokens(folder / "tokens", tokenise.tokenise(passages, encoder, 1))
     return {**tiny.inputs(), "encoder": encoder, "tokens": folder / "tokens"}
 
 
 def train(trainer, inputs, folder, kind, **changed):
-    lengths = {"max_length": 40} if kind == "reranker" else {"query_length": 16, "passage_length": 32}
+    lengths = (
+        {"max_length": 40} if kind == "reranker" else {"query_length": 16, "passage_length": 32}
+    )
     recipe = stage(kind, epochs=1.0, **lengths, **changed)
-    trainer.train(name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model")
+    trainer.train(
+        name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model"
+    )
     return folder / "model"
 
 
-@pytest.mark.parametrize(("pooling", "similarity"), [("cls", "dot"), ("mean", "dot"), ("mean", "cosine")])
-def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling, similarity, monkeypatch):
+@pytest.mark.parametrize(
+    ("pooling", "similarity"), [("cls", "dot"), ("mean", "dot"), ("mean", "cosine")]
+)
+def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(
+    inputs, tmp_path, pooling, similarity, monkeypatch
+):
     """As its card tells to use it: with sentence-transformers, and with transformers alone."""
     model = train(retriever, inputs, tmp_path, "retriever", pooling=pooling, similarity=similarity)
     lengths = read_json(model / "cdmae.json")
@@ -55,7 +71,9 @@ def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_p
     assert (np.abs(np.linalg.norm(ours, axis=1) - 1).max() < 1e-6) == (similarity == "cosine")
     exec(second, told)
     np.testing.assert_allclose(told["encode"](TEXTS, lengths["query_length"]), ours, atol=1e-5)
-    assert np.abs(told["model"].encode_document(TEXTS)[1] - ours[1]).max() > 1e-3, "passages are cut later"
+    assert np.abs(told["model"].encode_document(TEXTS)[1] - ours[1]).max() > 1e-3, (
+        "passages are cut later"
+    )
 
 
 def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
@@ -68,7 +86,9 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
     assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
     for pooling, similarity in {"cls": "dot", "mean": "cosine"}.items():
         lengths = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
-        model = models.start_model(encoder, "retriever", **lengths, pooling=pooling, similarity=similarity)
+        model = models.start_model(
+            encoder, "retriever", **lengths, pooling=pooling, similarity=similarity
+        )
         (tmp_path / pooling).mkdir()
         models.save(tmp_path / pooling, model, encoder, {})
     how = {"padding": True, "truncation": True, "max_length": 32, "return_tensors": "pt"}
@@ -78,7 +98,9 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
     np.testing.assert_allclose(vectors.encode_queries(tmp_path / "cls", TEXTS), theirs, atol=1e-5)
     theirs = SentenceTransformer(str(minilm), device="cpu")
     theirs.max_seq_length = 32
-    np.testing.assert_allclose(vectors.encode_queries(tmp_path / "mean", TEXTS), theirs.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(
+        vectors.encode_queries(tmp_path / "mean", TEXTS), theirs.encode(TEXTS), atol=1e-5
+    )
 
 
 def test_minilm_is_a_foreign_model_with_its_own_pooling(minilm):

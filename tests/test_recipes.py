@@ -1,4 +1,6 @@
-"""The published recipes as config files over the paper's: each is what its table says, fits the others, and plans."""
+"""The published recipes as config files over the paper's: each is what its table says, fits the
+others, and plans.
+"""
 
 import subprocess
 import sys
@@ -23,8 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
 NAMES = [path.stem for path in RECIPES]
 
-# Typed from the published scripts a second time. masks: ratios of encoder and decoder; rates: learning rate, share of
-# the steps that warm up, weight decay.
+# Typed from the published scripts a second time. masks: ratios of encoder and decoder; rates:
+# learning rate, share of the steps that warm up, weight decay.
 RETROMAE = {
     "start": "Shitao/RetroMAE", "masks": (0.3, 0.5), "batch": 1024, "steps": 172_692, "last": 172_692,
     "max_length": 150, "rates": (1e-4, 0.1, 0.01),
@@ -56,7 +58,8 @@ PRETRAINING = {
         "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.01), "bag_weight": 1.0,
     },
 }  # fmt: skip
-# queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries and passages, random negatives
+# queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries and
+# passages, random negatives
 STAGES = {
     "retromae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
     "retromae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
@@ -65,8 +68,26 @@ STAGES = {
     "simlm-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
     "simlm-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
     "simlm-stage3": (64, 24, 6, 3e-5, 1000, 32, 144, 10),
-    "master-stage1": (64, 32, pytest.approx(30_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
-    "master-stage2": (64, 32, pytest.approx(40_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+    "master-stage1": (
+        64,
+        32,
+        pytest.approx(30_000 * 64 / 502_939, abs=1e-3),
+        5e-6,
+        1000,
+        32,
+        128,
+        0,
+    ),
+    "master-stage2": (
+        64,
+        32,
+        pytest.approx(40_000 * 64 / 502_939, abs=1e-3),
+        5e-6,
+        1000,
+        32,
+        128,
+        0,
+    ),
     "cotmae-stage1": (64, 16, 3, 2e-5, 0.1, 32, 128, 0),
     "cotmae-stage2": (64, 16, 2, 2e-5, 0.1, 32, 128, 0),
     "condenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
@@ -81,7 +102,10 @@ STAGES = {
 @cache
 def layered(*names):
     """A checked config: the paper's with some recipes over it."""
-    overlays = [ROOT / "config/paper.yaml", *(ROOT / f"config/recipes/{name}.yaml" for name in names)]
+    overlays = [
+        ROOT / "config/paper.yaml",
+        *(ROOT / f"config/recipes/{name}.yaml" for name in names),
+    ]
     return load(gather(ROOT / "config/config.yaml", overlays))
 
 
@@ -93,7 +117,10 @@ def test_its_pretraining_is_the_published_one(name):
     plan = schedule(encoder, passages)
     found = {
         "start": config.starts[encoder.start].checkpoint,
-        "masks": (encoder.encoder_ratio, encoder.decoder_ratio if "decoder_ratio" in encoder.values() else None),
+        "masks": (
+            encoder.encoder_ratio,
+            encoder.decoder_ratio if "decoder_ratio" in encoder.values() else None,
+        ),
         "steps": plan.steps,
         "last": plan.last,
         "rates": (encoder.learning_rate, encoder.warmup_ratio, encoder.weight_decay),
@@ -104,10 +131,14 @@ def test_its_pretraining_is_the_published_one(name):
 
 
 def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
-    """A number of steps would be two thirds of the training with the largest batch, and a fiftieth of the other's."""
+    """A number of steps would be two thirds of the training with the largest batch, and a fiftieth
+    of the other's.
+    """
     files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
     stages = load(gather(ROOT / "config/config.yaml", files)).stages
-    arms = [stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")]
+    arms = [
+        stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")
+    ]
     plans = [common.schedule(stage, 502_939, "arm") for stage in arms]
     assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
     assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
@@ -120,7 +151,10 @@ def test_its_stages_are_the_published_ones(name):
         "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length", "passage_length",
         "random_negatives",
     )  # fmt: skip
-    systems = {each: config.systems[each] for each in read_yaml(ROOT / f"config/recipes/{name}.yaml")["systems"]}
+    systems = {
+        each: config.systems[each]
+        for each in read_yaml(ROOT / f"config/recipes/{name}.yaml")["systems"]
+    }
     retrievers = {each: system for each, system in systems.items() if system.kind == "retriever"}
     assert retrievers.keys() == {each for each in STAGES if each.startswith(f"{name}-")}
     for each, system in retrievers.items():
@@ -136,20 +170,43 @@ def test_simlm_distils_from_the_papers_reranker():
     config = layered("simlm")
     reranker, last = config.systems["simlm-reranker"], config.systems["simlm-stage3"]
     assert last.teacher == "simlm-reranker" and config.stages[last.stage].alpha == 0.2
-    assert reranker.negatives == "simlm-stage2" and config.encoders[reranker.encoder].start == "electra"
+    assert (
+        reranker.negatives == "simlm-stage2"
+        and config.encoders[reranker.encoder].start == "electra"
+    )
     stage = config.stages[reranker.stage]
-    found = (stage.queries, stage.group, stage.forward_factor, stage.learning_rate, stage.epochs, stage.rdrop)
+    found = (
+        stage.queries,
+        stage.group,
+        stage.forward_factor,
+        stage.learning_rate,
+        stage.epochs,
+        stage.rdrop,
+    )
     assert (*found, stage.max_length, stage.warmup_steps) == (64, 64, 4, 3e-5, 3, 1.0, 192, 1000)
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=NAMES)
 def test_every_value_of_a_recipe_names_its_source(path):
-    """A value that stands alone on its line is followed by a comment, but where the stage before has said it."""
+    """A value that stands alone on its line is followed by a comment, but where the stage before
+    has said it.
+    """
     said = set()
-    for line in path.read_text(encoding="utf-8").split("\nencoders:\n")[1].split("\nsystems:\n")[0].splitlines():
+    for line in (
+        path.read_text(encoding="utf-8")
+        .split("\nencoders:\n")[1]
+        .split("\nsystems:\n")[0]
+        .splitlines()
+    ):
         value, _, comment = line.strip().partition("#")
         key, _, value = value.partition(":")
-        if value.strip() and key not in ("objective", "start", "kind", "decoder_masking", "random_share"):
+        if value.strip() and key not in (
+            "objective",
+            "start",
+            "kind",
+            "decoder_masking",
+            "random_share",
+        ):
             assert comment or (key, value.strip()) in said, line
             said.add((key, value.strip()))
 
@@ -163,7 +220,11 @@ def test_a_recipe_stands_beside_the_paper_and_is_planned(name):
         assert {key: theirs[key] for key in ours} == ours
     jobs = records(config.values(), gpus=8)
     names = {(job.rule, job.name) for job in jobs}
-    assert {("pretrain", name), ("train_retriever", f"{name}-stage2"), ("measures", f"{name}-stage1")} <= names
+    assert {
+        ("pretrain", name),
+        ("train_retriever", f"{name}-stage2"),
+        ("measures", f"{name}-stage1"),
+    } <= names
     said = text(Planned(config), jobs, Machine(64, 8, "h200"), everything=True)
     assert said.startswith(f"{len(jobs)} of {len(jobs)} jobs on 64 cores and 8 x h200:")
 
@@ -178,16 +239,23 @@ def test_all_recipes_together_are_what_each_is_alone():
 
 
 def test_a_recipe_stands_beside_its_published_row():
-    """Trained here, RetroMAE is its own recipe, not the published checkpoint that everything starts from."""
+    """Trained here, RetroMAE is its own recipe, not the published checkpoint that everything starts
+    from.
+    """
 
     def measured(config):
         """The systems of every method of the paper, where all are measured."""
         target = systems.targets(config)[0]
-        return methods.methods(Facts(config.values(), {(name, target, "RR@10"): None for name in config.systems}))
+        return methods.methods(
+            Facts(config.values(), {(name, target, "RR@10"): None for name in config.systems})
+        )
 
     found = measured(layered(*NAMES))
     assert {name: found[name] for name in published.OBJECTIVES} == {
-        name: [f"{objective}-stage{number}" for number in ((1, 2, 3) if objective == "simlm" else (1, 2))]
+        name: [
+            f"{objective}-stage{number}"
+            for number in ((1, 2, 3) if objective == "simlm" else (1, 2))
+        ]
         for name, objective in published.OBJECTIVES.items()
     }
     assert "RetroMAE" not in measured(layered())  # its start is pre-trained on general text
@@ -195,8 +263,17 @@ def test_a_recipe_stands_beside_its_published_row():
 
 def test_the_command_plans_them_all():
     files = [str(path.relative_to(ROOT)) for path in RECIPES]
-    command = [sys.executable, "workflow/start.py", "plan", "--configfile", "config/paper.yaml", *files]
+    command = [
+        sys.executable,
+        "workflow/start.py",
+        "plan",
+        "--configfile",
+        "config/paper.yaml",
+        *files,
+    ]
     found = subprocess.run([*command, "--all", "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, text=True,
                            capture_output=True)  # fmt: skip
     assert found.returncode == 0, found.stderr
-    assert f"{len(records(layered(*NAMES).values()))} jobs on 64 cores and 8 x h200:" in found.stdout
+    assert (
+        f"{len(records(layered(*NAMES).values()))} jobs on 64 cores and 8 x h200:" in found.stdout
+    )

@@ -19,7 +19,9 @@ def change(before, now):
 def job(change, rule="train", *wildcards):
     reason = SimpleNamespace(params_changed=change)
     return SimpleNamespace(
-        dag=SimpleNamespace(reason=lambda _: reason), rule=SimpleNamespace(name=rule), wildcards=wildcards
+        dag=SimpleNamespace(reason=lambda _: reason),
+        rule=SimpleNamespace(name=rule),
+        wildcards=wildcards,
     )
 
 
@@ -42,18 +44,24 @@ def test_a_change_is_named_by_its_keys():
     ]
     modules = [{"cdmae.files": "1", "workflow/scripts/fuse.py": each} for each in "12"]
     assert named(change(*modules)) == ["code of workflow/scripts/fuse.py"]
-    assert named(change("alpha: 4.0", now)) == ["its parameters were recorded by another version of the workflow"]
+    assert named(change("alpha: 4.0", now)) == [
+        "its parameters were recorded by another version of the workflow"
+    ]
     assert named(ParamsChange()) == []
 
 
 def test_the_plan_names_the_jobs_of_a_change():
     alpha = change({"alpha": 1}, {"alpha": 2})
     jobs = [job(alpha, "train", str(number)) for number in range(7)] + [job(ParamsChange())]
-    assert summary(jobs) == ["alpha was 1 and is 2: train 0; train 1; train 2; train 3; train 4; 2 more"]
+    assert summary(jobs) == [
+        "alpha was 1 and is 2: train 0; train 1; train 2; train 3; train 4; 2 more"
+    ]
 
 
 def test_the_reason_that_snakemake_logs_names_the_change():
-    """Snakemake 9.27.1 writes both sets after these words; `./run -n` of another version must be looked at."""
+    """Snakemake 9.27.1 writes both sets after these words; `./run -n` of another version must be
+    looked at.
+    """
     assert snakemake.__version__ == "9.27.1"
     reason = Reason()
     reason.code_changed = True

@@ -1,4 +1,6 @@
-"""Several seeds: what a seed decides exists once for each, made from its like; the first seed's jobs stay."""
+"""Several seeds: what a seed decides exists once for each, made from its like; the first seed's
+jobs stay.
+"""
 
 import re
 
@@ -46,7 +48,9 @@ def test_names_tell_seeds():
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
 def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
     values[section]["x@8"] = {}
-    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: up to 64 letters, digits, - and _"):
+    with pytest.raises(
+        InputError, match=f"{section} has the name x@8; allowed: up to 64 letters, digits, - and _"
+    ):
         load(values)
 
 
@@ -61,7 +65,11 @@ def test_what_a_seed_decides_exists_once_per_seed_and_again_from_its_written_val
     assert config.collections == alone.collections and config.seed == 7
     assert load(values | {"seeds": [7]}).systems == alone.systems
     again = load(config.values())
-    assert (again.encoders, again.stages, again.systems) == (config.encoders, config.stages, config.systems)
+    assert (again.encoders, again.stages, again.systems) == (
+        config.encoders,
+        config.stages,
+        config.systems,
+    )
 
 
 def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config, jobs):
@@ -86,7 +94,14 @@ def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
     assert not changed(before, after)
     assert all(after[key].inputs == before[key].inputs for key in before.keys() - {("report", "")})
     added = sorted(after.keys() - before.keys())
-    assert {name.partition("@")[0] for _, name in added} == {"mae", "cdmae", "one", "cross", "three", "fused"}
+    assert {name.partition("@")[0] for _, name in added} == {
+        "mae",
+        "cdmae",
+        "one",
+        "cross",
+        "three",
+        "fused",
+    }
     decided = re.compile(r"(mae|cdmae|one|cross|three|fused)(/|$)")
     repeated = sorted((rule, name) for rule, name in before if decided.match(name))
     repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
@@ -101,16 +116,22 @@ def test_the_report_reads_every_seed_s_measures_and_the_first_seed_s_curves(conf
     assert list(facts["trained"]) == ["one", "cross", "three"]
     assert list(facts["encoders"]) == ["none", "mae", "cdmae"]
     assert facts["config"]["seeds"] == SEEDS
-    assert not [name for name in (*facts["config"]["encoders"], *facts["config"]["systems"]) if "@" in name]
+    assert not [
+        name for name in (*facts["config"]["encoders"], *facts["config"]["systems"]) if "@" in name
+    ]
 
 
-def test_an_entry_with_a_seed_of_its_own_is_trained_once_and_what_no_seed_decides_has_no_replicas(values):
+def test_an_entry_with_a_seed_of_its_own_is_trained_once_and_what_no_seed_decides_has_no_replicas(
+    values,
+):
     values["encoders"]["mae"]["seed"] = 3
     found = load(values | {"seeds": SEEDS})
     assert "mae@8" not in found.encoders
     assert (found.systems["cross@8"].encoder, found.systems["cross@8"].stage) == ("mae", "rerank@8")
     values["stages"]["stage1"]["seed"] = values["encoders"]["cdmae"]["seed"] = 3
-    assert "one@8" not in load(values | {"seeds": SEEDS}).systems  # neither its encoder nor its stage has replicas
+    assert (
+        "one@8" not in load(values | {"seeds": SEEDS}).systems
+    )  # neither its encoder nor its stage has replicas
     assert "three@8" in load(values | {"seeds": SEEDS}).systems
     values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "foreign"]}
     assert "both@8" not in load(values | {"seeds": SEEDS}).systems

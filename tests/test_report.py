@@ -49,7 +49,9 @@ def page(run, tmp_path_factory):
 
 def measured(folder, *, parts=(), targets=FEW, **changes):
     """The facts of a run with changed sections of the config."""
-    return facts.read(synthetic_run.make(folder, synthetic_run.config() | changes, targets=targets, parts=parts))
+    return facts.read(
+        synthetic_run.make(folder, synthetic_run.config() | changes, targets=targets, parts=parts)
+    )
 
 
 def some_systems(*names):
@@ -62,7 +64,7 @@ def page_of(run, folder):
     return re.sub(r"[ \n]+", " ", (folder / "index.html").read_text())
 
 
-# --- numbers ---------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def test_tables_hold_the_means_of_the_measures_the_best_bold_and_the_second_underlined(run):
@@ -87,23 +89,44 @@ def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
     """And no gaps for those of others; what a system is at stands in the first of them."""
     test, evaluation = Target("pydocs", "test"), synthetic_run.config()["evaluation"]
     targets = {"pydocs": {"dev": 20, "test": 10}}
-    run = measured(tmp_path / "run", evaluation={**evaluation, "relevant": {"pydocs": {"test": 2}}}, targets=targets)
+    run = measured(
+        tmp_path / "run",
+        evaluation={**evaluation, "relevant": {"pydocs": {"test": 2}}},
+        targets=targets,
+    )
     heads = ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000", "nDCG@10"]
     assert results.measures_table(Column.of(run, test)).columns[1:] == heads
-    assert results.measures_table(Column.of(run, DEV)).columns[1:] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
+    assert results.measures_table(Column.of(run, DEV)).columns[1:] == [
+        "MRR@10",
+        "R@50",
+        "R@1000",
+        "nDCG@10",
+    ]
     assert run.main_measure(test) == "RR(rel=2)@10"
     assert changes.stage_table(Column.of(run, test)).columns[2:5] == heads[:3]
     write(run, tmp_path / "report")
 
 
-def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_noise(run, monkeypatch):
-    gaps = {name: run.difference(name, run.baseline, DEV, "RR@10") for name in run.systems if name != run.baseline}
+def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_noise(
+    run, monkeypatch
+):
+    gaps = {
+        name: run.difference(name, run.baseline, DEV, "RR@10")
+        for name in run.systems
+        if name != run.baseline
+    }
     corrected = significance.holm([gap.p for gap in gaps.values()])
-    gains = {name: gap.difference > 0 for (name, gap), p in zip(gaps.items(), corrected, strict=True) if p < 0.05}
+    gains = {
+        name: gap.difference > 0
+        for (name, gap), p in zip(gaps.items(), corrected, strict=True)
+        if p < 0.05
+    }
     assert gains and len(gains) < len(gaps)
     for signs, band in ((results.SURE, 0.0), (results.DOUBTFUL, 1.0)):
         monkeypatch.setattr(Column, "noise", band)
-        marks = {name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()}
+        marks = {
+            name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()
+        }
         assert marks == {name: signs[gains[name]] if name in gains else "" for name in run.systems}
 
 
@@ -121,10 +144,18 @@ def test_the_overview_has_every_system_and_bm25_does_not_flatten_the_figure(run)
     assert table.columns == ["system", *(head for head, *_ in shown)]
     for head, target, measure in shown:
         for name, row in rows_of(table).items():
-            assert float(row[head]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
+            assert float(row[head]) == pytest.approx(
+                100 * run.value(name, target, measure), rel=1e-4
+            )
     figure = results.against_baseline(Column.of(run, DEV))
     shown = [part.rpartition(" ")[0] for part in figure.description.rpartition(": ")[2].split(", ")]
-    assert shown == ["none-stage1", "cdmae-stage1", "cdmae-stage2", "cdmae-reranker", "cdmae-stage3"]
+    assert shown == [
+        "none-stage1",
+        "cdmae-stage1",
+        "cdmae-stage2",
+        "cdmae-reranker",
+        "cdmae-stage3",
+    ]
 
 
 def test_stage_table_shows_what_each_stage_added(run):
@@ -132,7 +163,9 @@ def test_stage_table_shows_what_each_stage_added(run):
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")
     assert list(rows) == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
     row = rows["cdmae-stage2"]
-    assert row["after"] == "cdmae-stage1" and float(row["added"]) == pytest.approx(100 * gain, rel=1e-4)
+    assert row["after"] == "cdmae-stage1" and float(row["added"]) == pytest.approx(
+        100 * gain, rel=1e-4
+    )
     low, high = map(float, row["95 % interval"].split(" to "))
     assert low < 100 * gain < high
 
@@ -140,7 +173,9 @@ def test_stage_table_shows_what_each_stage_added(run):
 def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     names = [f"set-{index}" for index in range(9)] + ["cqadupstack-tex", "cqadupstack-unix"]
     targets = FEW | {name: {"test": 20 + index} for index, name in enumerate(names)}
-    run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1", "cdmae-stage1"), targets=targets)
+    run = measured(
+        tmp_path, systems=some_systems("bm25", "mae-stage1", "cdmae-stage1"), targets=targets
+    )
     first, table = results.zero_shot(run).tables
     assert [first.name, table.name] == ["zero-shot-mrr-10", "zero-shot-ndcg-10"]
     of_bm25 = {name: row["bm25"] for name, row in rows_of(table).items()}
@@ -150,14 +185,18 @@ def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     mean = sum(map(float, list(of_bm25.values())[:-1])) / 10
     assert float(of_bm25["average"]) == pytest.approx(mean, rel=1e-4)
     overview = rows_of(results.section(run).tables[0])["bm25"]
-    assert float(overview["mean of 10 collections, zero-shot, nDCG@10"]) == pytest.approx(mean, rel=1e-4)
+    assert float(overview["mean of 10 collections, zero-shot, nDCG@10"]) == pytest.approx(
+        mean, rel=1e-4
+    )
 
 
 def test_a_mean_difference_counts_every_collection_once(tmp_path):
     names = ("a", "cqadupstack-tex", "cqadupstack-unix")
     targets = FEW | {name: {"test": 20} for name in names}
     run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1"), targets=targets)
-    a, tex, unix = (run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names)
+    a, tex, unix = (
+        run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names
+    )
     mean = together(zero_shot(run), "mean")
     expected = (a.difference + (tex.difference + unix.difference) / 2) / 2
     assert mean.difference("bm25", "mae-stage1").difference == pytest.approx(expected)
@@ -166,10 +205,17 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("difference", "p", "expected"),
-    [(0.02, 0.001, "better"), (-0.02, 0.001, "worse"), (0.02, 0.2, "open"), (0.002, 0.001, "noise")],
+    [
+        (0.02, 0.001, "better"),
+        (-0.02, 0.001, "worse"),
+        (0.02, 0.2, "open"),
+        (0.002, 0.001, "noise"),
+    ],
 )
 def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(run, difference, p, expected):
-    gap = Difference(0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000)
+    gap = Difference(
+        0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000
+    )
     assert Column.of(run, DEV).verdict(gap) == expected
 
 
@@ -184,7 +230,11 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
 SENTENCES = {
     "better": ("Yes, by <b>2.0 points</b>", "undo the gain", "It improves the run that it reads."),
     "worse": ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without it."),
-    "noise": ("Undecided: <b>", "is significant over the queries, but", "another seed could make one as large."),
+    "noise": (
+        "Undecided: <b>",
+        "is significant over the queries, but",
+        "another seed could make one as large.",
+    ),
     "open": ("No difference found: <b>", "No difference was found.", "No difference was found."),
 }
 
@@ -192,13 +242,17 @@ SENTENCES = {
 @pytest.mark.parametrize("verdict", SENTENCES)
 def test_the_first_screen_advises_only_what_its_numbers_show(run, monkeypatch, verdict):
     sign = -1 if verdict == "worse" else 1
-    gap = Difference(0.1, 0.1 - sign * 0.02, sign * 0.02, 0.2 if verdict == "open" else 0.001, -0.1, 0.1, 150)
+    gap = Difference(
+        0.1, 0.1 - sign * 0.02, sign * 0.02, 0.2 if verdict == "open" else 0.001, -0.1, 0.1, 150
+    )
     monkeypatch.setattr(Column, "noise", 0.03 if verdict == "noise" else 0.01)
     monkeypatch.setattr(Column, "difference", lambda self, a, b: gap if a and b else None)
     text = re.sub(r"\s+", " ", str(answer.section(run).text)).replace("\N{MINUS SIGN}", "-")
     assert all(sentence in text for sentence in SENTENCES[verdict])
     others = [sentence for kind, some in SENTENCES.items() if kind != verdict for sentence in some]
-    assert not [sentence for sentence in others if sentence in text and sentence not in SENTENCES[verdict]]
+    assert not [
+        sentence for sentence in others if sentence in text and sentence not in SENTENCES[verdict]
+    ]
 
 
 def test_a_comparison_has_one_p_wherever_it_is_shown_corrected_for_all_with_its_reference(run):
@@ -207,7 +261,9 @@ def test_a_comparison_has_one_p_wherever_it_is_shown_corrected_for_all_with_its_
     raw = [run.difference(name, "mae-stage1", DEV, "RR@10").p for name in others]
     expected = dict(zip(others, significance.holm(raw), strict=True))["cdmae-stage1"]
     first = answer.section(run).tables[0]
-    assert float(rows_of(first)["pydocs dev, MRR@10"]["p, Holm"]) == pytest.approx(expected, rel=1e-4)
+    assert float(rows_of(first)["pydocs dev, MRR@10"]["p, Holm"]) == pytest.approx(
+        expected, rel=1e-4
+    )
     assert column.compared(["cdmae-stage1"], "mae-stage1")["cdmae-stage1"].p == expected
     assert column.compared(run.systems, "mae-stage1")["cdmae-stage1"].p == expected
     assert column.difference("mae-stage1", "cdmae-stage1").p == expected  # as "Changes" shows it
@@ -218,7 +274,9 @@ def test_a_fusion_is_compared_with_bm25_a_reranker_with_its_run_and_weights_are_
     about = {"method": "convex", "systems": ["bm25", "cdmae-stage3"], "weights": [0.8, 0.2]}
     about |= {"on": ["pydocs", "dev"], "measure": "RR@10"}
     shown, compared, reranked = combined.section(replace(run, fusions={"fused": about})).tables
-    assert shown.rows == [["fused", "0.8 × bm25, 0.2 × cdmae-stage3", "convex", "MRR@10 on pydocs dev"]]
+    assert shown.rows == [
+        ["fused", "0.8 × bm25, 0.2 × cdmae-stage3", "convex", "MRR@10 on pydocs dev"]
+    ]
     assert reranked.columns[1:3] == ["cdmae-reranker", "cdmae-stage2"]
     gap = run.difference("fused", "bm25", DEV, "RR@10")
     row = rows_of(compared)["pydocs dev, MRR@10"]
@@ -232,7 +290,13 @@ def test_cost_adds_up_and_masked_terms_are_shown(run):
     assert float(rows["all"]["jobs"]) == len(run.benchmarks)
     assert rows["measures"]["peak memory"] == "\N{EN DASH}"  # too short for Snakemake to sample
     masked = run.masked_terms["cdmae"]
-    assert [*rows_of(masking.terms_table(masked))["1"].values()] == ["1", "the", "0.061", "array", "0.012"]
+    assert [*rows_of(masking.terms_table(masked))["1"].values()] == [
+        "1",
+        "the",
+        "0.061",
+        "array",
+        "0.012",
+    ]
     sweep, _ = masking.sigma_sweep(masked)
     assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
@@ -254,22 +318,34 @@ def test_curves_are_averaged_and_a_steep_beginning_does_not_flatten_them(run):
 def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measured(tmp_path):
     values = synthetic_run.config()
     on_msmarco = {
-        section: {name: {**entry, "collection": "msmarco"} for name, entry in values[section].items()}
+        section: {
+            name: {**entry, "collection": "msmarco"} for name, entry in values[section].items()
+        }
         for section in ("encoders", "stages")
     }
     collections = {"msmarco": {"source": "msmarco"}, "scifact": {"source": "beir"}}
     targets = {"msmarco": {"dev": 40}, "scifact": {"test": 30}}
-    section = exhibits.section(measured(tmp_path, collections=collections, targets=targets, **on_msmarco))
-    assert [table.name for table in section.tables] == ["claims", "table_main", "table_stages", "table_beir"]
+    section = exhibits.section(
+        measured(tmp_path, collections=collections, targets=targets, **on_msmarco)
+    )
+    assert [table.name for table in section.tables] == [
+        "claims",
+        "table_main",
+        "table_stages",
+        "table_beir",
+    ]
     assert "the heights do not compare" not in str(section.text)
 
 
-# --- the page --------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------
 
 
 def test_what_a_training_says_of_itself_stands_among_the_limits(run):
     name = "cdmae-stage1"
-    noted = replace(run.trained[name], about={**run.trained[name].about, "notes": ["its outputs < moved together"]})
+    noted = replace(
+        run.trained[name],
+        about={**run.trained[name].about, "notes": ["its outputs < moved together"]},
+    )
     text = str(answer.limits(replace(run, trained={**run.trained, name: noted})).text)
     assert f"<b>Noticed while {name} was trained:</b> its outputs &lt; moved together." in text
     assert "Noticed while" not in str(answer.limits(run).text)
@@ -309,7 +385,11 @@ NEGATIVES = "one: 8 queries × 4, 1 epoch, negatives of bm25 (best 50"
 )  # fmt: skip
 def test_a_cell_says_in_words_what_a_system_is_or_how_it_was_trained(entry, stage, words):
     """As plain text: a table escapes it, and its CSV does not."""
-    cell = setting.in_words("recipe", entry=entry, stage=stage) if stage else setting.in_words("system", entry=entry)
+    cell = (
+        setting.in_words("recipe", entry=entry, stage=stage)
+        if stage
+        else setting.in_words("system", entry=entry)
+    )
     assert cell == words
 
 
@@ -324,36 +404,64 @@ def test_a_changed_template_is_a_changed_input(rule):
 def test_equal_facts_give_equal_bytes(run, page, tmp_path):
     write(run, tmp_path / "again")
     folders = (page, tmp_path / "again")
-    first, second = ({path.relative_to(at): path.read_bytes() for path in at.rglob("*.*")} for at in folders)
+    first, second = (
+        {path.relative_to(at): path.read_bytes() for path in at.rglob("*.*")} for at in folders
+    )
     assert first == second and len(first) > 80
 
 
 def test_figures_and_tables_are_files_of_their_own(page):
-    figures, tables = ({path.stem: path for path in page.glob(name)} for name in ("figures/*.svg", "tables/*.csv"))
-    shown = {"answer-levels", "loss-encoder", "loss-decoder", "terms-uniform", "sampling", "sigma", "cost"}
+    figures, tables = (
+        {path.stem: path for path in page.glob(name)} for name in ("figures/*.svg", "tables/*.csv")
+    )
+    shown = {
+        "answer-levels",
+        "loss-encoder",
+        "loss-decoder",
+        "terms-uniform",
+        "sampling",
+        "sigma",
+        "cost",
+    }
     assert shown <= set(figures)
     for path in figures.values():
-        assert ElementTree.fromstring(path.read_text()).find("{http://www.w3.org/2000/svg}desc").text
+        assert (
+            ElementTree.fromstring(path.read_text()).find("{http://www.w3.org/2000/svg}desc").text
+        )
         assert "var(" not in path.read_text()
-    assert {"results-pydocs-dev", "stages-pydocs-dev", "zero-shot-ndcg-10", "cost", "claims", "collections"} <= set(
-        tables
-    )
+    assert {
+        "results-pydocs-dev",
+        "stages-pydocs-dev",
+        "zero-shot-ndcg-10",
+        "cost",
+        "claims",
+        "collections",
+    } <= set(tables)
     for name, path in tables.items():
-        assert {other.suffix for other in page.glob(f"tables/{name}.*")} == {".csv", ".md", ".tex", ".html"}
+        assert {other.suffix for other in page.glob(f"tables/{name}.*")} == {
+            ".csv",
+            ".md",
+            ".tex",
+            ".html",
+        }
         assert not pd.read_csv(path).empty
 
 
 def test_odd_names_are_escaped(tmp_path):
     values = synthetic_run.config()
     systems = {'a<b>&"c"': values["systems"]["bm25"]}
-    run = measured(tmp_path / "run", systems=systems, report={"title": "<script>alert('x')</script> & co"})
+    run = measured(
+        tmp_path / "run", systems=systems, report={"title": "<script>alert('x')</script> & co"}
+    )
     terms = synthetic_run.masked_terms()
     terms["example"]["words"][0] = "<b>hokey</b>"
     terms["uniform"]["top"][0][0] = "</svg>"
     text = page_of(replace(run, masked_terms={"cdmae": terms}), tmp_path / "report")
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; co" in text
     assert "<b>hokey" not in text and "a<b>" not in text
-    assert "<script>alert" not in "".join(path.read_text() for path in (tmp_path / "report").rglob("*.svg"))
+    assert "<script>alert" not in "".join(
+        path.read_text() for path in (tmp_path / "report").rglob("*.svg")
+    )
     assert text.count("<svg") == text.count("</svg>")
     assert text.count("<script") == 1
 
@@ -361,17 +469,33 @@ def test_odd_names_are_escaped(tmp_path):
 @pytest.mark.parametrize("parts", [(), ("trained",), ("masked_terms",), ("benchmarks",)])
 def test_missing_parts_leave_a_clean_page(tmp_path, parts):
     text = page_of(measured(tmp_path / "run", parts=parts), tmp_path / "report")
-    assert not re.search(r"\bnan\b|\bNone\b", re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text))
-    for section, part in (("training", "trained"), ("masking", "masked_terms"), ("cost", "benchmarks")):
+    assert not re.search(
+        r"\bnan\b|\bNone\b", re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text)
+    )
+    for section, part in (
+        ("training", "trained"),
+        ("masking", "masked_terms"),
+        ("cost", "benchmarks"),
+    ):
         assert (f'<section id="{section}"' in text) == (part in parts)
         assert (f'href="#{section}"' in text) == (part in parts)
 
 
 def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     evaluation = synthetic_run.config()["evaluation"] | {"baseline": ""}
-    run = measured(tmp_path / "run", systems=some_systems("bm25"), encoders={}, stages={}, evaluation=evaluation)
+    run = measured(
+        tmp_path / "run",
+        systems=some_systems("bm25"),
+        encoders={},
+        stages={},
+        evaluation=evaluation,
+    )
     text = page_of(run, tmp_path / "report")
-    assert "this run cannot tell" in text and "The only system, on pydocs dev" in text and ">bm25: MRR@10 <b>" in text
+    assert (
+        "this run cannot tell" in text
+        and "The only system, on pydocs dev" in text
+        and ">bm25: MRR@10 <b>" in text
+    )
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text)
     assert (tmp_path / "report" / "tables" / "results-pydocs-dev.csv").exists()
 
@@ -379,7 +503,10 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
 def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_from_bm25(tmp_path):
     run = measured(tmp_path / "run", systems=some_systems("bm25", "mae-stage1"))
     worse, better = sorted(run.systems, key=lambda name: run.value(name, DEV, "RR@10"))
-    cases = ((better, worse, "No other system is better."), (worse, better, f"points compared with {worse} (p"))
+    cases = (
+        (better, worse, "No other system is better."),
+        (worse, better, f"points compared with {worse} (p"),
+    )
     for bm25, other, sentence in cases:
         systems = {
             bm25: some_systems("bm25")["bm25"],
@@ -390,12 +517,16 @@ def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_f
 
 
 def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_one(tmp_path, run):
-    text = page_of(measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report")
+    text = page_of(
+        measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report"
+    )
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
     assert "this run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
     assert not answer.section(run).values["small"]
-    text = page_of(measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page")
+    text = page_of(
+        measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
+    )
     assert "mean nothing" in text and "Too small a run to tell." in text
 
 
@@ -410,7 +541,9 @@ def test_measures_of_different_queries_are_refused(run):
 def test_text_and_lines_have_contrast(scheme):
     def luminance(colour):
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        linear = [
+            part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     def contrast(first, second):

@@ -23,12 +23,18 @@ DEV = Target("pydocs", "dev")
 def run_of(config, values=None):
     """Facts with the measures that are needed to be listed."""
     shown = {name: (values or {}).get(name, [0.1, 0.2]) for name in config["systems"]}
-    return Facts(config, {(name, DEV, "RR@10"): pd.DataFrame(two, ["a", "b"]) for name, two in shown.items()})
+    return Facts(
+        config, {(name, DEV, "RR@10"): pd.DataFrame(two, ["a", "b"]) for name, two in shown.items()}
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "pairs"),
-    [({}, [("cdmae-stage1", "mae-stage1")]), ({"projection": False}, []), ({"decoder_masking": "idf"}, [])],
+    [
+        ({}, [("cdmae-stage1", "mae-stage1")]),
+        ({"projection": False}, []),
+        ({"decoder_masking": "idf"}, []),
+    ],
     ids=["in the masking alone", "in more", "another mask than a uniform one"],
 )
 def test_pairs_differ_in_the_masking_alone(changes, pairs):
@@ -49,23 +55,34 @@ def test_chains_with_negatives_of_their_own_are_a_pair_and_lines_of_a_figure():
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
     levels = changes.stages(run_of(config, {"mae-stage2": [0.3, 0.5]})).figures[0]
-    assert levels.name == "stages-pydocs-dev" and levels.drawing.count('class="reference"') == 2  # and in the legend
+    assert (
+        levels.name == "stages-pydocs-dev" and levels.drawing.count('class="reference"') == 2
+    )  # and in the legend
     assert levels.description.endswith(": cdmae from 15 to 15; mae from 15 to 40")
 
 
 def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives():
-    assert comparisons.not_pretrained(run_of(synthetic_run.config()), "cdmae-stage1") == "none-stage1"
+    assert (
+        comparisons.not_pretrained(run_of(synthetic_run.config()), "cdmae-stage1") == "none-stage1"
+    )
     run = run_of(synthetic_run.config())
     assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
-    config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")
+    config = with_system(
+        synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2"
+    )
     assert comparisons.chains(run_of(config))[1] == ["cdmae-stage1", "cdmae-stage2", "other"]
 
 
 def test_two_systems_of_one_recipe_are_no_steps_of_a_pretraining():
-    config = with_system(with_system(synthetic_run.config(), "again"), "early", encoder={"take_step": 300})
+    config = with_system(
+        with_system(synthetic_run.config(), "again"), "early", encoder={"take_step": 300}
+    )
     assert comparisons.growth(run_of(with_system(synthetic_run.config(), "again"))) == {}
     config["encoders"]["early"]["snapshot_of"] = "cdmae"
-    assert [system for _, system in comparisons.growth(run_of(config))["cdmae"]][:2] == ["none-stage1", "early"]
+    assert [system for _, system in comparisons.growth(run_of(config))["cdmae"]][:2] == [
+        "none-stage1",
+        "early",
+    ]
 
 
 def test_changes_name_the_one_setting_and_the_next_stage_is_none():
@@ -131,16 +148,27 @@ def test_formats(function, value, text):
 
 
 def test_cells_that_read_equal_are_equally_best():
-    column = highlight(pd.Series([Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]))
+    column = highlight(
+        pd.Series([Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)])
+    )
     assert [cell.best for cell in column] == [True, True, False, False]
     assert [cell.second for cell in column] == [False, False, True, False]
 
 
 def test_tex_and_markdown_escape_and_csv_has_unrounded_numbers():
-    table = Table("t", "caption", ["a|b", "50 %"], [["x_1 & <y", Cell("1.0", 1.01234567, best=True)]])
+    table = Table(
+        "t", "caption", ["a|b", "50 %"], [["x_1 & <y", Cell("1.0", 1.01234567, best=True)]]
+    )
     assert r"x\_1 \& $<$y & \textbf{1.0} \\" in table.tex()
     assert r"a|b & 50 \% \\" in table.tex()
-    lines = ["caption", "", r"| a\|b      |    50 % |", "|:----------|--------:|", r"| x_1 & \<y | **1.0** |", ""]
+    lines = [
+        "caption",
+        "",
+        r"| a\|b      |    50 % |",
+        "|:----------|--------:|",
+        r"| x_1 & \<y | **1.0** |",
+        "",
+    ]
     assert table.markdown().split("\n") == lines
     assert table.csv() == "a|b,50 %\nx_1 & <y,1.01235\n"
 
@@ -149,7 +177,9 @@ HOSTILE = "=cmd|'/C calc'!A0 [x](javascript:alert(7)) ![i](http://x) &lt; __init
 
 
 def test_a_text_of_a_collection_stays_one_plain_cell_in_every_form():
-    table = Table("t", "caption", ["query", "mean"], [[HOSTILE, Cell("−1.0", -1.0)], ["\t@SUM(1)", "-x"]])
+    table = Table(
+        "t", "caption", ["query", "mean"], [[HOSTILE, Cell("−1.0", -1.0)], ["\t@SUM(1)", "-x"]]
+    )
     lines = table.markdown().splitlines()
     assert len(lines) == 6 and not re.search(r"(?<!\\)[\[\]~&]|(?<![\\])__", lines[4])
     assert not re.search(r"\n\s*\n", table.tex().partition("midrule")[2].partition("bottomrule")[0])
@@ -163,13 +193,19 @@ def test_a_text_of_a_collection_stays_one_plain_cell_in_every_form():
 @pytest.mark.parametrize("bad", ["\x00", "\x0b", "\x1b", "\x9b", "\ufffe", "\uffff", "\ud800"])
 def test_a_figure_is_well_formed_whatever_stands_in_its_texts(bad):
     word = f"a{bad}b<&"
-    figure = charts.rows("f", word, [charts.Row(word, word, bar=1.0)], axis=word, legend=[(word, 0)])
-    curve = charts.lines("f", word, [charts.Series(word, range(3), [0, 1, 2])], x_axis=word, y_axis=word)
+    figure = charts.rows(
+        "f", word, [charts.Row(word, word, bar=1.0)], axis=word, legend=[(word, 0)]
+    )
+    curve = charts.lines(
+        "f", word, [charts.Series(word, range(3), [0, 1, 2])], x_axis=word, y_axis=word
+    )
     for one in (figure, curve, charts.stacked("f", word, [figure, curve])):
         assert ElementTree.fromstring(one.standalone().encode()) is not None
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)]
+)
 def test_ticks_are_few_and_inside(low, high):
     ticks = charts.ticks(low, high)
     assert 1 <= len(ticks) <= 8
@@ -180,12 +216,18 @@ def test_ticks_are_few_and_inside(low, high):
 
 def test_long_labels_wrap_and_stay_inside_and_a_gap_interrupts_a_line():
     label = "a-system-with-a-very-long-name-" * 4
-    figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)])
+    figure = charts.rows(
+        "f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)]
+    )
     texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
     assert "".join(texts).startswith(label[:100])
     assert max(map(len, texts)) * charts.LETTER * charts.SIZE <= charts.WIDTH
-    figure = charts.lines("f", "title", [charts.Series("a", range(5), [0, 1, math.nan, 3, 4])], x_axis="", y_axis="")
-    assert [re.sub("[^ML]", "", path) for path in re.findall('<path d="([^"]*)"', figure.drawing)] == ["MLML"]
+    figure = charts.lines(
+        "f", "title", [charts.Series("a", range(5), [0, 1, math.nan, 3, 4])], x_axis="", y_axis=""
+    )
+    assert [
+        re.sub("[^ML]", "", path) for path in re.findall('<path d="([^"]*)"', figure.drawing)
+    ] == ["MLML"]
 
 
 def test_benchmarks_read_dashes_as_unknown(tmp_path):

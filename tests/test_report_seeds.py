@@ -1,4 +1,6 @@
-"""A report on several seeds: one row per system, its numbers those that numpy gets from the files of every seed."""
+"""A report on several seeds: one row per system, its numbers those that numpy gets from the files
+of every seed.
+"""
 
 import dataclasses
 import re
@@ -27,9 +29,16 @@ SEEDS = (42, 43, 44)
 def folder(tmp_path_factory):
     """A run that ranks six encoders with three seeds."""
     folder = tmp_path_factory.mktemp("run")
-    skill = {**synthetic_run.SKILL, "simlm-stage1": 2.5, "retromae-stage1": 4.5, "dupmae-stage1": 6.2}
+    skill = {
+        **synthetic_run.SKILL,
+        "simlm-stage1": 2.5,
+        "retromae-stage1": 4.5,
+        "dupmae-stage1": 6.2,
+    }
     parts = ("trained", "benchmarks")
-    synthetic_run.make(folder, synthetic_run.objectives(SEEDS), skill=skill, targets=SMALL, parts=parts)
+    synthetic_run.make(
+        folder, synthetic_run.objectives(SEEDS), skill=skill, targets=SMALL, parts=parts
+    )
     return folder
 
 
@@ -52,19 +61,27 @@ def of_seeds(folder, system, target, measure):
         name = system if seed == SEEDS[0] else f"{system}@{seed}"
         frame = pd.read_csv(folder / "measures" / f"{name}.tsv", sep="\t")
         chosen = (frame["collection"] == target.collection) & (frame["split"] == target.split)
-        rows.append(frame[chosen & (frame["measure"] == measure)].sort_values("query_id")["value"].to_numpy())
+        rows.append(
+            frame[chosen & (frame["measure"] == measure)]
+            .sort_values("query_id")["value"]
+            .to_numpy()
+        )
     return np.array(rows)
 
 
 def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(folder, run):
     expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
     assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
-    np.testing.assert_allclose(run.per_query("mae-stage1", DEV, "RR@10").sort_index(), expected.mean(0))
+    np.testing.assert_allclose(
+        run.per_query("mae-stage1", DEV, "RR@10").sort_index(), expected.mean(0)
+    )
     np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
     assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
     assert run.systems == list(run.config["systems"])
     gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
-    means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
+    means = [
+        of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")
+    ]
     expected = significance.paired(*means)
     assert gap == pytest.approx(expected, rel=1e-6)
 
@@ -74,14 +91,20 @@ def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, 
     for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
         means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
         assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
-        assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
+        assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(
+            np.std(means, ddof=1), rel=1e-4
+        )
     assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
     _, table = results.zero_shot(run).tables
     assert table.columns == ["system", "scikit-learn", "networkx", "average"]
     row = rows_of(table)["mae-stage1"]
-    means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
+    means = 100 * np.mean(
+        [of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0
+    )
     assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
-    assert float(row["average, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
+    assert float(row["average, deviation over 3 seeds"]) == pytest.approx(
+        np.std(means, ddof=1), rel=1e-4
+    )
 
 
 def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(folder, run):
@@ -90,14 +113,25 @@ def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(fo
     expected = 1.96 * np.sqrt(2 * np.mean(variances) / len(SEEDS))
     assert expected > 0.003 / np.sqrt(len(SEEDS))
     assert Column.of(run, DEV).noise == pytest.approx(expected)
-    wide = dataclasses.replace(run, config=run.config | {"report": run.config["report"] | {"noise": 50}})
-    assert Column.of(wide, DEV).noise == pytest.approx(0.5 / np.sqrt(3))  # the config's, where that is larger
-    once = {key: frame.iloc[:, :1] if key[0] == "mae-stage1" else frame for key, frame in run.values.items()}
-    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise == 0.5, "one that was trained once"
+    wide = dataclasses.replace(
+        run, config=run.config | {"report": run.config["report"] | {"noise": 50}}
+    )
+    assert Column.of(wide, DEV).noise == pytest.approx(
+        0.5 / np.sqrt(3)
+    )  # the config's, where that is larger
+    once = {
+        key: frame.iloc[:, :1] if key[0] == "mae-stage1" else frame
+        for key, frame in run.values.items()
+    }
+    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise == 0.5, (
+        "one that was trained once"
+    )
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
-    values = with_system(synthetic_run.config() | {"seeds": list(SEEDS)}, "again", encoder={"seed": 7})
+    values = with_system(
+        synthetic_run.config() | {"seeds": list(SEEDS)}, "again", encoder={"seed": 7}
+    )
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
     facts_file = read_json(path)
     for seed in SEEDS[1:]:
@@ -106,8 +140,20 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     run = facts.read(path)
     assert ["cdmae-stage1", "again"] in comparisons.repeated(run)
     assert run.by_seed("again", DEV, "RR@10") == [run.value("again", DEV, "RR@10")]
-    assert rows_of(results.measures_table(Column.of(run, DEV)))["again"]["MRR@10, deviation over 3 seeds"] == ""
-    assert len(rows_of(changes.seed_table(Column.of(run, DEV)))["cdmae-stage1 and again"]["values"].split(", ")) == 4
+    assert (
+        rows_of(results.measures_table(Column.of(run, DEV)))["again"][
+            "MRR@10, deviation over 3 seeds"
+        ]
+        == ""
+    )
+    assert (
+        len(
+            rows_of(changes.seed_table(Column.of(run, DEV)))["cdmae-stage1 and again"][
+                "values"
+            ].split(", ")
+        )
+        == 4
+    )
 
 
 def test_seeds_measured_on_different_queries_are_refused(tmp_path):
@@ -115,7 +161,9 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
     other = tmp_path / "measures" / "mae-stage1@44.tsv"
     other.write_text(other.read_text().replace("dev-00007", "dev-99999"))
-    with pytest.raises(InputError, match="the seeds of mae-stage1 on pydocs dev are of different queries"):
+    with pytest.raises(
+        InputError, match="the seeds of mae-stage1 on pydocs dev are of different queries"
+    ):
         facts.read(path)
 
 
@@ -133,14 +181,26 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     for name in others:
         gap, p = gaps[name], corrected[name]
         row = table[name.removesuffix("-stage1")]
-        assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
+        assert float(row["over mae-stage1"]) == pytest.approx(
+            100 * (means[name] - means["mae-stage1"]), rel=1e-4
+        )
         assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
         sure = "better" if gap.difference > 0 else "worse"
         beyond = abs(gap.difference) > Column.of(run, DEV).noise
-        expected = "no difference found" if p >= 0.05 else sure if beyond else "within the noise of seeds"
+        expected = (
+            "no difference found" if p >= 0.05 else sure if beyond else "within the noise of seeds"
+        )
         assert row["reading"] == expected
-    assert {row["reading"] for row in table.values()} == {"better", "worse", "no difference found", "the baseline"}
-    assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
+    assert {row["reading"] for row in table.values()} == {
+        "better",
+        "worse",
+        "no difference found",
+        "the baseline",
+    }
+    assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == (
+        "188.2",
+        "\N{EN DASH}",
+    )
 
 
 def test_equal_encoders_are_ordered_by_all_targets_and_three_are_no_ranking(run):
@@ -150,7 +210,11 @@ def test_equal_encoders_are_ordered_by_all_targets_and_three_are_no_ranking(run)
     (ranked,) = results.rankings(facts.Facts(run.config, values))
     names = list(ranked.systems)
     assert names.index("simlm-stage1") == names.index("dupmae-stage1") + 1
-    values = {key: series for key, series in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
+    values = {
+        key: series
+        for key, series in run.values.items()
+        if not re.match("retromae|dupmae|simlm", key[0])
+    }
     assert results.ranking(facts.Facts(run.config, values)) is None
 
 
@@ -167,13 +231,18 @@ def test_the_page_shows_seeds_as_one_system(page):
     assert "means over 3 seeds" in text
     assert "@43" not in text
     assert '<section id="ranking"' in text
-    assert {"ranking-stage1", "ranking-differences-stage1"} <= {path.stem for path in page.glob("figures/*.svg")}
+    assert {"ranking-stage1", "ranking-differences-stage1"} <= {
+        path.stem for path in page.glob("figures/*.svg")
+    }
 
 
 def test_every_form_of_a_table_shows_the_spread(folder, page):
     means = 100 * of_seeds(folder, "cdmae-stage1", DEV, "RR@10").mean(1)
     mean, deviation = f"{means.mean():.1f}", f"{np.std(means, ddof=1):.1f}"
-    form = {kind: (page / "tables" / f"ranking-stage1.{kind}").read_text() for kind in ("md", "tex", "html", "csv")}
+    form = {
+        kind: (page / "tables" / f"ranking-stage1.{kind}").read_text()
+        for kind in ("md", "tex", "html", "csv")
+    }
     assert f"| cdmae | {mean} \N{PLUS-MINUS SIGN}{deviation} |" in re.sub(" +", " ", form["md"])
     assert ", \N{PLUS-MINUS SIGN} standard deviation over 3 seeds\n\n|" in form["md"]
     assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]

@@ -16,7 +16,9 @@ from cdmae.training.ranks import Ranks
 
 def prepared(tiny, recipe, folder):
     """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3)
+    model = checkpoint.start_model(
+        folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3
+    )
     model.network.double()
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return model, reranker.pairs(data, np.arange(6), 0, model)
@@ -32,7 +34,11 @@ def of_transformers(model):
     """The same weights in the class of transformers, which has a forward pass of its own."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    values = {**vars(model.network.config), "num_labels": 1} if model.network.config.model_type == "bert" else None
+    values = (
+        {**vars(model.network.config), "num_labels": 1}
+        if model.network.config.model_type == "bert"
+        else None
+    )
     config = AutoConfig.for_model(**values) if values else model.network.config
     network = AutoModelForSequenceClassification.from_config(config).double().eval()
     network.load_state_dict(model.network.state_dict())
@@ -99,7 +105,10 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     packed = pack(batch)
     network = model.network.float()
     with setup.autocast("bf16", torch.device("cpu")):
-        found, states = reranker.scores(network, packed), transformer.vectors(network.base_model, packed)
+        found, states = (
+            reranker.scores(network, packed),
+            transformer.vectors(network.base_model, packed),
+        )
     if kind == "bert":
         expected = network.classifier(torch.tanh(network.bert.pooler.dense(states)))
     else:
@@ -111,5 +120,7 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
 def test_an_electra_encoder_is_trained_too(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
     found = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
-    assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]
+    assert transformers.AutoConfig.from_pretrained(found).architectures == [
+        "ElectraForSequenceClassification"
+    ]
     assert checkpoint.check(found, "reranker")["max_length"] == 48

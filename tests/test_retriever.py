@@ -49,14 +49,19 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     model, batch = prepared(tiny, recipe, folder, teacher if taught else None)
     numbers, found = learn(model, batch, recipe)
 
-    naive = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
+    naive = transformers.BertModel.from_pretrained(
+        folder, add_pooling_layer=False, attn_implementation="eager"
+    )
     naive.double()
     vectors = naive(**padded(list(batch.sequences))).last_hidden_state[:, 0]
     queries, passages = vectors[:6] / 2.5, vectors[6:].view(6, 4, -1)
     excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
     loss = losses.contrastive(queries, passages, in_batch=in_batch, excluded=excluded)
     if taught:
-        loss = losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher)) + 0.3 * loss
+        loss = (
+            losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher))
+            + 0.3 * loss
+        )
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     expected = gradients(naive)
@@ -122,18 +127,26 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
     assert schedule(10, 5.0).warmup == 10 and schedule(10, 0.1) == Schedule(1, 0, 1, 1)
     assert schedule(0.25, 5.0) == Schedule(20, 5, 20, 1)
-    assert (schedule(0.01, 5.0).warmup, schedule(0.99999, 5.0).warmup) == (1, 19), "rounded up, but for the last"
+    assert (schedule(0.01, 5.0).warmup, schedule(0.99999, 5.0).warmup) == (1, 19), (
+        "rounded up, but for the last"
+    )
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         common.schedule(stage("retriever"), 5, "tiny")
-    with pytest.raises(ValueError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
+    with pytest.raises(
+        ValueError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"
+    ):
         stage("retriever", warmup_steps=10.5)
 
 
-def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(tiny, tmp_path, capsys):
+def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
+    tiny, tmp_path, capsys
+):
     """The loss begins at that of guessing, however long the start's vectors are."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    large = checkpoint.start_model(folder, "retriever", query_length=16, passage_length=32, precision="fp32")
+    large = checkpoint.start_model(
+        folder, "retriever", query_length=16, passage_length=32, precision="fp32"
+    )
     norm = large.network.encoder.layer[-1].output.LayerNorm
     with torch.no_grad():
         norm.weight.mul_(30)  # vectors thirty times as long: the scores of a wide network
@@ -153,7 +166,10 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(ti
     assert f"tiny: scores are divided by {spread:g}" in capsys.readouterr().err
     given, notes = retriever.calibrated(stage("retriever"), spread, "tiny")
     assert given == stage("retriever") and len(notes) == 1
-    assert "48 times the temperature: a learning rate of 0.001 may undo the pre-training" in capsys.readouterr().err
+    assert (
+        "48 times the temperature: a learning rate of 0.001 may undo the pre-training"
+        in capsys.readouterr().err
+    )
     assert retriever.calibrated(stage("retriever"), 4.9, "tiny") == (stage("retriever"), [])
     slow = stage("retriever", learning_rate=2e-5)
     assert retriever.calibrated(slow, spread, "tiny") == (slow, []), "the paper's rate"
@@ -168,7 +184,9 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
     spreads = {}
     for dropout in (0.0, 0.1):
         folder = encoder(tmp_path / str(dropout), tiny.encoder, dropout=dropout)
-        model = checkpoint.start_model(folder, "retriever", query_length=16, passage_length=32, precision="fp32")
+        model = checkpoint.start_model(
+            folder, "retriever", query_length=16, passage_length=32, precision="fp32"
+        )
         with torch.no_grad():
             for layer in model.network.encoder.layer:
                 layer.attention.self.value.weight.zero_()  # [CLS] sees nothing but itself
@@ -177,20 +195,32 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
         spreads[dropout] = retriever.spread_of_scores(model, batch, recipe, 1, torch.device("cpu"))
     assert spreads[0.0] == 0 < 0.1 < spreads[0.1]
     divided, (note,) = retriever.calibrated(recipe, 0.0, "tiny")
-    assert divided.temperature == 1 and "the same vector" in note and note in capsys.readouterr().err
+    assert (
+        divided.temperature == 1 and "the same vector" in note and note in capsys.readouterr().err
+    )
     with pytest.raises(ValueError, match="temperature is 1e-06; allowed: 0, or from 0.001"):
         stage("retriever", temperature=1e-6)
 
 
-def test_a_training_keeps_what_it_has_to_say_of_itself_and_does_not_learn_from_guesses(tiny, tmp_path):
+def test_a_training_keeps_what_it_has_to_say_of_itself_and_does_not_learn_from_guesses(
+    tiny, tmp_path
+):
     every = [np.arange(PASSAGES)] * QUERIES
     write_run(tmp_path / "t.parquet", Run.of(every, [np.zeros(PASSAGES, np.float32)] * QUERIES))
     recipe = stage("retriever", temperature=1e-3, alpha=1.0, epochs=0.25)
     folder = train(retriever, tiny, tmp_path / "noted", recipe, teacher=tmp_path / "t.parquet")
     (saturated,) = read_json(folder / "about.json")["notes"]
     assert "times the temperature: a learning rate of 0.001 may undo the pre-training" in saturated
-    with pytest.raises(InputError, match="alpha of .* is 0, and its teacher's scores have 100% of the entropy"):
-        train(retriever, tiny, tmp_path, stage("retriever", alpha=0.0, epochs=0.25), teacher=tmp_path / "t.parquet")
+    with pytest.raises(
+        InputError, match="alpha of .* is 0, and its teacher's scores have 100% of the entropy"
+    ):
+        train(
+            retriever,
+            tiny,
+            tmp_path,
+            stage("retriever", alpha=0.0, epochs=0.25),
+            teacher=tmp_path / "t.parquet",
+        )
 
 
 def test_a_missing_teacher_is_an_error(tiny, tmp_path):
@@ -200,7 +230,10 @@ def test_a_missing_teacher_is_an_error(tiny, tmp_path):
 
 def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher):
     recipe = stage("retriever", random_negatives=0, epochs=1.0)
-    folders = [train(retriever, tiny, tmp_path / key, recipe, **{key: teacher}) for key in ("teacher", "ranking")]
+    folders = [
+        train(retriever, tiny, tmp_path / key, recipe, **{key: teacher})
+        for key in ("teacher", "ranking")
+    ]
     first, second = ((folder / "model.safetensors").read_bytes() for folder in folders)
     assert first == second
     run = read_run(teacher)
@@ -210,7 +243,9 @@ def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, t
     about = read_json(folder / "about.json")
     counts = about["counts"]
     assert counts["mined negatives removed that the teacher does not rank"] > 0
-    assert about["queries"] == QUERIES - counts["left out because the teacher ranks too few negatives"]
+    assert (
+        about["queries"] == QUERIES - counts["left out because the teacher ranks too few negatives"]
+    )
 
 
 def test_tokens_of_another_tokenizer_and_a_length_beyond_the_positions_are_errors(tiny, tmp_path):

@@ -16,7 +16,9 @@ from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = re.findall(r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
+CHAPTERS = re.findall(
+    r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE
+)
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
 TWINS = {
     "mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external", "mine_fusion": "fuse",
@@ -28,7 +30,9 @@ TWINS = {
 def jobs(rules):
     """The rules that run a script: those and its path, by name."""
     return {
-        rule.name: (rule, f"workflow/scripts/{TWINS.get(rule.name, rule.name)}.py") for rule in rules if rule.shellcmd
+        rule.name: (rule, f"workflow/scripts/{TWINS.get(rule.name, rule.name)}.py")
+        for rule in rules
+        if rule.shellcmd
     }
 
 
@@ -37,7 +41,12 @@ def test_every_chapter_is_included():
 
 
 def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
-    entries = {"collection": "pydocs", "pretrain": "mae", "untrained": "none", "masked_terms": "cdmae"}
+    entries = {
+        "collection": "pydocs",
+        "pretrain": "mae",
+        "untrained": "none",
+        "masked_terms": "cdmae",
+    }
     launch = r"workflow/launch( --nodes {resources.nodes})? {resources.gpu}"
     for name, (rule, script) in jobs.items():
         assert re.search(rf"(python|{launch}) {script} ", rule.shellcmd), name
@@ -47,13 +56,17 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
 
 
 def test_the_command_of_a_rule_is_the_one_that_runs(jobs):
-    """Snakemake prints `shellcmd` but runs what it has compiled; the reason for a failure is found by the first."""
+    """Snakemake prints `shellcmd` but runs what it has compiled; the reason for a failure is found
+    by the first.
+    """
     for name, (rule, _) in jobs.items():
         assert rule.shellcmd in rule.run_func.__code__.co_consts, name
 
 
 def test_a_log_that_somebody_made_a_link_is_not_written_through(tmp_path):
-    """In a folder that a group shares; `tee` would empty the file behind it. Snakemake removes logs before a job."""
+    """In a folder that a group shares; `tee` would empty the file behind it. Snakemake removes logs
+    before a job.
+    """
     mine, log = tmp_path / "mine.txt", tmp_path / "a.log"
     mine.write_text("precious")
     log.symlink_to(mine)
@@ -70,8 +83,14 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch
         monkeypatch.setattr("cdmae.cli.command", commands.append)
         runpy.run_path(str(ROOT / script))
         parameters = inspect.signature(commands[0]).parameters
-        needed = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-        options = re.findall(r" --([a-z][a-z0-9-]*) ", rule.shellcmd.partition(script)[2].replace(" ", "  "))
+        needed = {
+            key
+            for key, parameter in parameters.items()
+            if parameter.default is inspect.Parameter.empty
+        }
+        options = re.findall(
+            r" --([a-z][a-z0-9-]*) ", rule.shellcmd.partition(script)[2].replace(" ", "  ")
+        )
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
 
 
@@ -96,16 +115,23 @@ def test_the_profile_of_slurm_hides_the_guessing_of_an_account(caplog, monkeypat
     with open(ROOT / "workflow/profiles/slurm/profile.yaml") as file:
         ProfileConfigFileParser().parse(file)
     logger.warning("No SLURM account given, trying to guess.")
-    logger.warning("No account was given, not able to get a SLURM account via sacct: sacct: invalid option -- '1'")
+    logger.warning(
+        "No account was given, not able to get a SLURM account via sacct: sacct: invalid option -- '1'"
+    )
     logger.warning("Unable to guess SLURM account. Trying to proceed without.")
     logger.warning("Guessed SLURM account: physics")
     assert caplog.messages == ["Guessed SLURM account: physics"]
 
 
 def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
-    """Retries in a rule multiply with those of a cluster; a job that fails must not stop those that need it not."""
+    """Retries in a rule multiply with those of a cluster; a job that fails must not stop those that
+    need it not.
+    """
     assert not re.search(r"\bretries\b", TEXT + (ROOT / "Snakefile").read_text())
-    profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("workflow/profiles/*/*.yaml")}
+    profiles = {
+        path.parent.name: yaml.safe_load(path.read_text())
+        for path in ROOT.glob("workflow/profiles/*/*.yaml")
+    }
     assert profiles.keys() == {"default", "slurm"}
     for profile in profiles.values():
         assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
@@ -117,7 +143,9 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
 def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for(jobs):
     told = {
         rule: [int(number) for number in re.findall(r"\d+", row)[-2:]]
-        for row in re.findall(r"^\| (`.*\|.*\|.*\|)$", (ROOT / "docs/clusters.md").read_text(), flags=re.MULTILINE)
+        for row in re.findall(
+            r"^\| (`.*\|.*\|.*\|)$", (ROOT / "docs/clusters.md").read_text(), flags=re.MULTILINE
+        )
         for rule in re.findall(r"`(\w+)`", row)
         if rule in jobs
     }

@@ -1,4 +1,6 @@
-"""Exact search: against argsort over the whole product, with ties, in blocks, on a CPU and as on a GPU."""
+"""Exact search: against argsort over the whole product, with ties, in blocks, on a CPU and as on a
+GPU.
+"""
 
 import faiss
 import numpy as np
@@ -35,10 +37,16 @@ def whole_numbers(rng, *shape):
 
 
 def rounded_otherwise(_, queries, passages, count, *, metric, device):
-    """What faiss.knn_gpu may find: every score off by nearly the slack, up or down, and any passages among equals."""
+    """What faiss.knn_gpu may find: every score off by nearly the slack, up or down, and any
+    passages among equals.
+    """
     rng = np.random.default_rng(count)
     scores = queries.astype(np.float64) @ passages.T.astype(np.float64)
-    allowed = queries.shape[1] * 2.0**-24 * np.outer(*(np.linalg.norm(each, axis=1) for each in (queries, passages)))
+    allowed = (
+        queries.shape[1]
+        * 2.0**-24
+        * np.outer(*(np.linalg.norm(each, axis=1) for each in (queries, passages)))
+    )
     scores += rng.choice([-1.9, 1.9], scores.shape) * allowed
     columns = np.argsort(-scores, axis=1)[:, :count]
     return np.take_along_axis(scores, columns, 1).astype(np.float32), columns
@@ -46,7 +54,10 @@ def rounded_otherwise(_, queries, passages, count, *, metric, device):
 
 def test_rows_beyond_int32_are_refused_and_not_wrapped(monkeypatch):
     shards = [Shard((2**30, 2), None), Shard((2**30, 2), None)]
-    with pytest.raises(InputError, match="more than 2,147,483,647 passages .at least 2,147,483,648., which cannot be"):
+    with pytest.raises(
+        InputError,
+        match="more than 2,147,483,647 passages .at least 2,147,483,648., which cannot be",
+    ):
         search(np.ones((1, 2), np.float32), shards, 3)
 
 
@@ -64,7 +75,10 @@ def device(request, monkeypatch):
 @pytest.mark.parametrize("depth", [1, 10, 60, 300, 1000])
 def test_search_is_argsort(device, depth):
     rng = np.random.default_rng(depth)
-    queries, passages = rng.standard_normal((20, 16), np.float32), rng.standard_normal((300, 16), np.float32)
+    queries, passages = (
+        rng.standard_normal((20, 16), np.float32),
+        rng.standard_normal((300, 16), np.float32),
+    )
     check(search(queries, [passages], depth, device=device), queries, passages, depth)
 
 
@@ -159,22 +173,33 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
     rows = np.argsort(-pairs, axis=1, kind="stable")[:, :30]
     np.testing.assert_array_equal(whole.passages.reshape(12, 30), rows)
     np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(pairs, rows, 1))
-    np.testing.assert_allclose(pairs, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        pairs, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4
+    )
     for size, threads in ((9, 1), (41, 1), (300, 2)):
         monkeypatch.setattr(module, "PASSAGES", size)
-        same(search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device), whole)
+        same(
+            search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device),
+            whole,
+        )
 
 
-def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_restored(monkeypatch, capsys):
+def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_restored(
+    monkeypatch, capsys
+):
     ones = np.ones((3, 4), np.float32)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
-    assert "finds no GPU that it can use (faiss-gpu does); the CPU searches" in capsys.readouterr().err
+    assert (
+        "finds no GPU that it can use (faiss-gpu does); the CPU searches" in capsys.readouterr().err
+    )
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
     monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
     many = np.ones((3000, 4), np.float32)
     assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
-    assert "2,048 hits at most, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
+    assert (
+        "2,048 hits at most, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
+    )
     before = faiss.omp_get_max_threads()
     search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)
     assert faiss.omp_get_max_threads() == before

@@ -1,4 +1,6 @@
-"""Settings: which values pydantic is told to accept, and the one sentence with which a value is refused."""
+"""Settings: which values pydantic is told to accept, and the one sentence with which a value is
+refused.
+"""
 
 import json
 import math
@@ -38,7 +40,9 @@ class Recipe:
     tags: tuple[str, ...] = setting(("t",), meaning="tags")
     sizes: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = setting((1,), meaning="sizes")
     splits: Annotated[dict[str, tuple[str, ...]], Mapped] = setting({}, meaning="per name")
-    grades: dict[str, dict[str, Annotated[int, Field(strict=True)]]] = setting({}, meaning="per name")
+    grades: dict[str, dict[str, Annotated[int, Field(strict=True)]]] = setting(
+        {}, meaning="per name"
+    )
 
     def __post_init__(self):
         if self.name == "bad":
@@ -52,7 +56,11 @@ def refusal(**values):
 
 
 def test_defaults_and_values():
-    recipe = parse(Recipe, {"name": "n", "rate": 1, "tags": ["u", "v"], "splits": None, "noise": math.inf}, "top")
+    recipe = parse(
+        Recipe,
+        {"name": "n", "rate": 1, "tags": ["u", "v"], "splits": None, "noise": math.inf},
+        "top",
+    )
     assert recipe == Recipe(name="n", rate=1.0, tags=("u", "v"), noise=math.inf)
     assert isinstance(recipe.rate, float)
 
@@ -111,7 +119,10 @@ def test_plain_values_survive_json():
 
 
 def test_bounds_have_all_their_digits():
-    assert fields.allowed({"type": "integer", "minimum": 1, "maximum": 2**20}) == "a whole number from 1 to 1048576"
+    assert (
+        fields.allowed({"type": "integer", "minimum": 1, "maximum": 2**20})
+        == "a whole number from 1 to 1048576"
+    )
 
 
 def test_long_values_are_shortened_but_for_paths():
@@ -121,7 +132,7 @@ def test_long_values_are_shortened_but_for_paths():
         assert fields.show(path).strip('"').replace("\\t", "\t") == path
 
 
-# --- classes of several kinds ----------------------------------------------------------------------------------------
+# --- classes of several kinds ---------------------------------------------------------------------
 
 
 @settings
@@ -159,7 +170,9 @@ def test_a_union_tells_its_kinds_apart_and_one_in_it_its_own():
     assert kind_of(AnyFruit, {"kind": "grape", "into": "wine"}) is Wine
     assert kind_of(AnyFruit, {"kind": "apple", "into": "wine"}) is Apple
     assert kind_of(AnyFruit, {"kind": "grape"}) is None
-    assert parse(Fruits, {"a": {"kind": "grape", "into": "wine", "name": "n"}}) == {"a": Wine(name="n")}
+    assert parse(Fruits, {"a": {"kind": "grape", "into": "wine", "name": "n"}}) == {
+        "a": Wine(name="n")
+    }
     assert named(Grape(name="n", of=("b", "c"))) == [
         (("name",), "n", "fruits"), (("of", 0), "b", "fruits"), (("of", 1), "c", "fruits")
     ]  # fmt: skip
@@ -204,4 +217,7 @@ def test_a_setting_of_several_kinds_is_the_same_in_all(section):
     for kind in kinds_of(section):
         for key, rule in rules_of(kind).items():
             if key not in tags_of(section):
-                assert types.setdefault(key, (rule.annotation, rule.metadata)) == (rule.annotation, rule.metadata), key
+                assert types.setdefault(key, (rule.annotation, rule.metadata)) == (
+                    rule.annotation,
+                    rule.metadata,
+                ), key

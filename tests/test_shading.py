@@ -30,11 +30,15 @@ def table(monkeypatch):
     monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
 
 
-def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(tokenizer, table):
+def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(
+    tokenizer, table
+):
     found = shading.score("Crossword is a puzzle!", "table", tokenizer)
     expected = [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
     assert [(word.text, word.importance) for word in found] == expected
-    assert [word.text for word in found if word.mark] == ["puzzle"], "fewer than half of its n-grams are repeated"
+    assert [word.text for word in found if word.mark] == ["puzzle"], (
+        "fewer than half of its n-grams are repeated"
+    )
     with pytest.raises(InputError, match="no words"):
         shading.score("  ", "table", tokenizer)
 

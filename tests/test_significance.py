@@ -1,4 +1,6 @@
-"""Significance: the t-test against its formula and the sign flips it stands for, and Holm's own arithmetic."""
+"""Significance: the t-test against its formula and the sign flips it stands for, and Holm's own
+arithmetic.
+"""
 
 import warnings
 from itertools import product
@@ -11,14 +13,18 @@ from cdmae.evaluation.significance import holm, paired
 
 
 def test_the_t_test_by_hand():
-    """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with three degrees."""
+    """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with
+    three degrees.
+    """
     compared = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
     error = np.sqrt(14 / 3 / 4)
     assert compared[:3] == (4, 1, 3) and compared.queries == 4
     half = 3.182446 * error  # the .975 quantile, from a table
     assert (compared.low, compared.high) == pytest.approx((3 - half, 3 + half), rel=1e-6)
     t = 3 / error / np.sqrt(3)
-    density_above = 0.5 - (t / (1 + t * t) + np.arctan(t)) / np.pi  # of the distribution function for three degrees
+    density_above = (
+        0.5 - (t / (1 + t * t) + np.arctan(t)) / np.pi
+    )  # of the distribution function for three degrees
     assert compared.p == pytest.approx(2 * density_above, rel=1e-9)
 
 
@@ -31,7 +37,9 @@ def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
     assert paired(differences, np.zeros(14)).p == pytest.approx(share, abs=0.01)
 
 
-@pytest.mark.parametrize(("difference", "queries", "p"), [(0, 50, 1), (0, 1, 1), (0.3, 1, 1), (0.3, 6, 1 / 32)])
+@pytest.mark.parametrize(
+    ("difference", "queries", "p"), [(0, 50, 1), (0, 1, 1), (0.3, 1, 1), (0.3, 6, 1 / 32)]
+)
 def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, queries, p):
     b = np.random.default_rng(2).random(queries)
     with warnings.catch_warnings():

@@ -1,4 +1,6 @@
-"""Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that are refused."""
+"""Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that
+are refused.
+"""
 
 import json
 import os
@@ -27,7 +29,14 @@ from cdmae.tokens import tokenise
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(
-    collection="x", vocabulary=100, layers=2, hidden=24, heads=3, feedforward=40, positions=32, initializer=0.08
+    collection="x",
+    vocabulary=100,
+    layers=2,
+    hidden=24,
+    heads=3,
+    feedforward=40,
+    positions=32,
+    initializer=0.08,
 )
 
 
@@ -35,7 +44,9 @@ SMALL = Start(
 def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
-    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(folder)
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(
+        folder
+    )
     return folder
 
 
@@ -46,8 +57,17 @@ def config(layers: int = 2, vocabulary: int = 15) -> BertConfig:
 def test_random_start_has_the_given_size_and_spread(tokenizer):
     model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
     found = model.config
-    assert (found.vocab_size, found.num_hidden_layers, found.hidden_size, found.num_attention_heads) == (15, 2, 24, 3)
-    assert (found.intermediate_size, found.max_position_embeddings, found.pad_token_id) == (40, 32, 0)
+    assert (
+        found.vocab_size,
+        found.num_hidden_layers,
+        found.hidden_size,
+        found.num_attention_heads,
+    ) == (15, 2, 24, 3)
+    assert (found.intermediate_size, found.max_position_embeddings, found.pad_token_id) == (
+        40,
+        32,
+        0,
+    )
     weights = model.bert.encoder.layer[1].intermediate.dense.weight
     assert weights.std().item() == pytest.approx(0.08, rel=0.1)
     assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
@@ -55,7 +75,9 @@ def test_random_start_has_the_given_size_and_spread(tokenizer):
 
 def test_random_start_is_a_function_of_its_seed(tokenizer):
     state = torch.get_rng_state()
-    one, again, other = (checkpoint.start_encoder(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (
+        checkpoint.start_encoder(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2)
+    )
     assert all(torch.equal(one[name], again[name]) for name in one)
     name = "bert.encoder.layer.0.output.dense.weight"
     assert not torch.equal(one[name], other[name])
@@ -98,7 +120,9 @@ def test_new_head_is_named_and_seeded(tokenizer, tmp_path, capfd):
     weight = one.cls.predictions.transform.dense.weight
     assert torch.equal(weight, again.cls.predictions.transform.dense.weight)
     assert not torch.equal(weight, other.cls.predictions.transform.dense.weight)
-    assert torch.equal(one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight)
+    assert torch.equal(
+        one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight
+    )
 
 
 def refused(folder, tokenizer, message):
@@ -122,7 +146,9 @@ def refused(folder, tokenizer, message):
 )
 def test_weights_that_do_not_fit_are_refused(tokenizer, tmp_path, described, saved, message):
     BertForMaskedLM(config(saved)).save_pretrained(tmp_path)
-    BertConfig(**{"vocab_size": 15, "num_hidden_layers": saved, **SIZES, **described}).save_pretrained(tmp_path)
+    BertConfig(
+        **{"vocab_size": 15, "num_hidden_layers": saved, **SIZES, **described}
+    ).save_pretrained(tmp_path)
     refused(tmp_path, tokenizer, message)
 
 
@@ -138,8 +164,14 @@ def test_unreadable_checkpoints_are_refused(tokenizer, tmp_path):
     for damaged, said in (
         (b"", "is empty"),
         (b"nonsense", "is no file of PyTorch's weights$"),
-        (b"\x80\x02", "is damaged, or a pickle with Python code, which is not run; allowed: tensors alone"),
-        (pickle.dumps({"x": Evil()}, 2), "is damaged, or a pickle with Python code, which is not run; .*safetensors"),
+        (
+            b"\x80\x02",
+            "is damaged, or a pickle with Python code, which is not run; allowed: tensors alone",
+        ),
+        (
+            pickle.dumps({"x": Evil()}, 2),
+            "is damaged, or a pickle with Python code, which is not run; .*safetensors",
+        ),
     ):
         (tmp_path / "cut" / "pytorch_model.bin").write_bytes(damaged)
         refused(tmp_path / "cut", tokenizer, f"cannot be read: its pytorch_model.bin {said}")
@@ -158,15 +190,23 @@ def test_weights_that_are_no_numbers_are_refused(tokenizer, tmp_path, value):
     with torch.no_grad():
         model.bert.encoder.layer[1].output.dense.bias[2] = value
     model.save_pretrained(tmp_path)
-    refused(tmp_path, tokenizer, r"has NaN or infinity in bert\.encoder\.layer\.1\.output\.dense\.bias: it is damaged")
+    refused(
+        tmp_path,
+        tokenizer,
+        r"has NaN or infinity in bert\.encoder\.layer\.1\.output\.dense\.bias: it is damaged",
+    )
 
 
 def test_code_that_comes_with_a_checkpoint_is_not_run_and_nobody_is_asked(tokenizer, tmp_path):
     """Without a model_type that it knows, transformers would ask on the terminal."""
     code = "from transformers import *\nclass C(BertConfig): pass\nclass T(BertTokenizer): pass\nopen('ran', 'w')"
     (tmp_path / "evil.py").write_text(code)
-    (tmp_path / "config.json").write_text('{"auto_map": {"AutoConfig": "evil.C", "AutoTokenizer": ["evil.T", null]}}')
-    (tmp_path / "tokenizer_config.json").write_text('{"auto_map": {"AutoTokenizer": ["evil.T", null]}}')
+    (tmp_path / "config.json").write_text(
+        '{"auto_map": {"AutoConfig": "evil.C", "AutoTokenizer": ["evil.T", null]}}'
+    )
+    (tmp_path / "tokenizer_config.json").write_text(
+        '{"auto_map": {"AutoTokenizer": ["evil.T", null]}}'
+    )
     program = """if True:
         import sys
         from cdmae.config.schema import Start
@@ -179,9 +219,15 @@ def test_code_that_comes_with_a_checkpoint_is_not_run_and_nobody_is_asked(tokeni
             except InputError as error:
                 print(error)
         """
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "HF_HOME": str(tmp_path / "hub"),
+        "HF_HUB_OFFLINE": "1",
+    }
     command = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, input="y\n" * 9, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    done = subprocess.run(
+        command, input="y\n" * 9, capture_output=True, text=True, env=environment, cwd=tmp_path
+    )
     assert not (tmp_path / "ran").exists()
     assert "[y/N]" not in done.stdout + done.stderr
     assert done.stdout.count("contains custom code") == 2
@@ -195,7 +241,9 @@ def at_the_hub(tokenizer, tmp_path, monkeypatch):
         folder = tmp_path / "models--acme--tiny/snapshots" / commit
         model = BertForMaskedLM(config())
         model.save_pretrained(folder)
-        shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
+        shutil.copytree(
+            tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json")
+        )
         reference = tmp_path / "models--acme--tiny/refs" / name
         reference.parent.mkdir(exist_ok=True)
         reference.write_text(commit)
@@ -206,15 +254,20 @@ def at_the_hub(tokenizer, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "revision"), [("acme/tiny", "main"), ("acme/tiny@v1", "v1"), ("acme/tiny@" + "b" * 40, "v1")]
+    ("name", "revision"),
+    [("acme/tiny", "main"), ("acme/tiny@v1", "v1"), ("acme/tiny@" + "b" * 40, "v1")],
 )
-def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(at_the_hub, tokenizer, tmp_path, name, revision):
+def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(
+    at_the_hub, tokenizer, tmp_path, name, revision
+):
     model = checkpoint.start_encoder(Start(checkpoint=name), tokenizer, seed=1)
     assert torch.equal(model.bert.embeddings.word_embeddings.weight, at_the_hub[revision])
     assert len(tokenise.load_tokenizer(name)) == 15
     commit = {"main": "a", "v1": "b"}[revision] * 40
     assert checkpoint.commits(checkpoint=name, generator="") == {"checkpoint": commit}
-    (tmp_path / "about.json").write_text(json.dumps({"commits": {"checkpoint": commit}}))  # of an encoder made of it
+    (tmp_path / "about.json").write_text(
+        json.dumps({"commits": {"checkpoint": commit}})
+    )  # of an encoder made of it
     assert checkpoint.commits(checkpoint=tmp_path) == {"checkpoint": commit}
     for text in ("[]", "{", '{"commits": 1}', '{"commits": {"checkpoint": 1}}'):
         (tmp_path / "about.json").write_text(text)
@@ -224,8 +277,12 @@ def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(at_the_hub
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):
     GPT2Config().save_pretrained(tmp_path / "other")
     refused(tmp_path / "other", tokenizer, "'gpt2'; allowed: bert, electra")
-    (tmp_path / "other/config.json").write_text('{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}')
-    refused(tmp_path / "other", tokenizer, "'nomic_bert'; allowed: bert, electra")  # its own code is not asked for
+    (tmp_path / "other/config.json").write_text(
+        '{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}'
+    )
+    refused(
+        tmp_path / "other", tokenizer, "'nomic_bert'; allowed: bert, electra"
+    )  # its own code is not asked for
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
     refused(tmp_path / "small", tokenizer, "knows 14 word-pieces and its tokenizer .* makes 15")
 

@@ -35,7 +35,9 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
     newest = max(tmp_path.glob("step-*"))
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
-    newest.write_bytes({"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage])
+    newest.write_bytes(
+        {"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage]
+    )
     with states.opened(tmp_path, "x") as state:
         payload = state.latest()
         assert (state.step, payload["a"][0].item()) == (10, 10)
@@ -70,7 +72,9 @@ def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):
 
 
 def test_tables_go_on_from_the_state(tmp_path):
-    """Rows after the saved step are dropped, and so are those of other columns; after a save they can be looked at."""
+    """Rows after the saved step are dropped, and so are those of other columns; after a save they
+    can be looked at.
+    """
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step", "loss"])
         state.add("steps.tsv", step=1, loss=2.5, other=0.0)
@@ -95,8 +99,16 @@ def test_a_finished_training_leaves_no_state(tmp_path):
         state.save(1, {})
         with state.finish(tmp_path / "output") as folder:
             (folder / "model").touch()
-        assert {path.name for path in (tmp_path / "state").iterdir()} == {"lease", "lease.job", "lease.lock"}
-    assert {path.name for path in (tmp_path / "output").iterdir()} == {"model", "snapshots", "steps.tsv"}
+        assert {path.name for path in (tmp_path / "state").iterdir()} == {
+            "lease",
+            "lease.job",
+            "lease.lock",
+        }
+    assert {path.name for path in (tmp_path / "output").iterdir()} == {
+        "model",
+        "snapshots",
+        "steps.tsv",
+    }
     assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 
 
@@ -120,6 +132,8 @@ def test_due_follows_the_environment(tmp_path, monkeypatch):
             assert state.due() == due
     for refused in ("often", "", "nan", "-nan", "inf", "1e999", "-1", "1e6"):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", refused)
-        message = f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a number of seconds from 0 to 86,400"
+        message = (
+            f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a number of seconds from 0 to 86,400"
+        )
         with pytest.raises(InputError, match=message), states.opened(tmp_path, "x"):
             pass

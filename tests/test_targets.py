@@ -11,8 +11,17 @@ from cdmae.runs import Run, read_run
 
 def write(folder, passages, queries, judged=None, source="beir"):
     """A collection of passages by id, and queries by split and id."""
-    table = pa.table({"passage_id": list(passages), "title": ["T"] * len(passages), "text": list(passages.values())})
-    frames = {split: pd.DataFrame(texts.items(), columns=["query_id", "text"]) for split, texts in queries.items()}
+    table = pa.table(
+        {
+            "passage_id": list(passages),
+            "title": ["T"] * len(passages),
+            "text": list(passages.values()),
+        }
+    )
+    frames = {
+        split: pd.DataFrame(texts.items(), columns=["query_id", "text"])
+        for split, texts in queries.items()
+    }
     write_collection(folder, Collection(table, frames, judged or {}, {"source": source}))
     return folder
 
@@ -54,9 +63,15 @@ def test_runs_are_searched_one_deeper_and_cut_and_empty_ones_stay_empty(tmp_path
 
 
 def test_the_splits_of_a_collection_are_searched_together(tmp_path):
-    """Targets in any order; of the splits only one has queries that are passages, and both runs have their depth."""
+    """Targets in any order; of the splits only one has queries that are passages, and both runs
+    have their depth.
+    """
     for name in ("first", "second"):
-        write(tmp_path / name, {"a": "one", "b": "two", "c": "three"}, {"dev": {"a": "one"}, "test": {"q": "?"}})
+        write(
+            tmp_path / name,
+            {"a": "one", "b": "two", "c": "three"},
+            {"dev": {"a": "one"}, "test": {"q": "?"}},
+        )
     asked = []
 
     def find(number, texts, depth):
@@ -65,14 +80,22 @@ def test_the_splits_of_a_collection_are_searched_together(tmp_path):
 
     order = [("first", "test"), ("second", "dev"), ("first", "dev")]
     outputs = [tmp_path / f"{name}.{split}.parquet" for name, split in order]
-    targets.search([tmp_path / name for name, _ in order], [split for _, split in order], outputs, 2, find)
+    targets.search(
+        [tmp_path / name for name, _ in order], [split for _, split in order], outputs, 2, find
+    )
     assert asked == [(0, [["?"], ["one"]], 3), (1, [["one"]], 3)]
     assert [lists_of(path) for path in outputs] == [[[2, 1]], [[1, 2]], [[2, 1]]]
 
 
 def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path, capsys):
     """As BRIGHT's: a grade of -100; the other queries, and the other split, keep the passage."""
-    rows = [("q0", "b", 1), ("q0", "a", -100), ("q0", "c", -100), ("q1", "d", -100), ("q1", None, -100)]
+    rows = [
+        ("q0", "b", 1),
+        ("q0", "a", -100),
+        ("q0", "c", -100),
+        ("q1", "d", -100),
+        ("q1", None, -100),
+    ]
     judged = {"test": pd.DataFrame(rows, columns=["query_id", "passage_id", "grade"])}
     judged["dev"] = judged["test"].iloc[:1]
     passages = dict(zip("abcd", ("one", "two", "three", "four"), strict=True))

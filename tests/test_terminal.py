@@ -47,7 +47,12 @@ def test_every_line_that_is_printed_is_printable(capsys, tmp_path):
 
 def test_answers_and_shaded_words_hold_no_control_characters():
     long = "x" * 10**6
-    lines = show("x", [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)], width=80, coloured=False)
+    lines = show(
+        "x",
+        [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)],
+        width=80,
+        coloured=False,
+    )
     assert all(line.isprintable() and len(line) < 1000 for line in lines.split("\n"))
     assert shading.as_numbers([Word(CLEAR, 1.0)]) == "\\x1b]0;owned\\x07\\x1b[2J\t1.00"
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
@@ -56,6 +61,10 @@ def test_answers_and_shaded_words_hold_no_control_characters():
 def test_a_terminal_of_ascii_only_gets_question_marks():
     code = "from cdmae.cli import ending; ending(lambda: print('caf\\u00e9'))"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.stdout, done.stderr) == ("caf?\n", "")

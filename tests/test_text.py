@@ -23,7 +23,9 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys):
-    """Links within the folder are, and nothing else is counted: links to nowhere, to folders inside, of other files."""
+    """Links within the folder are, and nothing else is counted: links to nowhere, to folders
+    inside, of other files.
+    """
     docs = tmp_path / "docs"
     files(docs, a_txt="one", inner__b_txt="two")
     for hidden in (".git/description.txt", ".venv/lib/LICENSE.txt", ".c.txt"):
@@ -41,17 +43,25 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys)
     os.mkfifo(docs / "pipe.txt")
     expected = {"a.txt#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
     assert read(docs) == expected
-    assert f"{docs} holds links that lead outside of it, which are not read: 3" in capsys.readouterr().err
+    assert (
+        f"{docs} holds links that lead outside of it, which are not read: 3"
+        in capsys.readouterr().err
+    )
     (tmp_path / "link").symlink_to(docs)
     assert read(tmp_path / "link") == expected
     about = text.Settings(path=str(docs)).load().about
     assert about["links that lead outside, not read"] == 3
-    assert "links that lead outside, not read" not in text.Settings(path=str(tmp_path / "outside")).load().about
+    assert (
+        "links that lead outside, not read"
+        not in text.Settings(path=str(tmp_path / "outside")).load().about
+    )
 
 
 def test_a_folder_without_a_file_to_read_is_refused(tmp_path):
     files(tmp_path, **{".hidden_txt": "x"})
-    with pytest.raises(InputError, match=r"holds no file that ends in .*hidden files, and links that lead out"):
+    with pytest.raises(
+        InputError, match=r"holds no file that ends in .*hidden files, and links that lead out"
+    ):
         read(tmp_path)
 
 
@@ -67,7 +77,9 @@ def test_a_folder_without_a_file_to_read_is_refused(tmp_path):
     ],
 )
 def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, results, where):
-    """What is written there would be passages of the next run, which would never find its collection finished."""
+    """What is written there would be passages of the next run, which would never find its
+    collection finished.
+    """
     sentences = "One two three four. Five six seven eight nine ten."
     files(tmp_path, docs__a_txt=sentences, docs__inner__b_txt=sentences)
     (tmp_path / "link").symlink_to("docs")
@@ -78,7 +90,10 @@ def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, resu
     if not where:
         assert load(values).collections["mine"].settings.folders() == [tmp_path / path]
         return
-    with pytest.raises(InputError, match=rf"^collections\.mine reads all of .*, {where} .*; allowed: a folder apart"):
+    with pytest.raises(
+        InputError,
+        match=rf"^collections\.mine reads all of .*, {where} .*; allowed: a folder apart",
+    ):
         load(values)
 
 

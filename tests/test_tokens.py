@@ -72,7 +72,11 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, monkeypa
     monkeypatch.setattr(tokenise, "ROWS_AT_ONCE", rows)
     draw = random.Random(5)
     letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
-    texts = ODD + ENGLISH + ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
+    texts = (
+        ODD
+        + ENGLISH
+        + ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
+    )
     tokens = tokenise.tokenise(table(texts[::-1], texts), tokenizer, threads)
     expected = hugging_face(texts)
     assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
@@ -96,20 +100,28 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads, mon
             written.append(len(taken) - len(written))
             yield part
 
-    whole = tokenise.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
+    whole = tokenise.tokenise(
+        table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1
+    )
     write_tokens(tmp_path / "whole", whole)
     monkeypatch.setattr(
-        tokenise, "stream_tokens", lambda where, parts, *rest: stream_tokens(where, ahead(parts), *rest)
+        tokenise,
+        "stream_tokens",
+        lambda where, parts, *rest: stream_tokens(where, ahead(parts), *rest),
     )
     tokenise.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
     for name in TOKENS:
-        one, other = ((tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed"))
+        one, other = (
+            (tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed")
+        )
         assert one == other
     assert len(written) == len(texts) and max(written) <= 2 * threads + 2
 
 
 def test_a_tokenizer_reads_a_collection_as_often_as_it_likes(tmp_path):
-    passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]})
+    passages = pa.table(
+        {"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]}
+    )
     write_collection(tmp_path, Collection(passages, {}, {}, {}))
     texts = tokenise.Texts(tmp_path)
     assert list(texts) == list(texts) == ["A", "C", "one", "two"]
@@ -136,7 +148,13 @@ def test_the_same_text_trains_the_same_vocabulary_in_every_process():
 
 
 def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
-    assert list(tokenise.train_pieces(ENGLISH, 300))[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert list(tokenise.train_pieces(ENGLISH, 300))[:5] == [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+    ]
     pieces = tokenise.train_pieces([*ENGLISH, "中文 a中b"], 300)
     assert "##!" not in pieces
     assert "##中" not in pieces
@@ -146,7 +164,9 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
 
 
 def test_a_checkpoint_that_has_a_model_of_sentencepiece_alone_is_read(tmp_path):
-    """As older ones of XLM-R's kind have; transformers reads it by packages that nothing here imports."""
+    """As older ones of XLM-R's kind have; transformers reads it by packages that nothing here
+    imports.
+    """
     texts = [f"the quick brown fox {number} jumps over lazy dogs" for number in range(200)]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts), model_prefix=str(tmp_path / "sentencepiece.bpe"), vocab_size=50,
@@ -159,7 +179,9 @@ def test_a_checkpoint_that_has_a_model_of_sentencepiece_alone_is_read(tmp_path):
 
 
 def test_a_word_of_megabytes_does_not_hold_up_a_training(monkeypatch):
-    """The trainer's time grows with the square of a word's length: 8 s for 200,000 letters, half an hour for 3 MB."""
+    """The trainer's time grows with the square of a word's length: 8 s for 200,000 letters, half an
+    hour for 3 MB.
+    """
     long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 3_000_000))
     before = time.process_time()
     assert len(tokenise.train_pieces([*ENGLISH, long], 300)) == 300
@@ -178,11 +200,15 @@ def test_the_vocabulary_tells_special_ordinary_and_unused_pieces(tokenizer, tmp_
     assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
     assert found.ordinary.tolist() == list(range(5, found.size))
     expected = [piece for piece in pieces if piece.startswith("##")]
-    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == expected
+    assert [
+        piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins
+    ] == expected
     from transformers import BertTokenizer
 
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
-    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(tmp_path)
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(
+        tmp_path
+    )
     found = vocabulary.Vocabulary.read(tmp_path)
     assert found.ordinary.tolist() == [7, 8]
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
@@ -191,8 +217,14 @@ def test_the_vocabulary_tells_special_ordinary_and_unused_pieces(tokenizer, tmp_
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda parts: parts["model"].update(type="WordLevel"), "is of the type WordLevel; allowed: WordPiece, BPE, "),
-        (lambda parts: parts.update(pre_tokenizer=None), "does not divide texts into words: it has no pre_tokenizer"),
+        (
+            lambda parts: parts["model"].update(type="WordLevel"),
+            "is of the type WordLevel; allowed: WordPiece, BPE, ",
+        ),
+        (
+            lambda parts: parts.update(pre_tokenizer=None),
+            "does not divide texts into words: it has no pre_tokenizer",
+        ),
     ],
 )
 def test_a_tokenizer_of_another_kind_is_refused(tokenizer, tmp_path, change, message):
@@ -208,8 +240,13 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
         vocabulary.Vocabulary.read(tmp_path)
     with pytest.raises(InputError, match="holds no tokenizer"):
         tokenise.load_tokenizer(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')  # of which transformers makes up an empty one
-    with pytest.raises(InputError, match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json"):
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "bert"}'
+    )  # of which transformers makes up an empty one
+    with pytest.raises(
+        InputError,
+        match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json",
+    ):
         tokenise.load_tokenizer(tmp_path)
 
 
@@ -217,16 +254,21 @@ REGEX = {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}
 
 
 @pytest.mark.parametrize(
-    ("name", "part"), [("added_tokens", None), ("normalizer", REGEX), ("normalizer", {"type": "Nobody"})]
+    ("name", "part"),
+    [("added_tokens", None), ("normalizer", REGEX), ("normalizer", {"type": "Nobody"})],
 )
 def test_a_damaged_tokenizer_ends_in_a_sentence(tokenizer, tmp_path, name, part):
     """Whatever the libraries raise; one at the hub is not looked at before its job."""
     shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
     parts = json.loads((tokenizer / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**parts, name: part}))
-    with pytest.raises(InputError, match=f"^{tmp_path} holds no tokenizer that transformers can load: .*$"):
+    with pytest.raises(
+        InputError, match=f"^{tmp_path} holds no tokenizer that transformers can load: .*$"
+    ):
         tokenise.load_tokenizer(tmp_path)
-    with pytest.raises(InputError, match="cannot be read as a tokenizer: |has added_tokens that are no list"):
+    with pytest.raises(
+        InputError, match="cannot be read as a tokenizer: |has added_tokens that are no list"
+    ):
         vocabulary.read_backend(tmp_path)
 
 

@@ -43,20 +43,30 @@ def test_optimiser_spares_biases_and_layer_norms():
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     adam.step()
-    for name, old, new in zip(("weight", "bias", "weight", "bias"), before, model.parameters(), strict=True):
+    for name, old, new in zip(
+        ("weight", "bias", "weight", "bias"), before, model.parameters(), strict=True
+    ):
         factor = 0.95 if name == "weight" and new.ndim == 2 else 1.0
         torch.testing.assert_close(new.detach(), old * factor)
 
 
 def test_generators_are_functions_of_their_key():
-    """The same key gives the same numbers; any other key gives others; the global generator is left alone."""
+    """The same key gives the same numbers; any other key gives others; the global generator is left
+    alone.
+    """
     cpu = torch.device("cpu")
     state = torch.get_rng_state()
 
     def draw(*key: int | str) -> tuple[float, ...]:
         return tuple(torch.rand(4, generator=setup.generator(cpu, *key)).tolist())  # type: ignore[arg-type]
 
-    keys = [(1, "order", 2, 3), (2, "order", 2, 3), (1, "dropout", 2, 3), (1, "order", 3, 2), (1, "order", 2)]
+    keys = [
+        (1, "order", 2, 3),
+        (2, "order", 2, 3),
+        (1, "dropout", 2, 3),
+        (1, "order", 3, 2),
+        (1, "order", 2),
+    ]
     assert len({draw(*key) for key in keys}) == len(keys)
     assert draw(*keys[0]) == draw(*keys[0])
     assert torch.equal(state, torch.get_rng_state())
@@ -66,7 +76,9 @@ def test_precision_auto_follows_the_device(monkeypatch):
     """The CPU computes in bf16 only where it has the instructions; an explicit choice is kept."""
     cpu = torch.device("cpu")
     for supported, chosen in ((True, "bf16"), (False, "fp32")):
-        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda supported=supported: supported)
+        monkeypatch.setattr(
+            torch.cpu, "_is_avx512_bf16_supported", lambda supported=supported: supported
+        )
         assert setup.precision("auto", cpu) == chosen
     assert setup.precision("fp32", cpu) == "fp32"
     assert isinstance(setup.autocast("fp32", cpu), nullcontext)

@@ -16,16 +16,26 @@ from cdmae.models import attention, packed, transformer
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 
-SIZES = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+}
 SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 11, 12, 3], [2, 20, 21, 22, 23, 24, 25, 3]]
 
 
 def bert(**extra: object) -> BertModel:
     torch.manual_seed(0)
-    return BertModel(BertConfig(**SIZES, initializer_range=0.3, **extra), add_pooling_layer=False).eval()
+    return BertModel(
+        BertConfig(**SIZES, initializer_range=0.3, **extra), add_pooling_layer=False
+    ).eval()
 
 
-def states(model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None) -> Tensor:
+def states(
+    model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None
+) -> Tensor:
     """What transformers computes, its padding cut away: [S, D]."""
     read = padded(sequences, types=types)
     return model(**read).last_hidden_state[read["attention_mask"].bool()]
@@ -44,7 +54,10 @@ def test_pairs_use_their_types():
 
 def same_gradients(model: nn.Module, found: Tensor, expected: Tensor) -> None:
     """Compare the gradients of the squares with respect to every weight."""
-    sides = (torch.autograd.grad(states.square().sum(), list(model.parameters())) for states in (found, expected))
+    sides = (
+        torch.autograd.grad(states.square().sum(), list(model.parameters()))
+        for states in (found, expected)
+    )
     for one, other in zip(*sides, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
@@ -80,7 +93,9 @@ def test_filler_gets_no_gradient_and_stays_finite():
     assert gradient is not None
     assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
     assert not gradient[[0, 1, 4]].any()
-    assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
+    assert all(
+        torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None
+    )
 
 
 def test_bf16_products_stay_near():
@@ -100,7 +115,8 @@ def test_dropout_follows_its_generator():
     batch = packed.pack(SEQUENCES)
     plain = transformer.vectors(model, batch)
     one, again, other = (
-        transformer.vectors(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2)
+        transformer.vectors(model, batch, generator=setup.generator(cpu, n, "drop"))
+        for n in (1, 1, 2)
     )
     torch.testing.assert_close(plain, transformer.vectors(model, batch), atol=0, rtol=0)
     torch.testing.assert_close(one, again, atol=0, rtol=0)
@@ -110,7 +126,9 @@ def test_dropout_follows_its_generator():
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
 def test_drop_keeps_the_mean(kind):
-    """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
+    """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers
+    alike.
+    """
     ones = torch.ones(1000, 400, dtype=kind)
     found = transformer.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
@@ -118,8 +136,12 @@ def test_drop_keeps_the_mean(kind):
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
 
 
-def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
-    """What torch's kernel computes, one passage after the other, with what it demands (its `mha_varlen_fwd`)."""
+def varlen_attn(
+    q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int
+) -> Tensor:
+    """What torch's kernel computes, one passage after the other, with what it demands (its
+    `mha_varlen_fwd`).
+    """
     assert starts_q.dtype == starts_k.dtype == torch.int32
     assert starts_q.is_contiguous()
     assert starts_k.is_contiguous()
@@ -141,11 +163,14 @@ def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Ten
 
 @pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
 def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
-    """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where nothing is predicted.
+    """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where
+    nothing is predicted.
 
     Every weight has a gradient with no rows too: processes add theirs up.
     """
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn))
+    monkeypatch.setitem(
+        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
+    )
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
     expected = learnt(model, batch, rows)
@@ -158,7 +183,11 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
     """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
     states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
     vectors, weights = transformer.vectors(model, batch), list(model.parameters())
-    return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
+    return [
+        one
+        for each in (states, vectors)
+        for one in (each, *torch.autograd.grad(each.square().sum(), weights))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +198,9 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
     ],
 )  # fmt: skip
 def test_the_cuda_kernel_is_given_what_it_takes(size, kind, kernel, monkeypatch):
-    """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
+    """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that
+    they are on CUDA.
+    """
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
     monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
     grid = attention.Grid(packed.pack(SEQUENCES).layout, 3)

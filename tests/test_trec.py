@@ -14,13 +14,20 @@ from cdmae.runs import Run
 QUERIES, PASSAGES = ["q-1", "q2", "七"], [f"d{i}" for i in range(6)]
 RUN = Run.of(
     [np.array([4, 0, 2], np.int32), np.array([], np.int32), np.array([1, 3], np.int32)],
-    [np.array([1.5, 1 / 3, -2e-7], np.float32), np.array([], np.float32), np.array([3e8, 1.1e8], np.float32)],
+    [
+        np.array([1.5, 1 / 3, -2e-7], np.float32),
+        np.array([], np.float32),
+        np.array([3e8, 1.1e8], np.float32),
+    ],
 )
 
 
 def test_ir_measures_reads_the_same_ranking_and_a_run_of_other_queries_is_refused(tmp_path):
     trec.write_run(tmp_path / "run", RUN, QUERIES, PASSAGES, "us")
-    assert (tmp_path / "run").read_text().splitlines()[:2] == ["q-1 Q0 d4 1 1.5 us", "q-1 Q0 d0 2 0.333333343 us"]
+    assert (tmp_path / "run").read_text().splitlines()[:2] == [
+        "q-1 Q0 d4 1 1.5 us",
+        "q-1 Q0 d0 2 0.333333343 us",
+    ]
     rows = list(ir_measures.read_trec_run(str(tmp_path / "run")))
     expected = [("q-1", "d4"), ("q-1", "d0"), ("q-1", "d2"), ("七", "d1"), ("七", "d3")]
     assert [(row.query_id, row.doc_id) for row in rows] == expected
@@ -30,7 +37,9 @@ def test_ir_measures_reads_the_same_ranking_and_a_run_of_other_queries_is_refuse
 
 
 def test_ties_are_told_apart_by_as_little_as_possible():
-    scores = np.array([2, 1, 1, 1, np.nextafter(np.float32(1), np.float32(0)), 0, 0, -1], np.float32)
+    scores = np.array(
+        [2, 1, 1, 1, np.nextafter(np.float32(1), np.float32(0)), 0, 0, -1], np.float32
+    )
     found = trec.distinct(scores)
     assert (np.diff(found) < 0).all() and found.dtype == np.float32
     np.testing.assert_allclose(found, scores, rtol=1e-6, atol=1e-40)
@@ -39,7 +48,19 @@ def test_ties_are_told_apart_by_as_little_as_possible():
 
 
 @pytest.mark.parametrize(
-    "odd", ["a b", "", "tab\t", "no\u00a0break", "line\n", "\x1c", "wide\u3000", "\x85", "a\x0bb", "\ufeffq"]
+    "odd",
+    [
+        "a b",
+        "",
+        "tab\t",
+        "no\u00a0break",
+        "line\n",
+        "\x1c",
+        "wide\u3000",
+        "\x85",
+        "a\x0bb",
+        "\ufeffq",
+    ],
 )
 def test_ids_with_white_space_are_escaped_aloud(tmp_path, capsys, odd):
     queries, passages = ["q-1", odd, "%20"], ["a%20b", *PASSAGES[1:4], odd, "%"]
@@ -82,7 +103,10 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
     [
         ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; allowed: ids of the split"),
         ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; allowed: ids of the collection"),
-        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for d1; allowed: one line for each passage"),
+        (
+            "q2 Q0 d1 1 1 x",
+            "line 5: the query has a second line for d1; allowed: one line for each passage",
+        ),
         ("q2 Q0 d2 1 high x", "line 5: score is high; allowed: a number"),
         ("q2 Q0 d2 1 nan x", "line 5: score is nan; allowed: a number"),
         ("q2 Q0 d2 1 1e39 x", 'line 5: score is "1e39"; allowed: a number of float32'),
@@ -90,7 +114,10 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
         ("q2 Q0 d2 first 1 x", "line 5: rank is first; allowed: a number"),
         ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
         ("q2 Q0 d2 1 1 x y", "line 5: not 6 columns; it begins with q2"),
-        ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; allowed: the 6 columns query_id Q0 passage_id rank score system"),
+        (
+            "q2 Q0 d2 1 1 x y z",
+            "line 5: 8 columns; allowed: the 6 columns query_id Q0 passage_id rank score system",
+        ),
         ("", "line 5: the line is empty"),
     ],
 )
@@ -107,7 +134,10 @@ def test_judgments_of_trec_and_beir_are_read(tmp_path):
     (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\n")
     for name in ("trec", "beir"):
         qrels = trec.read_qrels(tmp_path / name)
-        assert qrels[["query_id", "passage_id", "grade"]].values.tolist() == [["q1", "d1", 2], ["q1", "d2", 0]]
+        assert qrels[["query_id", "passage_id", "grade"]].values.tolist() == [
+            ["q1", "d1", 2],
+            ["q1", "d2", 0],
+        ]
     (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\tgood\n")
     with pytest.raises(InputError, match="line 3: the grade is good; allowed: a whole number"):
         trec.read_qrels(tmp_path / "beir")
@@ -117,14 +147,18 @@ def test_judgments_of_trec_and_beir_are_read(tmp_path):
 def test_grades_beyond_those_of_collections_are_refused(tmp_path, grade):
     """The library behind nDCG counts in int: a larger grade would make 0 of it."""
     (tmp_path / "qrels").write_text(f"q1 0 d1 1\nq1 0 d2 {grade}\n")
-    with pytest.raises(InputError, match="line 2: the grade is .*; allowed: a whole number from -32768 to 32767"):
+    with pytest.raises(
+        InputError, match="line 2: the grade is .*; allowed: a whole number from -32768 to 32767"
+    ):
         trec.read_qrels(tmp_path / "qrels")
 
 
 @pytest.mark.parametrize("suffix", ["zip", "tar", "xz", "zst", "bz2"])
 def test_a_run_that_is_packed_otherwise_is_refused(tmp_path, suffix):
     (tmp_path / f"x.{suffix}").write_text(LINES)
-    with pytest.raises(InputError, match=rf"x.{suffix} is packed as \.{suffix}; allowed: plain text, or text"):
+    with pytest.raises(
+        InputError, match=rf"x.{suffix} is packed as \.{suffix}; allowed: plain text, or text"
+    ):
         trec.read_lines(tmp_path / f"x.{suffix}")
 
 

@@ -1,4 +1,6 @@
-"""Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the tokenizer tells."""
+"""Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the
+tokenizer tells.
+"""
 
 import itertools
 from collections import Counter
@@ -45,7 +47,11 @@ def words_of(hugging_face, text):
     """The words of a text, each as its ids."""
     read = hugging_face(text, add_special_tokens=False)
     begins = np.flatnonzero(np.diff([-1, *read.word_ids()]))
-    return [part.tolist() for part in np.split(np.array(read["input_ids"]), begins[1:])] if len(begins) else []
+    return (
+        [part.tolist() for part in np.split(np.array(read["input_ids"]), begins[1:])]
+        if len(begins)
+        else []
+    )
 
 
 def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
@@ -55,10 +61,15 @@ def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
     assert [vocabulary.of_model(tokens.ids[begin:end]).tolist() for begin, end in spans] == expected
     for row, title in enumerate(TITLES):
         alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
-        assert vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist() == alone
+        assert (
+            vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist()
+            == alone
+        )
 
 
-def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(tokens, vocabulary, hugging_face):
+def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(
+    tokens, vocabulary, hugging_face
+):
     assert np.array_equal(tokens.word_starts, vocabulary.word_starts)
     for row, text in enumerate(JOINED):
         ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
@@ -70,7 +81,9 @@ def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(tokens,
     assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
-def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):
+def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(
+    vocabulary, hugging_face, folder
+):
     for name in ("pad", "cls", "sep", "mask"):
         assert getattr(vocabulary, f"{name}_id") == getattr(hugging_face, f"{name}_token_id")
     special = set(np.flatnonzero(vocabulary.special[: vocabulary.pieces]).tolist())
@@ -91,14 +104,20 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_fa
     expected = hugging_face(texts, texts[::-1], truncation="longest_first", max_length=24)
     assert found.values.tolist() == sum(expected["input_ids"], [])
     single = sequences.single(source, rows, 12, vocabulary)
-    assert single.values.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
+    assert single.values.tolist() == sum(
+        hugging_face(texts, truncation=True, max_length=12)["input_ids"], []
+    )
 
 
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
     from transformers import PreTrainedTokenizerFast
 
-    PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), pad_token="a").save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="has no mask token; allowed: that of a masked language model"):
+    PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), pad_token="a"
+    ).save_pretrained(tmp_path)
+    with pytest.raises(
+        InputError, match="has no mask token; allowed: that of a masked language model"
+    ):
         tokenise.load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')

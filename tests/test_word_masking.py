@@ -1,4 +1,6 @@
-"""Masking by frequency, in spans and in collocations: what each strategy knows of the words, and what it chooses."""
+"""Masking by frequency, in spans and in collocations: what each strategy knows of the words, and
+what it chooses.
+"""
 
 import itertools
 import math
@@ -24,7 +26,11 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "aa", "bb", "cc", "##d"]
 def collection(texts=TEXTS, pieces=PIECES):
     """Tokens of texts whose words are word-pieces; `ccd` is two of them."""
     ids = [
-        [pieces.index(piece) for word in text.split() for piece in (["cc", "##d"] if word == "ccd" else [word])]
+        [
+            pieces.index(piece)
+            for word in text.split()
+            for piece in (["cc", "##d"] if word == "ccd" else [word])
+        ]
         for text in texts
     ]
     starts = np.cumsum([0, *map(len, ids)])
@@ -32,21 +38,30 @@ def collection(texts=TEXTS, pieces=PIECES):
     return Tokens(np.array([*itertools.chain(*ids)], np.uint16), starts, starts[:-1], begins)
 
 
-# --- 1 / frequency, and inverse document frequency -------------------------------------------------------------------
+# --- 1 / frequency, and inverse document frequency ------------------------------------------------
 
 
 def test_inverse_frequency_counts_words_and_idf_passages():
     """MASTER: 1 / the occurrences of the word, the same for all its word-pieces."""
     values = masking.values(["inverse_frequency"], collection(), None)["inverse_frequency"]
     words = {"aa": 4, "bb": 2, "cc": 2, "ccd": 2}
-    expected = [-math.log(words[word]) for text in TEXTS for word in text.split() for _ in range(1 + (word == "ccd"))]
+    expected = [
+        -math.log(words[word])
+        for text in TEXTS
+        for word in text.split()
+        for _ in range(1 + (word == "ccd"))
+    ]
     assert values.dtype == np.float16
     assert values.tolist() == pytest.approx(expected, abs=1e-3)
     # log(1 + (P - d + .5) / (d + .5)), of which the strategy reads the logarithm
     values = masking.values(["idf"], collection(), None)["idf"]
     passages = {"aa": 3, "bb": 2, "cc": 2, "ccd": 2}
-    weights = {word: math.log(1 + (4 - having + 0.5) / (having + 0.5)) for word, having in passages.items()}
-    expected = [weights[word] for text in TEXTS for word in text.split() for _ in range(1 + (word == "ccd"))]
+    weights = {
+        word: math.log(1 + (4 - having + 0.5) / (having + 0.5)) for word, having in passages.items()
+    }
+    expected = [
+        weights[word] for text in TEXTS for word in text.split() for _ in range(1 + (word == "ccd"))
+    ]
     assert np.exp(values.astype(float)).tolist() == pytest.approx(expected, rel=1e-3)
 
 
@@ -63,7 +78,7 @@ def test_words_are_drawn_in_proportion_to_their_weights(name):
     assert np.abs(both - second).max() < 4 * math.sqrt(0.25 / number)
 
 
-# --- spans -----------------------------------------------------------------------------------------------------------
+# --- spans ----------------------------------------------------------------------------------------
 
 
 def test_span_lengths_are_geometric():
@@ -84,18 +99,22 @@ def test_spans_are_contiguous_words():
         padded = np.pad(mask, ((0, 0), (1, 0)))
         return (padded[:, 1:] & ~padded[:, :-1]).sum()
 
-    assert runs(select(batch, Side("span", 0.3))) < 0.5 * runs(select(batch, Side("whole_word", 0.3)))
+    assert runs(select(batch, Side("span", 0.3))) < 0.5 * runs(
+        select(batch, Side("whole_word", 0.3))
+    )
 
 
 def test_a_span_ends_at_a_special_token():
-    """Of a passage in two halves by [MASK], it masks on one side what a long span would have taken on the other."""
+    """Of a passage in two halves by [MASK], it masks on one side what a long span would have taken
+    on the other.
+    """
     batch = batch_of([[11, 4, 12, 13, 14, 15]] * 500)
     found = select(batch, Side("span", 0.2))
     assert (found.sum(axis=1) == 1).all()
     assert not found[:, 1].any()
 
 
-# --- collocations ----------------------------------------------------------------------------------------------------
+# --- collocations ---------------------------------------------------------------------------------
 
 
 def counted(texts, window=4):
@@ -126,13 +145,19 @@ def naive_pmi(table_words, texts):
         for at in range(1, len(gram)):
             yield from ((gram[:at], *rest) for rest in cuts(gram[at:]))
 
-    return log_p(table_words) - max(sum(map(log_p, cut)) for cut in cuts(table_words) if len(cut) > 1)
+    return log_p(table_words) - max(
+        sum(map(log_p, cut)) for cut in cuts(table_words) if len(cut) > 1
+    )
 
 
 def nonsense(seed=0, passages=300):
     """Texts in which some words go together."""
     draw = np.random.default_rng(seed)
-    units = [f"w{n}" for n in range(30)] + ["new york city", "machine learning", "as well as possible"]
+    units = [f"w{n}" for n in range(30)] + [
+        "new york city",
+        "machine learning",
+        "as well as possible",
+    ]
     return [" ".join(draw.choice(units, 12)) for _ in range(passages)]
 
 
@@ -166,7 +191,9 @@ def test_collocations_are_the_best_of_the_frequent():
     assert ("new", "york", "city") in chosen[1]
     assert ("as", "well", "as", "possible") in chosen[2]
     covered = 0
-    for order, (flags, values, counts) in enumerate(zip(collocations(table), pmi(table), table.counts, strict=True), 2):
+    for order, (flags, values, counts) in enumerate(
+        zip(collocations(table), pmi(table), table.counts, strict=True), 2
+    ):
         assert (counts[flags] >= 10).all()
         rest = values[~flags & (counts >= 10)]
         assert not len(rest) or not flags.any() or values[flags].min() >= rest.max()
@@ -185,7 +212,9 @@ def test_pmi_span_masks_collocations_as_units(tmp_path):
     for id_, begins in zip(read.ids.tolist(), values.tolist(), strict=True):
         units += [[]] if begins else []
         units[-1].append(pieces[id_])
-    assert {"machine learning", "new york city", "as well as possible"} <= {" ".join(unit) for unit in units[1:]}
+    assert {"machine learning", "new york city", "as well as possible"} <= {
+        " ".join(unit) for unit in units[1:]
+    }
     batch = masking.read(read, np.arange(200), 30, vocabulary_of(pieces, read), values)
     found = select(batch, Side("pmi_span", 0.3))
     parted, whole = 0, 0
@@ -198,11 +227,15 @@ def test_pmi_span_masks_collocations_as_units(tmp_path):
 
 
 def test_pmi_span_reads_the_counts_as_it_reads_an_importance_of_them(tmp_path):
-    """The same units, of which neither `pmi` nor `edges` of the importance decides anything; and the unit is known."""
+    """The same units, of which neither `pmi` nor `edges` of the importance decides anything; and
+    the unit is known.
+    """
     read, _, _ = counted(nonsense())
     ngrams.count_to(tmp_path / "ngrams", read, unit="word", window=4)
     folders = tmp_path / "ngrams", write(tmp_path / "importance", read)
-    counts, estimated = (masking.values(["pmi_span"], read, folder)["pmi_span"] for folder in folders)
+    counts, estimated = (
+        masking.values(["pmi_span"], read, folder)["pmi_span"] for folder in folders
+    )
     assert np.array_equal(counts, estimated) and not counts.all()
     assert ngram_table.read(folders[0]).unit == ngram_table.read(folders[1]).unit == "word"
 
@@ -217,14 +250,19 @@ def write(folder, read, unit="word"):
     """An importance of the collection, as its rule writes it."""
     counted_in = folder.parent / f"{folder.name}-ngrams"
     ngrams.count_to(counted_in, read, unit=unit, window=4)
-    ami.estimate(folder, counted_in, read, {"pmi": "min", "normaliser": "order", "edges": "literal"})
+    ami.estimate(
+        folder, counted_in, read, {"pmi": "min", "normaliser": "order", "edges": "literal"}
+    )
     return folder
 
 
 def test_words_of_several_pieces_belong_to_collocations(tmp_path):
     """The segmentation finds them by all their pieces; `cc` alone is another word than `ccd`."""
     draw = np.random.default_rng(0)
-    texts = [" ".join(draw.choice(["aa", "bb", "cc", "bb ccd"], 9, p=[0.4, 0.2, 0.3, 0.1])) for _ in range(300)]
+    texts = [
+        " ".join(draw.choice(["aa", "bb", "cc", "bb ccd"], 9, p=[0.4, 0.2, 0.3, 0.1]))
+        for _ in range(300)
+    ]
     read = collection(texts)
     folder = write(tmp_path / "importance", read)
     values = masking.values(["pmi_span"], read, folder)["pmi_span"]
@@ -237,9 +275,14 @@ def test_words_of_several_pieces_belong_to_collocations(tmp_path):
 def test_what_the_strategies_need_is_asked_for(tmp_path):
     read, _, _ = counted(nonsense())
     assert masking.values(["uniform", "whole_word", "span"], read, None) == {}
-    with pytest.raises(InputError, match=r"few has counts of 100 words, but the tokens have [\d,]+"):
+    with pytest.raises(
+        InputError, match=r"few has counts of 100 words, but the tokens have [\d,]+"
+    ):
         masking.values(["pmi_span"], read, write(tmp_path / "few", collection(TEXTS * 10)))
-    for name, sentence in (("importance", "needs the importance"), ("pmi_span", "needs n-grams and their counts")):
+    for name, sentence in (
+        ("importance", "needs the importance"),
+        ("pmi_span", "needs n-grams and their counts"),
+    ):
         with pytest.raises(InputError, match=sentence):
             masking.values([name], read, None)
     folder = write(tmp_path / "pieces", read, unit="wordpiece")
@@ -252,7 +295,7 @@ def test_what_the_strategies_need_is_asked_for(tmp_path):
         masking.values(["importance"], read, folder)
 
 
-# --- masks of single positions ---------------------------------------------------------------------------------------
+# --- masks of single positions --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)

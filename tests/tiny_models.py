@@ -17,14 +17,26 @@ OWN = {
     "xlm-roberta": {**BEHIND, "type_vocab_size": 1},
     "mpnet": BEHIND,
     "distilbert": {"dim": 24, "n_layers": 3, "n_heads": 3, "hidden_dim": 40},
-    "modernbert": {"pad_token_id": 0, "local_attention": 8, "global_attn_every_n_layers": 2, "cls_token_id": 2},
+    "modernbert": {
+        "pad_token_id": 0,
+        "local_attention": 8,
+        "global_attn_every_n_layers": 2,
+        "cls_token_id": 2,
+    },
 }
-RENAMED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")  # in DistilBERT
+RENAMED = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+)  # in DistilBERT
 
 
 def config(family, **changed):
     """A config of an architecture for a vocabulary of 40."""
-    sizes = {key: value for key, value in SIZES.items() if family != "distilbert" or key not in RENAMED}
+    sizes = {
+        key: value for key, value in SIZES.items() if family != "distilbert" or key not in RENAMED
+    }
     attended = "sdpa" if family == "modernbert" else "eager"  # whose mask overflows in float64
     values = sizes | OWN.get(family, {}) | {"attn_implementation": attended} | changed
     return transformers.AutoConfig.for_model(family, **values)
@@ -32,7 +44,11 @@ def config(family, **changed):
 
 def model(family, kind="retriever", **changed):
     """A model of an architecture and of one of `architectures.KINDS`; an encoder has no pooler."""
-    pooler = {"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}
+    pooler = (
+        {"add_pooling_layer": False}
+        if kind == "retriever" and family in architectures.POOLED
+        else {}
+    )
     with torch.random.fork_rng():
         torch.manual_seed(7)
         made = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])(
@@ -45,8 +61,13 @@ def model(family, kind="retriever", **changed):
 
 
 def padded(sequences, pad=0, types=None):
-    """What a model of transformers reads of sequences of ids: int64 [B, n] each; types: of their tokens."""
-    lists = {"input_ids": (sequences, pad), "attention_mask": ([[1] * len(ids) for ids in sequences], 0)}
+    """What a model of transformers reads of sequences of ids: int64 [B, n] each; types: of their
+    tokens.
+    """
+    lists = {
+        "input_ids": (sequences, pad),
+        "attention_mask": ([[1] * len(ids) for ids in sequences], 0),
+    }
     lists |= {} if types is None else {"token_type_ids": (types, 0)}
     width = max(map(len, sequences))
     return {

@@ -1,4 +1,6 @@
-"""A language model, a reader of nonsense, padded sides and what is compared: what the tests of objectives share."""
+"""A language model, a reader of nonsense, padded sides and what is compared: what the tests of
+objectives share.
+"""
 
 import numpy as np
 import torch
@@ -18,7 +20,12 @@ V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")
 LENGTHS = (5, 9, 1, 0, 7, 12, 3)
 SETTINGS = Mae(
-    start="x", collection="c", decoder_masking="uniform", encoder_masking="uniform", decoder_layers=2, batch=6
+    start="x",
+    collection="c",
+    decoder_masking="uniform",
+    encoder_masking="uniform",
+    decoder_layers=2,
+    batch=6,
 )
 
 
@@ -27,7 +34,9 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.ones(V, bool))
 
 
-def reader(name: str = "mae", settings: Encoder = SETTINGS, lengths: tuple[int, ...] = LENGTHS) -> Reader:
+def reader(
+    name: str = "mae", settings: Encoder = SETTINGS, lengths: tuple[int, ...] = LENGTHS
+) -> Reader:
     """The steps of an objective, cut to 10 word-pieces and a [CLS] and a [SEP]."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.random.default_rng(0).integers(5, V, starts[-1]).astype(np.uint16)
@@ -39,7 +48,12 @@ def reader(name: str = "mae", settings: Encoder = SETTINGS, lengths: tuple[int, 
 
 def language_model() -> BertForMaskedLM:
     torch.manual_seed(1)
-    sizes = {"hidden_size": D, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
+    sizes = {
+        "hidden_size": D,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 3,
+        "intermediate_size": 40,
+    }
     config = BertConfig(vocab_size=V, initializer_range=0.3, attn_implementation="eager", **sizes)
     model = BertForMaskedLM(config).eval()
     with torch.no_grad():
@@ -58,7 +72,9 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
 
 
 def network_of(name: str, pooling: str = "cls") -> nn.Module:
-    made = objective(name)(language_model(), as_objective(name, SETTINGS, pooling=pooling), seed=5).eval()
+    made = objective(name)(
+        language_model(), as_objective(name, SETTINGS, pooling=pooling), seed=5
+    ).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested
@@ -89,9 +105,13 @@ def same(network: nn.Module, found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     ours, theirs = gradients(network, found), gradients(network, expected)
     for name in ours:
-        torch.testing.assert_close(ours[name], theirs[name], atol=2e-5, rtol=1e-4, msg=lambda text, n=name: n + text)
+        torch.testing.assert_close(
+            ours[name], theirs[name], atol=2e-5, rtol=1e-4, msg=lambda text, n=name: n + text
+        )
 
 
 def bounds(masked: Masked) -> list[tuple[int, int]]:
     """Where each text of a side begins and ends."""
-    return list(zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True))
+    return list(
+        zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True)
+    )

@@ -24,7 +24,14 @@ from cdmae.training import setup
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
 START = Start(
-    collection="c", vocabulary=100, layers=2, hidden=16, heads=2, feedforward=24, positions=32, initializer=0.1
+    collection="c",
+    vocabulary=100,
+    layers=2,
+    hidden=16,
+    heads=2,
+    feedforward=24,
+    positions=32,
+    initializer=0.1,
 )
 SETTINGS = Mae(
     start="s",
@@ -43,8 +50,12 @@ class Killed(BaseException):
 
 
 def write_inputs(folder: Path) -> dict[str, Path]:
-    """Write a tokenizer and the tokens of twenty passages; where they lie, by the trainer's arguments."""
-    BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(folder / "tokenizer")
+    """Write a tokenizer and the tokens of twenty passages; where they lie, by the trainer's
+    arguments.
+    """
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(
+        folder / "tokenizer"
+    )
     rng = np.random.default_rng(0)
     starts = np.concatenate([[0], np.cumsum(rng.integers(1, 20, 20))])
     ids = rng.integers(5, len(PIECES), starts[-1]).astype(np.uint16)
@@ -52,16 +63,27 @@ def write_inputs(folder: Path) -> dict[str, Path]:
     return {"tokenizer": folder / "tokenizer", "tokens": folder / "tokens"}
 
 
-def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any) -> Path:
+def run(
+    inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any
+) -> Path:
     """Pre-train, with the state in `folder`; the folder of the encoder."""
-    how = {"name": "x", "settings": settings, "start": START, "importance": None, "seed": 1, "threads": 1}
+    how = {
+        "name": "x",
+        "settings": settings,
+        "start": START,
+        "importance": None,
+        "seed": 1,
+        "threads": 1,
+    }
     places = {"state": folder / "state", "output": folder / "encoder"}
     trainer.pretrain(**how | inputs | places | changed)
     return folder / "encoder"
 
 
 def started(checkpoint: Path, folder: Path) -> Path:
-    """Write the encoder that a pipeline without pre-training begins with into a new folder; return its place."""
+    """Write the encoder that a pipeline without pre-training begins with into a new folder; return
+    its place.
+    """
     tokenise.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
     start = {"settings": NotPretrained(start="s"), "start": Start(checkpoint=str(checkpoint))}
     return run({"tokenizer": folder / "tokenizer"}, folder, **start)
@@ -92,7 +114,13 @@ def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(setup, "clip", clip)
 
 
-def cut_off(step: int, *arguments: Any, number: int = signal.SIGTERM, match: str | None = None, **changed: Any) -> None:
+def cut_off(
+    step: int,
+    *arguments: Any,
+    number: int = signal.SIGTERM,
+    match: str | None = None,
+    **changed: Any,
+) -> None:
     """Run a pre-training that gets a signal in the middle of a step, and ends with words."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=match):
         after(step, lambda: os.kill(os.getpid(), number), patch)

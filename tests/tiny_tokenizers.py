@@ -16,21 +16,32 @@ def byte_level():
     import transformers
 
     parts = _bytes(SPECIAL, 400)
-    return transformers.RobertaTokenizer(vocab=parts["vocab"], merges=[tuple(pair) for pair in parts["merges"]])
+    return transformers.RobertaTokenizer(
+        vocab=parts["vocab"], merges=[tuple(pair) for pair in parts["merges"]]
+    )
 
 
 def modern():
     """ModernBERT's: bytes, with special tokens named as BERT's, which are not the first."""
     import transformers
 
-    names = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "mask_token": "[MASK]"}
+    names = {
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "mask_token": "[MASK]",
+    }
     special = ["|||IP_ADDRESS|||", "[UNK]", *names.values()]
     parts = _bytes(special, 400)
     backend = Tokenizer(models.BPE(parts["vocab"], [tuple(pair) for pair in parts["merges"]]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     ends = [(name, special.index(name)) for name in ("[CLS]", "[SEP]")]
-    backend.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", **names)
+    backend.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", ends
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="[UNK]", **names
+    )
 
 
 def unigram():
@@ -70,7 +81,11 @@ KINDS = {make.__name__: make for make in (word_piece, mpnet, byte_level, modern,
 def _bytes(special, size):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    how = {"special_tokens": special, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    how = {
+        "special_tokens": special,
+        "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
+        "show_progress": False,
+    }
     trainer = trainers.BpeTrainer(vocab_size=size, **how)
     tokenizer.train_from_iterator(TEXTS * 3, trainer)
     return json.loads(tokenizer.to_str())["model"]

@@ -1,4 +1,6 @@
-"""A collection of nonsense that can be learnt, a tiny encoder and everything else that the trainers read."""
+"""A collection of nonsense that can be learnt, a tiny encoder and everything else that the trainers
+read.
+"""
 
 import threading
 from collections.abc import Callable
@@ -34,7 +36,9 @@ class Tiny:
 
     def inputs(self) -> dict[str, Path]:
         """What both trainers take."""
-        return {name: getattr(self, name) for name in ("encoder", "collection", "tokens", "negatives")}
+        return {
+            name: getattr(self, name) for name in ("encoder", "collection", "tokens", "negatives")
+        }
 
 
 def stage(kind: str, **changed) -> Stage:
@@ -63,9 +67,13 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = 
         if kind == "bert":
             model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
         else:
-            model = transformers.ElectraModel(transformers.ElectraConfig(embedding_size=16, **sizes))
+            model = transformers.ElectraModel(
+                transformers.ElectraConfig(embedding_size=16, **sizes)
+            )
         with torch.no_grad():
-            for weights in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
+            for (
+                weights
+            ) in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
                 weights.add_(torch.randn(weights.shape) * 0.02)
     model.save_pretrained(folder)
     pieces.save_pretrained(folder)
@@ -74,7 +82,9 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = 
 
 @dataclass(frozen=True)
 class Thread(Ranks):
-    """A process of a group, played by a thread: what it adds up lies in `table` until every one has read it."""
+    """A process of a group, played by a thread: what it adds up lies in `table` until every one has
+    read it.
+    """
 
     table: list | None = None
     barrier: threading.Barrier | None = None
@@ -97,7 +107,11 @@ def together(size: int, work: Callable[[Ranks], object]) -> list:
 
 
 def gradients(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None}
+    return {
+        name: weight.grad.clone()
+        for name, weight in network.named_parameters()
+        if weight.grad is not None
+    }
 
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
@@ -127,13 +141,22 @@ def write_tiny(folder: Path) -> Tiny:
     """Write the collection and all that is made of it."""
     generator = np.random.default_rng(7)
     letters = list("bcdfghklmnprstvz")
-    words = ["".join(generator.choice(letters) + generator.choice(list("aeiou")) for _ in range(3)) for _ in range(300)]
-    passages = [" ".join(generator.choice(words, size)) for size in generator.integers(3, 24, PASSAGES)]
+    words = [
+        "".join(generator.choice(letters) + generator.choice(list("aeiou")) for _ in range(3))
+        for _ in range(300)
+    ]
+    passages = [
+        " ".join(generator.choice(words, size)) for size in generator.integers(3, 24, PASSAGES)
+    ]
     titles = [str(generator.choice(words)) if row % 2 else "" for row in range(PASSAGES)]
     queries = [" ".join(generator.choice(passages[row].split(), 3)) for row in range(QUERIES)]
-    table = pa.table({"passage_id": [f"p{row}" for row in range(PASSAGES)], "title": titles, "text": passages})
+    table = pa.table(
+        {"passage_id": [f"p{row}" for row in range(PASSAGES)], "title": titles, "text": passages}
+    )
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": queries})
-    judged = pd.DataFrame({"query_id": asked["query_id"], "passage_id": [f"p{r}" for r in range(QUERIES)], "grade": 1})
+    judged = pd.DataFrame(
+        {"query_id": asked["query_id"], "passage_id": [f"p{r}" for r in range(QUERIES)], "grade": 1}
+    )
     write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
     tokenise.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
     write_tokens(folder / "tokens", tokenise.tokenise(table, folder / "tokenizer", 1))

@@ -1,4 +1,6 @@
-"""The commands of `./run` that are not Snakemake's: a signature is the command line, its docstring the help."""
+"""The commands of `./run` that are not Snakemake's: a signature is the command line, its docstring
+the help.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ YAML = (".yaml", ".yml")
 
 
 def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
-    """Load the default config with others and `overrides` laid over it; go to the checkout, at which its paths begin.
+    """Load the default config with others and `overrides` laid over it; go to the checkout, at
+    which its paths begin.
 
     Raises `InputError` for one that is wrong.
     """
@@ -53,9 +56,13 @@ def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Divide what follows --configfile: config files, which begin where one is, and words, which end otherwise."""
+    """Divide what follows --configfile: config files, which begin where one is, and words, which
+    end otherwise.
+    """
     files = [word for place, word in enumerate(arguments) if not place or Path(word).suffix in YAML]
-    return [str(Path(file).resolve()) for file in files], [word for word in arguments if word not in files]
+    return [str(Path(file).resolve()) for file in files], [
+        word for word in arguments if word not in files
+    ]
 
 
 def plan(
@@ -69,8 +76,9 @@ def plan(
 ) -> None:
     """Tell what a run takes: jobs, hours, disk, memory.
 
-    Words are targets, as of a run: a table or figure such as table_stages, or a path such as results/report/index.html;
-    without, it is the whole run. The machine is this one, unless it is described:
+    Words are targets, as of a run: a table or figure such as table_stages, or a path such as
+    results/report/index.html; without, it is the whole run. The machine is this one, unless it is
+    described:
 
       --cores       processor cores
       --gpus        GPUs; where this machine has none and --gpu is given, 1
@@ -79,7 +87,8 @@ def plan(
       --all         count what is made already, too
       --configfile  config files as of a run, laid over config/config.yaml
 
-    Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured on this machine.
+    Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
+    on this machine.
 
     Examples:
       ./run plan
@@ -101,7 +110,9 @@ def plan(
     bytes_ = memory * 2**30 if memory is not None else None if elsewhere else here.memory
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"  # jobs ask for the GPUs of the machine that is described
+    os.environ[DEVICE] = (
+        "gpu" if size["gpus"] else "cpu"
+    )  # jobs ask for the GPUs of the machine that is described
     planned = dry_run(configfile, words, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
@@ -111,7 +122,8 @@ def plan(
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     """Go on from the newest training states that an edit of the code has orphaned.
 
-    For edits that leave the results as they are. The states move to where the code as it is now looks for them.
+    For edits that leave the results as they are. The states move to where the code as it is now
+    looks for them.
 
       --configfile  config files as of a run, laid over config/config.yaml
 
@@ -153,10 +165,15 @@ def search(
       ./run search "fit a polynomial to data points"
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
-    config, text = configured(configfile), joined("search", words, "fit a polynomial to data points")
+    config, text = (
+        configured(configfile),
+        joined("search", words, "fit a polynomial to data points"),
+    )
     most = config.evaluation.depth
     if not 1 <= depth <= most:
-        raise InputError(f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth")
+        raise InputError(
+            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
+        )
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
@@ -176,7 +193,9 @@ def search(
     run = ask(about, text, most, length=config.evaluation.lengths.get(collection, 0))
     rows, scores = (values[:depth] for values in run.ranked(0))
     passages = take_passages(folder, rows).to_pylist()
-    answers = [Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)]
+    answers = [
+        Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)
+    ]
     print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(text, answers, width=width, coloured=coloured()))
@@ -197,9 +216,15 @@ def best_system(config: Config, names: list[str]) -> str:
     for name in seeds.first(names):
         path = existing(place(config.results, "measures", system=name))
         frame = read_measures(path)
-        rows = frame[(frame["collection"] == collection) & (frame["split"] == split) & (frame["measure"] == measure)]
+        rows = frame[
+            (frame["collection"] == collection)
+            & (frame["split"] == split)
+            & (frame["measure"] == measure)
+        ]
         if rows.empty:
-            raise InputError(f"{path} has no {measure} on {collection} {split}; ./run makes it again")
+            raise InputError(
+                f"{path} has no {measure} on {collection} {split}; ./run makes it again"
+            )
         means[name] = rows["value"].mean()
     return max(means, key=means.get)
 
@@ -208,7 +233,9 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     """Describe a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
-        return existing(place(config.results, what, collection=collection, system=name, **names), asked=asked)
+        return existing(
+            place(config.results, what, collection=collection, system=name, **names), asked=asked
+        )
 
     def part(other: str) -> dict[str, Any]:
         return described(config, other, collection)
@@ -249,9 +276,11 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 
 
 def compare(*words: str, qrels: str, measures: str = "") -> None:
-    """Compare runs of anybody with the first of them: means, differences, paired t-tests corrected by Holm.
+    """Compare runs of anybody with the first of them: means, differences, paired t-tests corrected
+    by Holm.
 
-    Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be packed (.gz).
+    Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
+    packed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
       --measures  of ir_measures, between commas; default: those of a config, RR@10,R@50,R@1000,nDCG@10
@@ -263,7 +292,9 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     from cdmae.evaluation import compare
 
     if len(words) < 2:
-        raise InputError("compare needs two runs or more, such as ./run compare bm25.run mine.run --qrels dev.tsv")
+        raise InputError(
+            "compare needs two runs or more, such as ./run compare bm25.run mine.run --qrels dev.tsv"
+        )
     named = measures.split(",") if measures else Evaluation().measures
     names = [str(read_measure(name, of=("--measures",))) for name in named]
     print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
@@ -279,8 +310,8 @@ def sizes(
 ) -> None:
     """Tell what smaller vectors of a retriever cost: fewer dimensions, fewer bits for a number.
 
-    A row a size: its bytes for a passage, the first measure of the evaluation, and the paired t-test against the
-    vectors as they are, corrected by Holm. It reads what a run has made.
+    A row a size: its bytes for a passage, the first measure of the evaluation, and the paired
+    t-test against the vectors as they are, corrected by Holm. It reads what a run has made.
 
       --system      a retriever of the config, or a foreign one; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
@@ -302,8 +333,12 @@ def sizes(
     splits = list(config.evaluation.collections[collection])
     split = chosen("split", split, splits, splits[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
-        raise InputError(f"--dimensions is {dimensions}; allowed: whole numbers between commas, such as 384,192")
-    system = chosen("system", system, retrievers, [] if system else [best_system(config, retrievers)])
+        raise InputError(
+            f"--dimensions is {dimensions}; allowed: whole numbers between commas, such as 384,192"
+        )
+    system = chosen(
+        "system", system, retrievers, [] if system else [best_system(config, retrievers)]
+    )
     about = described(config, system, collection)
     folder = existing(place(config.results, "collection", collection=collection))
 

@@ -25,15 +25,22 @@ def dry_run(
     gpus: int = 0,
     values: dict[str, Any] | None = None,
 ) -> dict[Job, jobs.Job]:
-    """List the jobs that a whole run needs, or some targets, each behind those whose results it reads.
+    """List the jobs that a whole run needs, or some targets, each behind those whose results it
+    reads.
 
-    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what the Snakefile
-    or Snakemake refuses.
+    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for
+    what the Snakefile or Snakemake refuses.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import RuleException, WorkflowError
     from snakemake.settings.enums import RerunTrigger
-    from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
+    from snakemake.settings.types import (
+        ConfigSettings,
+        DAGSettings,
+        OutputSettings,
+        Quietness,
+        ResourceSettings,
+    )
 
     overlays.hand_over(configfiles)
     asked = ask(targets)
@@ -47,7 +54,9 @@ def dry_run(
             triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles
             engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
             workflow = engine._workflow  # the API itself only prints what it plans
-            workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
+            workflow._prepare_dag(
+                forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
+            )
             workflow._build_dag()
         except SystemExit as refused:
             raise refused.__cause__ from None
@@ -56,7 +65,8 @@ def dry_run(
         graph = workflow.dag
         rules = [rule.name for rule in workflow.rules]
         levels = (
-            sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards)) for level in graph.toposorted()
+            sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards))
+            for level in graph.toposorted()
         )
         ordered = [job for level in levels for job in level if job.output]
         return {

@@ -1,4 +1,6 @@
-"""What the report, the paper's exhibits and the models' cards are made from: by name, the results to read."""
+"""What the report, the paper's exhibits and the models' cards are made from: by name, the results
+to read.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,23 @@ def facts(config: Config) -> dict[str, Any]:
     """
     on = config.results
     masked = systems.masked_by_importance(config)
-    retrievers = [name for name in seeds.first(systems.trained(config)) if config.systems[name].searches]
+    retrievers = [
+        name for name in seeds.first(systems.trained(config)) if config.systems[name].searches
+    ]
     compared = seeds.first(name for name, system in config.systems.items() if system.compared)
     shown = systems.shown(config)
     return {
         "config": config.values(),
-        "collections": {name: place(on, "collection", collection=name) for name in config.collections},
+        "collections": {
+            name: place(on, "collection", collection=name) for name in config.collections
+        },
         "measures": {name: place(on, "measures", system=name) for name in config.systems},
-        "encoders": {name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)},
-        "trained": {name: place(on, "trained", system=name) for name in seeds.first(systems.trained(config))},
+        "encoders": {
+            name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)
+        },
+        "trained": {
+            name: place(on, "trained", system=name) for name in seeds.first(systems.trained(config))
+        },
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
         "mined": {name: _negatives_of(config, name) for name in retrievers},
@@ -40,22 +50,34 @@ def facts(config: Config) -> dict[str, Any]:
             name: place(on, "teacher", system=systems.taught_like(config, name))
             for name in seeds.first(systems.taught(config))
         },
-        "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in compared},
-        "fusions": {name: place(on, "fusion", system=name) for name in seeds.first(systems.of_kind(config, "fusion"))},
+        "runs": {
+            name: place(on, "run", system=name, collection=shown[0], split=shown[1])
+            for name in compared
+        },
+        "fusions": {
+            name: place(on, "fusion", system=name)
+            for name in seeds.first(systems.of_kind(config, "fusion"))
+        },
         "shown": shown,
     }
 
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
-    """List the files and folders that a page reads, or an exhibit; of collections those that tell their making."""
+    """List the files and folders that a page reads, or an exhibit; of collections those that tell
+    their making.
+    """
     parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     paths["latency"] = [sources["latency"]] if sources.get("latency") else []
-    return paths | {"collections": [f"{folder}/about.json" for folder in sources["collections"].values()]}
+    return paths | {
+        "collections": [f"{folder}/about.json" for folder in sources["collections"].values()]
+    }
 
 
 def importance_of(config: Config, encoder: str) -> str:
-    """Name the importance that an encoder's masks read, or its n-grams where they read these alone: a folder."""
+    """Name the importance that an encoder's masks read, or its n-grams where they read these alone:
+    a folder.
+    """
     entry = config.encoders[encoder]
     names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
     return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)
@@ -68,9 +90,11 @@ def _negatives_of(config: Config, system: str) -> str:
 
 
 def exhibit(config: Config, name: str) -> dict[str, Any]:
-    """List what a table or figure of the paper is made from; raises `InputError` where it cannot be made.
+    """List what a table or figure of the paper is made from; raises `InputError` where it cannot be
+    made.
 
-    The report knows what it selects; importing that takes a second, which only those who ask for one wait for.
+    The report knows what it selects; importing that takes a second, which only those who ask for
+    one wait for.
     """
     from cdmae.report.paper.exhibits import wanted
 
@@ -96,15 +120,22 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "stage": stage.values(teacher=bool(entry.teacher)),
         "encoder": encoder.values(),
         "start": config.starts[encoder.start].values(),
-        "importance": config.importance[encoder.importance].values() if encoder.masked_by_importance else {},
+        "importance": config.importance[encoder.importance].values()
+        if encoder.masked_by_importance
+        else {},
     }
-    before = {name: config.encoders[name].values() for name in systems.before(config, entry.encoder)}
+    before = {
+        name: config.encoders[name].values() for name in systems.before(config, entry.encoder)
+    }
     collections = {part.get("collection") for part in (*parts.values(), *before.values())}
     used = [name for name in config.collections if name in collections]
     return {
         "name": system,
         "system": entry.values(),
-        "pretraining": {"words": encoder.in_words, "masked": next(iter(encoder.maskings[::-1]), "")},
+        "pretraining": {
+            "words": encoder.in_words,
+            "masked": next(iter(encoder.maskings[::-1]), ""),
+        },
         **parts,
         **({"before": before} if before else {}),
         "collections": {name: config.collections[name].values() for name in used},

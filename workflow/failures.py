@@ -29,7 +29,8 @@ LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
 def last_words(text: str) -> str:
     """Return the reason for a failure from a log.
 
-    That is the last sentence of a command, or the exception of a traceback; an empty text for neither.
+    That is the last sentence of a command, or the exception of a traceback; an empty text for
+    neither.
     """
     sentences = re.findall(r"^cdmae: .*", text, re.MULTILINE)
     if sentences:
@@ -70,7 +71,9 @@ class Failure:
             return printable(f"{self.log}: {reason}")
         lines = text.strip().split("\n")
         last = f"its last line is: {lines[-1]}" if lines[-1] else "it wrote nothing"
-        asked = f"; it had asked for {self.megabytes:,} MB of memory (mem_mb)" if self.megabytes else ""
+        asked = (
+            f"; it had asked for {self.megabytes:,} MB of memory (mem_mb)" if self.megabytes else ""
+        )
         return printable(f"{self.log}: the job {self.how}; {last}{asked}")
 
 

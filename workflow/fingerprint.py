@@ -1,7 +1,9 @@
-"""What code a result depends on: module to hash of its syntax tree, for a script and all it imports from the project.
+"""What code a result depends on: module to hash of its syntax tree, for a script and all it imports
+from the project.
 
-Comments, docstrings, blank lines and formatting do not count, so tidying up restarts nothing; the mapping lets the
-workflow name the module that changed. The hash is the same on every supported Python.
+Comments, docstrings, blank lines and formatting do not count, so tidying up restarts nothing; the
+mapping lets the workflow name the module that changed. The hash is the same on every supported
+Python.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
-# Modules that pass values and words but compute no result: what the settings say reaches a job as its parameters.
+# Modules that pass values and words but compute no result: what the settings say reaches a job as
+# its parameters.
 NO_JOBS = ("demands", "load", "reference")  # modules of the config that read files, before any job
 CONFIG = [
     path.relative_to(ROOT).with_suffix("").parts
@@ -32,12 +35,16 @@ NEUTRAL = frozenset(
 )
 
 
-def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT) -> dict[str, str]:
-    """Map a script (a path below `root`) and every project module it imports, directly or not, to a short hash.
+def fingerprint(
+    script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT
+) -> dict[str, str]:
+    """Map a script (a path below `root`) and every project module it imports, directly or not, to a
+    short hash.
 
-    `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``, which no import
-    statement shows. Imports inside functions count, those for type checkers do not. Raises `FileNotFoundError` for a
-    plugin or a script that does not exist, and `InputError` for a file that is not Python.
+    `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``,
+    which no import statement shows. Imports inside functions count, those for type checkers do not.
+    Raises `FileNotFoundError` for a plugin or a script that does not exist, and `InputError` for a
+    file that is not Python.
     """
     root, hashes, waiting = Path(root), {}, [Path(script).as_posix(), *plugins]
     while waiting:
@@ -59,7 +66,9 @@ def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path |
 
 def _path(module: str, root: Path) -> Path | None:
     base = root.joinpath(*module.split("."))
-    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+    return next(
+        (path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None
+    )
 
 
 @functools.cache
@@ -69,17 +78,27 @@ def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:  # the latter for null bytes, before Python 3.12
         raise InputError(not_python(path, error)) from None
-    return hashlib.sha256(_text(tree).encode()).hexdigest()[:12], tuple(dict.fromkeys(_imports(tree)))
+    return hashlib.sha256(_text(tree).encode()).hexdigest()[:12], tuple(
+        dict.fromkeys(_imports(tree))
+    )
 
 
 def _text(node: object) -> str:
-    """Return a syntax tree as text, without docstrings, positions and fields that are empty or new in some Python."""
+    """Return a syntax tree as text, without docstrings, positions and fields that are empty or new
+    in some Python.
+    """
     if isinstance(node, list):
         return "[" + ",".join(map(_text, node)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name not in LEFT_OUT}
-    documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    fields = {
+        name: value
+        for name, value in ast.iter_fields(node)
+        if value not in (None, []) and name not in LEFT_OUT
+    }
+    documented = isinstance(
+        node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    )
     if documented and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = node.body[1:]
     return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields.items())})"
@@ -90,8 +109,13 @@ def _imports(node: ast.AST) -> Iterator[str]:
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
-        yield from (module + ("" if module.endswith(".") else ".") + alias.name for alias in node.names)
+        yield from (
+            module + ("" if module.endswith(".") else ".") + alias.name for alias in node.names
+        )
     else:
-        checked = isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        checked = isinstance(node, ast.If) and ast.unparse(node.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        )
         for child in node.orelse if checked else ast.iter_child_nodes(node):
             yield from _imports(child)

@@ -1,8 +1,8 @@
 """Parameters as Snakemake records them, and the names of those that have changed since.
 
 A rule has one parameter for the settings that decide its result and one for its code, both plain
-mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both texts.
-Here they are compared key by key.
+mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both
+texts. Here they are compared key by key.
 """
 
 from __future__ import annotations
@@ -53,15 +53,17 @@ class Reasons:
         """Change the reason in a log record, and let the record pass."""
         if get_event(record) == LogEvent.JOB_INFO:
             change = changed(self.job_of(record.jobid))
-            record.reason = record.reason.replace(f"{SAID}{change}", f"{SAID}{enumerated(named(change))}")
+            record.reason = record.reason.replace(
+                f"{SAID}{change}", f"{SAID}{enumerated(named(change))}"
+            )
         return True
 
 
 def changed(job: Job) -> ParamsChange:
     """Return the recorded and the present parameters of a job that differ.
 
-    The project reads nothing else of Snakemake's records; `tests/test_recorded.py` names the version
-    for which this holds.
+    The project reads nothing else of Snakemake's records; `tests/test_recorded.py` names the
+    version for which this holds.
     """
     return job.dag.reason(job).params_changed
 

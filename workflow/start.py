@@ -1,4 +1,6 @@
-"""What `./run` does inside the environment: one of our commands, or Snakemake with the arguments given."""
+"""What `./run` does inside the environment: one of our commands, or Snakemake with the arguments
+given.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from cdmae.errors import InputError  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of our commands, or Snakemake in this process, whose Snakefile checks config, targets and surroundings.
+    """Run one of our commands, or Snakemake in this process, whose Snakefile checks config, targets
+    and surroundings.
 
-    Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without its profile.
+    Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without
+    its profile.
     """
     os.environ["PYTHONPATH"] = str(ROOT)
-    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"  # transformers would report a model's name to a service
+    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = (
+        "1"  # transformers would report a model's name to a service
+    )
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     from workflow.commands import COMMANDS, command, configured, divided
 
@@ -38,18 +44,24 @@ def main(arguments: list[str]) -> None:
     try:
         options = cli.get_argument_parser().parse_args(arguments)
         overrides = cli.parse_config(options.config)
-    except (CliException, ValueError) as error:  # of a number that is none, of --config without a value
+    except (
+        CliException,
+        ValueError,
+    ) as error:  # of a number that is none, of --config without a value
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
     files, words = divided(list(map(str, options.configfile)))
     asked = ask([*options.targets, *words])
     configured(files, overrides)
     profile = options.workflow_profile
     if profile not in (None, "none") and not list(Path(profile).glob("*.yaml")):
-        raise InputError(f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none")
+        raise InputError(
+            f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none"
+        )
     parser, options = cli.parse_args(arguments)  # with those of the profile
     overlays.hand_over(files or options.configfile)
     options.targets = asked
-    options.configfile = []  # the Snakefile reads them: Snakemake would run code in one with __use_yte__
+    # the Snakefile reads them: Snakemake would run code in one with __use_yte__
+    options.configfile = []
     sys.exit(0 if cli.args_to_api(options, parser) else 1)
 
 

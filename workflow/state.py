@@ -1,7 +1,9 @@
-"""Where a training keeps what it resumes from: a folder named by its settings, its code and the content of its inputs.
+"""Where a training keeps what it resumes from: a folder named by its settings, its code and the
+content of its inputs.
 
-After a change of anything that its result depends on it starts afresh, and never goes on from a state that the change
-has made stale. What is made again in the same bits keeps it. A rule calls it as a script, with the standard library.
+After a change of anything that its result depends on it starts afresh, and never goes on from a
+state that the change has made stale. What is made again in the same bits keeps it. A rule calls it
+as a script, with the standard library.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ def key_of(facts: Any) -> str:
 
 
 def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
-    """Name the state folder of a training below `folder`, by its `key` (`key_of`) and the content of its inputs.
+    """Name the state folder of a training below `folder`, by its `key` (`key_of`) and the content
+    of its inputs.
 
     Hidden files do not count: Snakemake leaves its time stamps in folders.
     """
@@ -37,17 +40,24 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
 
 
 def adopt(name: str, folder: Path) -> str:
-    """Give a training without a state of its own the newest older one; return a report, empty where nothing was done.
+    """Give a training without a state of its own the newest older one; return a report, empty where
+    nothing was done.
 
-    Meant for an edit that leaves the mathematics alone, such as a renamed variable. Only the user can know that. Raises
-    `InputError` where a training still holds the older state.
+    Meant for an edit that leaves the mathematics alone, such as a renamed variable. Only the user
+    can know that. Raises `InputError` where a training still holds the older state.
     """
     from cdmae.training import leases  # a script has only the standard library
 
-    older = [other for other in folder.parent.glob("*") if other != folder and any(other.glob("step-*.pt"))]
+    older = [
+        other
+        for other in folder.parent.glob("*")
+        if other != folder and any(other.glob("step-*.pt"))
+    ]
     if not older or any(folder.glob("step-*.pt")):
         return ""
-    newest = max(older, key=lambda other: max(path.stat().st_mtime_ns for path in other.glob("step-*.pt")))
+    newest = max(
+        older, key=lambda other: max(path.stat().st_mtime_ns for path in other.glob("step-*.pt"))
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with leases.held(newest, name), leases.held(folder, name):
         states = sorted(path.name for path in newest.glob("step-*.pt"))

@@ -1,6 +1,8 @@
-"""What a run needs around it: variables of the environment that make sense, and folders that can be written to.
+"""What a run needs around it: variables of the environment that make sense, and folders that can be
+written to.
 
-Without them Snakemake ends in a traceback, or in an error hours later. Here each is a sentence before anything runs.
+Without them Snakemake ends in a traceback, or in an error hours later. Here each is a sentence
+before anything runs.
 """
 
 from __future__ import annotations
@@ -29,14 +31,20 @@ def device_here() -> str:
     """Tell what CDMAE_DEVICE says that jobs have: ``cpu``, ``gpu``, or nothing where it is not set."""
     device = os.environ.get(DEVICE, "")
     if device not in ("", *DEVICES):
-        raise InputError(f"the environment variable {DEVICE} is {show(device)}; allowed: {', '.join(DEVICES)}")
+        raise InputError(
+            f"the environment variable {DEVICE} is {show(device)}; allowed: {', '.join(DEVICES)}"
+        )
     return device
 
 
 def check_records(checkout: Path) -> None:
-    """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as in a dry run."""
+    """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as
+    in a dry run.
+    """
     if re.search("[{}]", str(checkout)):
-        raise InputError(f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder")
+        raise InputError(
+            f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder"
+        )
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
@@ -48,16 +56,22 @@ def check_records(checkout: Path) -> None:
 
 def put_python_first() -> None:
     """Put the programs of this process's Python first on the PATH."""
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    os.environ["PATH"] = os.pathsep.join(
+        [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+    )
 
 
 def image_here(checkout: Path) -> str:
-    """Return the image for ``--sdm apptainer``: a file, or an address from which apptainer pulls it."""
+    """Return the image for ``--sdm apptainer``: a file, or an address from which apptainer pulls
+    it.
+    """
     image = os.environ.get(IMAGE, str(checkout / "envs/cdmae.sif"))
     if image.startswith(REGISTRIES):
         return image
     if "://" in image:
-        raise InputError(f"{IMAGE} is {show(image)}; allowed: a file, or an address with {', '.join(REGISTRIES)}")
+        raise InputError(
+            f"{IMAGE} is {show(image)}; allowed: a file, or an address with {', '.join(REGISTRIES)}"
+        )
     if not Path(image).is_file():
         raise InputError(
             f"the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`, or set {IMAGE} "
@@ -67,9 +81,11 @@ def image_here(checkout: Path) -> str:
 
 
 def lock(results: str) -> TextIO:
-    """Lock the folder of the results for this process, as long as the file that is returned is open.
+    """Lock the folder of the results for this process, as long as the file that is returned is
+    open.
 
-    The lock is the operating system's and ends with the process. Snakemake's own, which outlives a kill, is off.
+    The lock is the operating system's and ends with the process. Snakemake's own, which outlives a
+    kill, is off.
     """
     file = _opened(results)
     try:
@@ -86,7 +102,9 @@ def lock(results: str) -> TextIO:
 
 
 def _opened(results: str) -> TextIO:
-    """Open the lock file. In a folder that others may write to, too, it must not lead to a file that is no lock."""
+    """Open the lock file. In a folder that others may write to, too, it must not lead to a file
+    that is no lock.
+    """
     path = Path(results, ".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +112,9 @@ def _opened(results: str) -> TextIO:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _no_lock(path) from None
-        raise InputError(f"results is {results}, which cannot be written to: {error.strerror}") from None
+        raise InputError(
+            f"results is {results}, which cannot be written to: {error.strerror}"
+        ) from None
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
@@ -103,4 +123,6 @@ def _opened(results: str) -> TextIO:
 
 
 def _no_lock(path: Path) -> InputError:
-    return InputError(f"{path} is not a file of its own but a link or a pipe; delete it and run again")
+    return InputError(
+        f"{path} is not a file of its own but a link or a pipe; delete it and run again"
+    )

@@ -3,10 +3,11 @@
     python -m benchmarks.gpu --output FOLDER [--minutes 9] [--parts PART...]
     torchrun --nproc-per-node 2 -m benchmarks.gpu --output FOLDER --parts machine parity speed
 
-Parts run in the order of what would break, each in a process of its own: a part that crashes, fails an assertion on the
-device or hangs takes no other along. After every row FOLDER holds all of them in results.json and results.md. Each part
-ends at its share of the minutes; what it leaves over is the next one's. What is not installed becomes a row that says
-so. `benchmarks/gpu.md` says what to carry to a machine without a network.
+Parts run in the order of what would break, each in a process of its own: a part that crashes, fails
+an assertion on the device or hangs takes no other along. After every row FOLDER holds all of them
+in results.json and results.md. Each part ends at its share of the minutes; what it leaves over is
+the next one's. What is not installed becomes a row that says so. `benchmarks/gpu.md` says what to
+carry to a machine without a network.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from pathlib import Path
 
 from benchmarks.gpu.results import Results, received, work
 
-PARTS = {"machine": 0.1, "parity": 0.3, "search": 0.4, "speed": 0.75, "pipeline": 1.0}  # share of the time at the end
+PARTS = {
+    "machine": 0.1,
+    "parity": 0.3,
+    "search": 0.4,
+    "speed": 0.75,
+    "pipeline": 1.0,
+}  # share of the time at the end
 GRACE = 15.0  # seconds before a part's end from which it begins nothing more
 IMPORTED = [
     "torch", "transformers", "pandas", "cdmae.pretraining.trainer", "benchmarks.pretraining", "benchmarks.finetuning",
@@ -29,14 +36,17 @@ IMPORTED = [
 
 def main() -> None:
     """Run the parts one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
     begun, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
     results = Results(options.output) if first else None
-    # A library that asks for a GPU while it is imported would spoil CUDA for all that are forked from that process.
+    # A library that asks for a GPU while it is imported would spoil CUDA for all that are forked
+    # from that process.
     context = multiprocessing.get_context("spawn" if shutil.which("nvidia-smi") else "forkserver")
     context.set_forkserver_preload(IMPORTED)
     for number, part in enumerate(PARTS):
@@ -44,7 +54,9 @@ def main() -> None:
             continue
         end = begun + 60 * options.minutes * PARTS[part]
         line, other = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(part, number, end - GRACE, options.output, other))
+        process = context.Process(
+            target=work, args=(part, number, end - GRACE, options.output, other)
+        )
         process.start()
         other.close()
         for row in received(line, process, end):

@@ -24,15 +24,26 @@ PACKAGES = (
 def rows(here: Run) -> Iterator[Row]:
     """Describe the device, its driver, the checkout and the packages."""
     yield Row("processor", describe()["processor"])
-    yield Row("device", str(here.device), note=f"processes: {here.group.size}; sizes: {here.sizes.network}")
+    yield Row(
+        "device",
+        str(here.device),
+        note=f"processes: {here.group.size}; sizes: {here.sizes.network}",
+    )
     if here.on_gpu:
-        card, reduced = torch.cuda.get_device_properties(here.device), torch.backends.cuda.matmul.allow_tf32
+        card, reduced = (
+            torch.cuda.get_device_properties(here.device),
+            torch.backends.cuda.matmul.allow_tf32,
+        )
         driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
         yield Row("GPU", card.name, note=f"driver {driver}; CUDA {torch.version.cuda}")
         yield Row("memory of the GPU", card.total_memory / 2**30, "GB")
-        yield Row("compute capability", f"{card.major}.{card.minor}", "", "8.0, for bf16", card.major >= 8)
+        yield Row(
+            "compute capability", f"{card.major}.{card.minor}", "", "8.0, for bf16", card.major >= 8
+        )
         yield Row("TF32", str(reduced), "", "False", not reduced)
-    yield Row("commit", _said("git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"))
+    yield Row(
+        "commit", _said("git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD")
+    )
     yield Row("Python", platform.python_version())
     for name in PACKAGES:
         try:
@@ -43,6 +54,9 @@ def rows(here: Run) -> Iterator[Row]:
 
 def _said(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+        return (
+            subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+            or "unknown"
+        )
     except OSError:
         return "unknown"

@@ -1,13 +1,15 @@
-"""Forward and gradient on the device beside the CPU's float32: attention, every objective, the three trainers.
+"""Forward and gradient on the device beside the CPU's float32: attention, every objective, the
+three trainers.
 
-An error is that of everything computed, as one vector: |here - reference| / |reference|. That of a training step is
-its gradient's or its loss's, whichever is larger.
+An error is that of everything computed, as one vector: |here - reference| / |reference|. That of a
+training step is its gradient's or its loss's, whichever is larger.
 
-In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 through some layers. 1e-4 is allowed, which
-TF32 (1e-3 for one product) does not reach. In bfloat16 a number has 8 bits, so that a single product is off by up to
-4e-3 and a gradient by several percent: nothing says how far, but the CPU's own bfloat16. Twice its error is allowed,
-because the kernels round at other places. simlm and dupmae choose, by a draw and by a maximum: what is nearly equal may
-fall on either side, so four times is allowed there.
+In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 through some layers.
+1e-4 is allowed, which TF32 (1e-3 for one product) does not reach. In bfloat16 a number has 8 bits,
+so that a single product is off by up to 4e-3 and a gradient by several percent: nothing says how
+far, but the CPU's own bfloat16. Twice its error is allowed, because the kernels round at other
+places. simlm and dupmae choose, by a draw and by a maximum: what is nearly equal may fall on either
+side, so four times is allowed there.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ CHOSEN = {  # rows that attend, of the packed passages of these lengths
     "no rows": np.empty(0, np.int64),
 }
 Parts = tuple[Tensor, ...]
-Learn = Callable[[str, Ranks], Tensor]  # in a precision, shared by processes: adds the gradient, returns the loss
+Learn = Callable[
+    [str, Ranks], Tensor
+]  # in a precision, shared by processes: adds the gradient, returns the loss
 
 
 def rows(here: Run) -> Iterator[Row]:
@@ -56,36 +60,65 @@ def rows(here: Run) -> Iterator[Row]:
         yield from attempt(here, name, partial(_compared, name=name, step=step))
 
 
-def _row(name: str, precision: str, computed: Parts, reference: Parts, rounded: Parts | None, note: str = "") -> Row:
+def _row(
+    name: str,
+    precision: str,
+    computed: Parts,
+    reference: Parts,
+    rounded: Parts | None,
+    note: str = "",
+) -> Row:
     """Compare with the reference; rounded: what the CPU makes of it in bfloat16."""
     allowed, value = EXACT, error(computed, reference)
     if rounded is not None:
         own = error(rounded, reference)
         allowed, note = max(LEAST, TIMES.get(name, 2.0) * own), f"{note}; {own:.1e} on the CPU"
-    return Row(f"{name}, {precision}", value, "", f"at most {allowed:.1e}", value <= allowed, note.strip("; "))
+    return Row(
+        f"{name}, {precision}",
+        value,
+        "",
+        f"at most {allowed:.1e}",
+        value <= allowed,
+        note.strip("; "),
+    )
 
 
 def error(computed: Parts, reference: Parts) -> float:
     """Return the largest relative error of some tensors, NaN where one has it."""
     pairs = zip(computed, reference, strict=True)
-    return float(torch.stack([(one - other).norm() / other.norm().clamp_min(1e-30) for one, other in pairs]).max())
+    return float(
+        torch.stack(
+            [(one - other).norm() / other.norm().clamp_min(1e-30) for one, other in pairs]
+        ).max()
+    )
 
 
-# --- attention -------------------------------------------------------------------------------------------------------
+# --- attention ------------------------------------------------------------------------------------
 
 
 def _attention(here: Run, name: str, size: int, chosen: np.ndarray | None) -> Iterator[Row]:
-    """Compare what comes out, and the gradients of query, key and value; in bfloat16 of the very same numbers."""
+    """Compare what comes out, and the gradients of query, key and value; in bfloat16 of the very
+    same numbers.
+    """
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         reference = _attended(CPU, torch.float32, dtype, size, chosen)
         rounded = _attended(CPU, dtype, dtype, size, chosen) if precision == "bf16" else None
-        yield _row(name, precision, _attended(here.device, dtype, dtype, size, chosen), reference, rounded)
+        yield _row(
+            name, precision, _attended(here.device, dtype, dtype, size, chosen), reference, rounded
+        )
 
 
 def _attended(
-    device: torch.device, dtype: torch.dtype, rounded: torch.dtype, size: int, chosen: np.ndarray | None, heads: int = 3
+    device: torch.device,
+    dtype: torch.dtype,
+    rounded: torch.dtype,
+    size: int,
+    chosen: np.ndarray | None,
+    heads: int = 3,
 ) -> Parts:
-    """Return output and gradients, float32 on the CPU, without the filler; their inputs are `rounded` first."""
+    """Return output and gradients, float32 on the CPU, without the filler; their inputs are
+    `rounded` first.
+    """
     starts = np.cumsum((0, *LENGTHS))
     of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device).layout
     to = of if chosen is None else packed.select(chosen, starts, device).layout
@@ -96,18 +129,28 @@ def _attended(
         inputs.append(states.to(rounded).to(dtype).to(device))
     query, key, value = (states.requires_grad_() for states in inputs[:3])
     with setup.autocast("bf16" if dtype == torch.bfloat16 else "fp32", device):
-        out = attention.attend(query, key, value, attention.Grid(to, heads), attention.Grid(of, heads))
-    parts = zip((out, *torch.autograd.grad(out, (query, key, value), inputs[3])), (to, to, of, of), strict=True)
+        out = attention.attend(
+            query, key, value, attention.Grid(to, heads), attention.Grid(of, heads)
+        )
+    parts = zip(
+        (out, *torch.autograd.grad(out, (query, key, value), inputs[3])),
+        (to, to, of, of),
+        strict=True,
+    )
     return tuple(states[: len(layout.cells)].detach().float().cpu() for states, layout in parts)
 
 
-# --- objectives and trainers -----------------------------------------------------------------------------------------
+# --- objectives and trainers ----------------------------------------------------------------------
 
 
 def _compared(here: Run, name: str, step: Callable[[], tuple[nn.Module, Learn]]) -> Iterator[Row]:
-    """Compare loss and gradient of a step; several processes share the device's, the CPU's is of one."""
+    """Compare loss and gradient of a step; several processes share the device's, the CPU's is of
+    one.
+    """
     network, learn = step()
-    reference, rounded = (learnt(network, learn, precision, Ranks()) for precision in ("fp32", "bf16"))
+    reference, rounded = (
+        learnt(network, learn, precision, Ranks()) for precision in ("fp32", "bf16")
+    )
     for precision, other in (("fp32", None), ("bf16", rounded)):
         computed = learnt(network, learn, precision, here.group)
         note = f"loss {computed[0].item():.5f}, the CPU's {reference[0].item():.5f}"
@@ -128,11 +171,17 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
     from cdmae.pretraining import trainer
 
     options = argparse.Namespace(size=size, vocabulary=1000, length=64, batch=12, objective=name)
-    network, settings, batch = pretraining.networks(options)[0], pretraining.settings(name), pretraining.step(options)
+    network, settings, batch = (
+        pretraining.networks(options)[0],
+        pretraining.settings(name),
+        pretraining.step(options),
+    )
 
     def learn(precision: str, group: Ranks) -> Tensor:
         with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several for each process
-            return trainer.learn(network, batch, replace(settings, precision=precision), group, seed=1, step=0)["loss"]
+            return trainer.learn(
+                network, batch, replace(settings, precision=precision), group, seed=1, step=0
+            )["loss"]
 
     return network, learn
 
@@ -151,7 +200,9 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     network = finetuning.network("tiny")
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        return retriever.learn(network, batch, replace(stage, precision=precision), group, seed=1, step=0)["loss"]
+        return retriever.learn(
+            network, batch, replace(stage, precision=precision), group, seed=1, step=0
+        )["loss"]
 
     return network, learn
 
@@ -162,11 +213,17 @@ def reranker_step() -> tuple[nn.Module, Learn]:
     from cdmae.config.stages import Reranker
     from cdmae.finetuning import reranker
 
-    rest = {"forward_factor": 1, "chunk": 8, "max_length": 144}  # which pairs are best is left to another part
+    rest = {
+        "forward_factor": 1,
+        "chunk": 8,
+        "max_length": 144,
+    }  # which pairs are best is left to another part
     stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
     network, pairs = finetuning.cross_encoder("tiny"), finetuning.pairs("tiny", 24)
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        return reranker.learn(network, pairs, replace(stage, precision=precision), group, seed=1, step=0)["loss"]
+        return reranker.learn(
+            network, pairs, replace(stage, precision=precision), group, seed=1, step=0
+        )["loss"]
 
     return network, learn

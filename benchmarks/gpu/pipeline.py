@@ -1,7 +1,9 @@
-"""The trainers' scripts with the settings of `config/full.yaml`, killed and resumed; then the whole of it by Snakemake.
+"""The trainers' scripts with the settings of `config/full.yaml`, killed and resumed; then the whole
+of it by Snakemake.
 
-The collection is made up (`benchmarks.zipf`), as are the negatives, because BM25 needs Java. A GPU adds up in another
-order from run to run, so a resumed training is held against how far two trainings that nobody killed lie apart.
+The collection is made up (`benchmarks.zipf`), as are the negatives, because BM25 needs Java. A GPU
+adds up in another order from run to run, so a resumed training is held against how far two
+trainings that nobody killed lie apart.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     values = gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"])
     settings = {
         "start": values["starts"]["tiny"],
-        "encoder": values["pretraining"] | values["encoders"]["cdmae"] | {"steps": here.sizes.steps},
+        "encoder": values["pretraining"]
+        | values["encoders"]["cdmae"]
+        | {"steps": here.sizes.steps},
         "stage": values["training"] | values["stages"]["stage1"] | {"split": "dev", "epochs": 1},
     }
     if not here.on_gpu:
@@ -76,7 +80,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     names = "collection", "tokenizer", "tokens", "counts", "importance", "negatives"
     paths = {name: here.folder / "data" / name for name in names}
     zipf.write_collection(paths["collection"], count, asked)
-    tokenizer = tokenise.train_tokenizer(tokenise.Texts(paths["collection"]), settings["start"]["vocabulary"])
+    tokenizer = tokenise.train_tokenizer(
+        tokenise.Texts(paths["collection"]), settings["start"]["vocabulary"]
+    )
     tokenizer.save_pretrained(paths["tokenizer"])
     texts = stream_passages(paths["collection"], ["title", "text"])
     tokenise.tokenise_to(paths["tokens"], texts, paths["tokenizer"], threads)
@@ -86,7 +92,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     ami.estimate(paths["importance"], paths["counts"], tokens, formula, threads)
     draw = np.random.default_rng(1)
     lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
-    write_run(paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked))
+    write_run(
+        paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked)
+    )
     ready |= paths | {"settings": settings}
     note = f"{count:,} passages, {len(tokens.ids):,} word-pieces"
     yield Row("preparation", time.perf_counter() - begun, "s", note=note)
@@ -94,23 +102,35 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     encoder, output = ready["settings"]["encoder"], here.folder / "data/encoder"
-    options = {"settings": encoder, "start": ready["settings"]["start"], "state": here.folder / "data/state"}
+    options = {
+        "settings": encoder,
+        "start": ready["settings"]["start"],
+        "state": here.folder / "data/state",
+    }
     options |= {name: ready[name] for name in ("tokenizer", "tokens", "importance")}
     seconds = _script(here, "pretrain", output=output, **options)
-    losses = [float(line.split("\t")[1]) for line in (output / "steps.tsv").read_text().splitlines()[1:]]
+    losses = [
+        float(line.split("\t")[1]) for line in (output / "steps.tsv").read_text().splitlines()[1:]
+    ]
     ready["encoder"] = output
     note = f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; loss {losses[0]:.3f}, then {losses[-1]:.3f}"
     yield Row("pretrain.py", seconds, "s", "the loss falls", losses[-1] < losses[0], note)
 
 
 def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
-    """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state; compare the weights."""
+    """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state;
+    compare the weights.
+    """
     from safetensors.torch import load_file
 
     names, trained, step = ["whole", *(["again"] if here.on_gpu else []), "killed"], {}, ""
     for name in names:
         folder = here.folder / "data" / name
-        options = {"settings": ready["settings"]["stage"], "state": folder / "state", "output": folder / "model"}
+        options = {
+            "settings": ready["settings"]["stage"],
+            "state": folder / "state",
+            "output": folder / "model",
+        }
         options |= {key: ready[key] for key in ("encoder", "collection", "tokens", "negatives")}
         if name == "killed":
             process = _started(_command("train_retriever", options), CDMAE_SAVE_SECONDS="0")
@@ -119,21 +139,35 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
             process.kill()
             step = max((path.name for path in (folder / "state").glob("step-*.pt")), default="")
             if process.wait() != -signal.SIGKILL or not step:
-                raise RuntimeError(f"it ended before it was killed: {process.communicate()[0][-300:]}")
+                raise RuntimeError(
+                    f"it ended before it was killed: {process.communicate()[0][-300:]}"
+                )
         seconds = _script(here, "train_retriever", **options)
         weights = load_file(folder / "model/model.safetensors").values()
         trained[name] = torch.cat([weight.flatten().float() for weight in weights])
-        yield Row(f"train_retriever.py, {name}", seconds, "s", note=step and f"killed at {step[:13]}")
-    gaps = {name: float((trained[name] - trained["whole"]).norm() / trained["whole"].norm()) for name in names[1:]}
+        yield Row(
+            f"train_retriever.py, {name}", seconds, "s", note=step and f"killed at {step[:13]}"
+        )
+    gaps = {
+        name: float((trained[name] - trained["whole"]).norm() / trained["whole"].norm())
+        for name in names[1:]
+    }
     allowed = SPREAD * gaps.get("again", 0.0)
     target, note = "the same bits", ""
     if here.on_gpu:
-        target, note = f"at most {allowed:.1e}", f"another training that nobody killed is {gaps['again']:.1e} away"
-    yield Row("resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note)
+        target, note = (
+            f"at most {allowed:.1e}",
+            f"another training that nobody killed is {gaps['again']:.1e} away",
+        )
+    yield Row(
+        "resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note
+    )
 
 
 def _script(here: Run, script: str, **options: Any) -> float:
-    """Run a script to its end or that of the time; return its seconds, or raise an error with its last words."""
+    """Run a script to its end or that of the time; return its seconds, or raise an error with its
+    last words.
+    """
     begun, process = time.perf_counter(), _started(_command(script, options))
     said, killed = _heard(process, here.deadline)
     if killed:
@@ -145,28 +179,46 @@ def _script(here: Run, script: str, **options: Any) -> float:
 
 def _command(script: str, options: dict[str, Any]) -> list[str]:
     command = [sys.executable, str(ROOT / f"workflow/scripts/{script}.py")]
-    for name, value in {"name": "made-up", "seed": 1, "threads": torch.get_num_threads(), **options}.items():
+    for name, value in {
+        "name": "made-up",
+        "seed": 1,
+        "threads": torch.get_num_threads(),
+        **options,
+    }.items():
         if value != "":
             command += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
     return command
 
 
 def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-    """Start a command in the checkout, in a group of its own, whose scripts end when this process does."""
+    """Start a command in the checkout, in a group of its own, whose scripts end when this process
+    does.
+    """
     place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
     place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
-    place["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    place["PYTHONPATH"] = os.pathsep.join(
+        [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     place |= {"CDMAE_PARENT": str(os.getpid()), **environment}
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+    output = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "text": True,
+        "start_new_session": True,
+    }
     return subprocess.Popen(command, env=place, cwd=ROOT, **output)
 
 
 def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
-    """Return what a command says until it or its time ends, and whether it was killed because the time had ended."""
+    """Return what a command says until it or its time ends, and whether it was killed because the
+    time had ended.
+    """
     try:
         return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0], False
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # its jobs, too; one that is asked to stop would count as failed
+        os.killpg(
+            process.pid, signal.SIGKILL
+        )  # its jobs, too; one that is asked to stop would count as failed
         return process.communicate()[0], True
 
 
@@ -177,21 +229,32 @@ def _workflow(here: Run) -> Iterator[Row]:
     import snakemake  # noqa: F401
 
     command = [sys.executable, "workflow/start.py", "--configfile", "config/full.yaml"]
-    command += ["--config", f"results={here.folder.resolve() / 'full'}", *([] if here.on_gpu else ["--dry-run"])]
+    command += [
+        "--config",
+        f"results={here.folder.resolve() / 'full'}",
+        *([] if here.on_gpu else ["--dry-run"]),
+    ]
     yield counted(command, here.deadline, "" if here.on_gpu else "a dry run")
 
 
 def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
-    """Run Snakemake until it or its time ends, and count its jobs; none may fail, but they need not all be done.
+    """Run Snakemake until it or its time ends, and count its jobs; none may fail, but they need not
+    all be done.
 
     Raises `TimeoutError` or `RuntimeError` where it ends before it has counted its jobs.
     """
     process = _started(command)
     said, killed = _heard(process, deadline)
-    done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(r"^()total +(\d+)", said, re.MULTILINE)
+    done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(
+        r"^()total +(\d+)", said, re.MULTILINE
+    )
     ended = f"Snakemake ended with {process.returncode}: {' '.join(said[-300:].split())}"
     if not done:
-        raise TimeoutError(f"Snakemake was still starting: {said[-200:]}") if killed else RuntimeError(ended)
+        raise (
+            TimeoutError(f"Snakemake was still starting: {said[-200:]}")
+            if killed
+            else RuntimeError(ended)
+        )
     failed, passed = re.findall(r"Error in rule (\w+)", said), killed or process.returncode == 0
     if failed:
         note = f"failed: {', '.join(failed)}"
@@ -200,4 +263,11 @@ def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
     elif killed:
         note = "killed at the end of its time"
     passed = passed and not failed
-    return Row("config/full.yaml", int(done[-1][0] or 0), f"of {done[-1][1]} jobs", "none fails", passed, note)
+    return Row(
+        "config/full.yaml",
+        int(done[-1][0] or 0),
+        f"of {done[-1][1]} jobs",
+        "none fails",
+        passed,
+        note,
+    )

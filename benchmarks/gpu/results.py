@@ -15,7 +15,9 @@ from cdmae.files import write_json, write_text
 
 @dataclass(frozen=True)
 class Row:
-    """A value in its unit, or a word; `passed` tells whether it reaches its target, None where it has none."""
+    """A value in its unit, or a word; `passed` tells whether it reaches its target, None where it
+    has none.
+    """
 
     name: str
     value: float | str = ""
@@ -34,7 +36,9 @@ def work(part: str, number: int, deadline: float, folder: Path, line: Connection
 
 
 def received(line: Connection, process: BaseProcess, end: float) -> Iterator[Row]:
-    """Yield the rows of a part until it or its time ends; say so where that is not how it should end."""
+    """Yield the rows of a part until it or its time ends; say so where that is not how it should
+    end.
+    """
     try:
         while line.poll(max(0.0, end - time.monotonic())):
             yield line.recv()
@@ -64,7 +68,10 @@ class Results:
             value = float(value) if math.isfinite(value) else str(float(value))
         row = replace(row, value=value, passed=None if row.passed is None else bool(row.passed))
         self.parts.setdefault(part, []).append(row)
-        write_json(self.folder / "results.json", {name: list(map(asdict, rows)) for name, rows in self.parts.items()})
+        write_json(
+            self.folder / "results.json",
+            {name: list(map(asdict, rows)) for name, rows in self.parts.items()},
+        )
         write_text(self.folder / "results.md", "\n".join(_page(self.parts)))
         print(f"{part}: " + " | ".join(filter(None, _cells(row))), flush=True)
 
@@ -74,11 +81,19 @@ def _page(parts: dict[str, list[Row]]) -> Iterator[str]:
     yield f"# On a GPU\n\n{sum(checked)} of {len(checked)} checks passed."
     for part, rows in parts.items():
         yield f"\n## {part}\n\n| | value | target | | note |\n|---|---:|---|---|---|"
-        yield from (f"| {' | '.join(cell.replace('|', '/') for cell in _cells(row))} |" for row in rows)
+        yield from (
+            f"| {' | '.join(cell.replace('|', '/') for cell in _cells(row))} |" for row in rows
+        )
     yield ""
 
 
 def _cells(row: Row) -> list[str]:
-    value = row.value if isinstance(row.value, str) else f"{row.value:,.4g}" if row.value < 1e4 else f"{row.value:,.0f}"
+    value = (
+        row.value
+        if isinstance(row.value, str)
+        else f"{row.value:,.4g}"
+        if row.value < 1e4
+        else f"{row.value:,.0f}"
+    )
     passed = {True: "passed", False: "FAILED", None: ""}[row.passed]
     return [row.name, f"{value} {row.unit}".strip(), row.target, passed, row.note]

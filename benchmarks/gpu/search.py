@@ -1,4 +1,6 @@
-"""Search on the device beside the CPU's, bit by bit; a run reranked in the device's precision beside float32."""
+"""Search on the device beside the CPU's, bit by bit; a run reranked in the device's precision
+beside float32.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +36,33 @@ def _search(here: Run) -> Iterator[Row]:
     runs, by_gpu = {}, hasattr(faiss, "StandardGpuResources") and faiss.get_num_gpus() > 0
     for device in ("cpu", *([str(here.device)] if by_gpu else [])):
         begun = time.perf_counter()
-        runs[device] = search(queries, [passages], sizes.depth, threads=torch.get_num_threads(), device=device)
+        runs[device] = search(
+            queries, [passages], sizes.depth, threads=torch.get_num_threads(), device=device
+        )
         seconds = time.perf_counter() - begun
         note = f"{len(queries):,} x {len(passages):,} x {sizes.plan.width}, depth {sizes.depth:,}; {seconds:.3g} s"
         yield Row(f"search on {device}", sizes.asked / seconds, "queries/s", note=note)
     reference = runs.pop("cpu")
     best = np.argsort(-(queries[:SORTED] @ passages.T), axis=1, kind="stable")[:, : sizes.depth]
-    share = np.mean([np.isin(best[query], reference.ranked(query)[0]).mean() for query in range(SORTED)])
-    yield Row("the CPU's search has what a sort has", 100 * share, "%", "at least 99.9", share >= 0.999)
+    share = np.mean(
+        [np.isin(best[query], reference.ranked(query)[0]).mean() for query in range(SORTED)]
+    )
+    yield Row(
+        "the CPU's search has what a sort has", 100 * share, "%", "at least 99.9", share >= 0.999
+    )
     if not by_gpu:
         yield Row("search on a GPU", note="not here: faiss-gpu (the CPU searches in its place)")
     for device, run in runs.items():
         same = (reference.passages == run.passages).mean(), (reference.scores == run.scores).mean()
         note = f"{100 * same[0]:.4f} % of the passages, {100 * same[1]:.4f} % of the scores to the last bit"
-        yield Row(f"the run of {device} is that of the CPU", str(min(same) == 1), "", "all", min(same) == 1, note)
+        yield Row(
+            f"the run of {device} is that of the CPU",
+            str(min(same) == 1),
+            "",
+            "all",
+            min(same) == 1,
+            note,
+        )
 
 
 def _reranked(here: Run) -> Iterator[Row]:
@@ -59,12 +74,18 @@ def _reranked(here: Run) -> Iterator[Row]:
 
     listed, network = max(5, min(100, here.sizes.encoded // 8)), finetuning.cross_encoder("tiny")
     pairs, orders = finetuning.pairs("tiny", 8 * listed), []
-    for device, precision in ((torch.device("cpu"), "fp32"), (here.device, "fp32"), (here.device, "bf16")):
+    for device, precision in (
+        (torch.device("cpu"), "fp32"),
+        (here.device, "fp32"),
+        (here.device, "bf16"),
+    ):
         budget = vectors.BUDGET[device.type]
         scores = reranker.score_all(network.to(device), pairs, precision, budget, device)
         orders.append(scores.reshape(8, listed).argsort(1).argsort(1))
     for precision, order in zip(("fp32", "bf16"), orders[1:], strict=True):
-        alike = float(np.mean([np.corrcoef(*ranks)[0, 1] for ranks in zip(order, orders[0], strict=True)]))
+        alike = float(
+            np.mean([np.corrcoef(*ranks)[0, 1] for ranks in zip(order, orders[0], strict=True)])
+        )
         note = f"8 runs of {listed}; what scores here is {setup.scoring_precision('auto', here.device)}"
         name = f"rank correlation, {precision} here with the CPU's fp32"
         yield Row(name, alike, "", f"at least {ALIKE}", alike >= ALIKE, note)

@@ -1,9 +1,11 @@
-"""Tokens a second, the share of the device's peak (MFU) and memory, beside what others would run, in one process.
+"""Tokens a second, the share of the device's peak (MFU) and memory, beside what others would run,
+in one process.
 
-A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW. Tokens are real ones.
-Operations are those of the plan (`cdmae.plan.flops`), which counts the last layer whole, though ours is computed at the
-rows that a loss reads. Gradient caching computes most of a forward pass twice; MFU counts it once. Others compute in
-bfloat16, too. The peak is the dense one of the device's name, which a row names; for a CPU that assumed of a core.
+A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW.
+Tokens are real ones. Operations are those of the plan (`cdmae.plan.flops`), which counts the last
+layer whole, though ours is computed at the rows that a loss reads. Gradient caching computes most
+of a forward pass twice; MFU counts it once. Others compute in bfloat16, too. The peak is the dense
+one of the device's name, which a row names; for a CPU that assumed of a core.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ from cdmae.models.ragged import Ragged
 from cdmae.plan import flops, machine
 from cdmae.training import setup
 
-PRETRAINING, FINETUNING, ENCODING = 0.45, 0.35, 2.0  # targets: MFU, MFU, times sentence-transformers
+PRETRAINING, FINETUNING, ENCODING = (
+    0.45,
+    0.35,
+    2.0,
+)  # targets: MFU, MFU, times sentence-transformers
 LONGEST = 10.0  # seconds after which a step is not timed again
 PEAK = {"h100pcie": 756e12, "h100nvl": 835e12} | machine.PEAK  # the plan's H100 is the SXM
 STAGE = Dense(collection="c", passage_length=144, temperature=1.0)
@@ -57,28 +63,57 @@ def _measured(
     target: float = 0.0,
     note: str = "",
 ) -> Generator[Row, None, float]:
-    """Time a step; yield its tokens a second, its share of the peak and the memory; return its seconds."""
+    """Time a step; yield its tokens a second, its share of the peak and the memory; return its
+    seconds.
+    """
     if here.on_gpu:
         torch.cuda.reset_peak_memory_stats()
     seconds = _seconds(here, step)
-    yield Row(f"{name}: speed", tokens / seconds, "tokens/s", note=f"{seconds:.4g} s a step of {tokens:,} tokens{note}")
+    yield Row(
+        f"{name}: speed",
+        tokens / seconds,
+        "tokens/s",
+        note=f"{seconds:.4g} s a step of {tokens:,} tokens{note}",
+    )
     yield of_peak(here, name, operations / seconds / here.group.size, target)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    yield Row(f"{name}: memory", torch.cuda.max_memory_allocated() / 2**30 if here.on_gpu else gigabytes, "GB")
+    yield Row(
+        f"{name}: memory",
+        torch.cuda.max_memory_allocated() / 2**30 if here.on_gpu else gigabytes,
+        "GB",
+    )
     return seconds
 
 
 def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
-    """Return the share of the device's peak that a rate is, in operations a second; no share where none is known."""
+    """Return the share of the device's peak that a rate is, in operations a second; no share where
+    none is known.
+    """
     card = torch.cuda.get_device_name() if here.on_gpu else "assumed of the cores"
     peak: float | None = machine.CORE * torch.get_num_threads()
     if here.on_gpu:
-        peak = next((peak for part, peak in PEAK.items() if part in card.lower().replace(" ", "")), None)
+        peak = next(
+            (peak for part, peak in PEAK.items() if part in card.lower().replace(" ", "")), None
+        )
     goal, reached = f"at least {100 * target:.0f} %" if target else "", f"{rate / 1e12:.4g}"
     if peak is None:
-        return Row(f"{name}: MFU", "unknown", "", goal, None, f"{reached} TFLOP/s; no peak is known of {card}")
+        return Row(
+            f"{name}: MFU",
+            "unknown",
+            "",
+            goal,
+            None,
+            f"{reached} TFLOP/s; no peak is known of {card}",
+        )
     passed = rate / peak >= target if target and here.on_gpu else None
-    return Row(f"{name}: MFU", 100 * rate / peak, "%", goal, passed, f"{reached} of {peak / 1e12:.4g} TFLOP/s, {card}")
+    return Row(
+        f"{name}: MFU",
+        100 * rate / peak,
+        "%",
+        goal,
+        passed,
+        f"{reached} of {peak / 1e12:.4g} TFLOP/s, {card}",
+    )
 
 
 def _seconds(here: Run, step: Callable[[], object]) -> float:
@@ -96,11 +131,16 @@ def _seconds(here: Run, step: Callable[[], object]) -> float:
     return float(np.median(taken))
 
 
-def _beside(here: Run, name: str, tokens: int, ours: float, step: Callable[[], object], target: float = 0.0) -> Row:
+def _beside(
+    here: Run, name: str, tokens: int, ours: float, step: Callable[[], object], target: float = 0.0
+) -> Row:
     """Time another form; target: how many times faster ours has to be."""
     theirs = _seconds(here, step)
     passed = theirs / ours >= target if target and here.on_gpu else None
-    note, goal = f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times", f"ours {target:g} times" if target else ""
+    note, goal = (
+        f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times",
+        f"ours {target:g} times" if target else "",
+    )
     return Row(name, tokens / theirs, "tokens/s", goal, passed, note)
 
 
@@ -118,7 +158,7 @@ def _updating(network: nn.Module, learn: Callable[[], object]) -> Callable[[], N
     return step
 
 
-# --- pre-training ----------------------------------------------------------------------------------------------------
+# --- pre-training ---------------------------------------------------------------------------------
 
 
 def _pretraining(here: Run) -> Iterator[Row]:
@@ -138,14 +178,18 @@ def _pretraining(here: Run) -> Iterator[Row]:
     operations = flops.passage(here.sizes.plan, settings, corpus).sum()
     note = f"; micro-batches of {trainer.micro_batch(network.model.config, 2, here.device):,} rows"
     step = _updating(network, learn)
-    seconds = yield from _measured(here, "pre-training", step, lengths.sum(), operations, PRETRAINING, note)
+    seconds = yield from _measured(
+        here, "pre-training", step, lengths.sum(), operations, PRETRAINING, note
+    )
     yield from _shares(here, step, seconds)
 
 
 def _objective(here: Run, name: str, batch: int) -> tuple[nn.Module, argparse.Namespace]:
     """Return an objective on the device, without dropout, and what its reader takes."""
     sizes = here.sizes
-    options = argparse.Namespace(size=sizes.network, vocabulary=sizes.vocabulary, length=sizes.length, batch=batch)
+    options = argparse.Namespace(
+        size=sizes.network, vocabulary=sizes.vocabulary, length=sizes.length, batch=batch
+    )
     options.objective = name
     return pretraining.networks(options)[0].to(here.device), options
 
@@ -157,10 +201,19 @@ def _shares(here: Run, step: Callable[[], object], seconds: float) -> Iterator[R
         activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if here.on_gpu else [])]
     ) as profile:
         step()
-    operators = [event for event in profile.key_averages() if event.device_type == torch.autograd.DeviceType.CPU]
+    operators = [
+        event
+        for event in profile.key_averages()
+        if event.device_type == torch.autograd.DeviceType.CPU
+    ]
     operators.sort(key=lambda event: -getattr(event, key))
     total = max(1, sum(getattr(event, key) for event in operators))  # microseconds
-    yield Row("pre-training: the device works", total / 1e4 / seconds, "%", note="the rest it waits for the host")
+    yield Row(
+        "pre-training: the device works",
+        total / 1e4 / seconds,
+        "%",
+        note="the rest it waits for the host",
+    )
     for event in operators[:8]:
         share = 100 * getattr(event, key) / total
         yield Row(f"pre-training, {event.key[:60]}", share, "%", note=f"{event.count} times")
@@ -182,10 +235,12 @@ def _padded_pretraining(here: Run) -> Iterator[Row]:
 
     learn = partial(trainer.learn, network, batch, settings, here.group, seed=1, step=0)
     ours = _seconds(here, _updating(network, learn))
-    yield _beside(here, "retromae, padded as its authors compute it", tokens, ours, _updating(network, padded))
+    yield _beside(
+        here, "retromae, padded as its authors compute it", tokens, ours, _updating(network, padded)
+    )
 
 
-# --- fine-tuning -----------------------------------------------------------------------------------------------------
+# --- fine-tuning ----------------------------------------------------------------------------------
 
 
 def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
@@ -197,9 +252,13 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
     batch = finetuning.batch(here.sizes.network, queries, group)
     batch = replace(batch, excluded=np.zeros((queries, queries * group), bool))
     if taught:
-        batch = replace(batch, teacher=np.random.default_rng(1).standard_normal((queries, group), np.float32))
+        batch = replace(
+            batch, teacher=np.random.default_rng(1).standard_normal((queries, group), np.float32)
+        )
     stage, tokens = replace(STAGE, chunk=here.sizes.chunk), batch.sequences.starts[-1]
-    step = _updating(network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0))
+    step = _updating(
+        network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0)
+    )
     operations = flops.TRAINED * here.sizes.plan.forward(batch.sequences.lengths).sum()
     name = f"fine-tuning, {queries} x {group}{' with a teacher' * taught}"
     seconds = yield from _measured(here, name, step, tokens, operations, FINETUNING)
@@ -212,17 +271,25 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
             with torch.device(here.device), setup.autocast("bf16", here.device):
                 finetuning.step(form, network, batch, stage.chunk, stage.passage_length)
 
-        yield _beside(here, f"fine-tuning by {finetuning.FORMS[form]}", tokens, seconds, _updating(network, learn))
+        yield _beside(
+            here,
+            f"fine-tuning by {finetuning.FORMS[form]}",
+            tokens,
+            seconds,
+            _updating(network, learn),
+        )
 
     if not taught and here.group.size == 1:
         yield from attempt(here, "sentence-transformers' training", cached)
 
 
-# --- inference -------------------------------------------------------------------------------------------------------
+# --- inference ------------------------------------------------------------------------------------
 
 
 def _encoding(here: Run) -> Iterator[Row]:
-    """Measure ours, then transformers by its kinds of attention, then sentence-transformers, which tokenises, too."""
+    """Measure ours, then transformers by its kinds of attention, then sentence-transformers, which
+    tokenises, too.
+    """
     from cdmae.models.checkpoint import Model
     from cdmae.retrieval import vectors
 
@@ -242,7 +309,9 @@ def _encoding(here: Run) -> Iterator[Row]:
         yield _beside(here, name, tokens, seconds, partial(_forward, here, network, sequences))
 
     for kind in ("sdpa", "flash_attention_2"):
-        yield from attempt(here, f"encoding by transformers, {kind}", partial(by_transformers, kind=kind))
+        yield from attempt(
+            here, f"encoding by transformers, {kind}", partial(by_transformers, kind=kind)
+        )
     network.set_attn_implementation("sdpa")
     by_others = partial(_sentences, network=network, sequences=sequences, ours=seconds)
     yield from attempt(here, "encoding by sentence-transformers", by_others)
@@ -259,21 +328,35 @@ def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
 
 
 def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) -> Iterator[Row]:
-    """Let sentence-transformers encode the same word-pieces, spelt so that its tokenizer reads them again."""
+    """Let sentence-transformers encode the same word-pieces, spelt so that its tokenizer reads them
+    again.
+    """
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizer
 
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(here.sizes.vocabulary))]
+    pieces = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *(f"w{number}" for number in range(here.sizes.vocabulary)),
+    ]
     spelt = np.array(pieces, dtype=object)[sequences.values]
     texts = [" ".join(text[1:-1]) for text in np.split(spelt, sequences.starts[1:-1])]
     with tempfile.TemporaryDirectory() as folder:
         network.save_pretrained(folder)
-        BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(folder)
+        BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(
+            folder
+        )
         peer = SentenceTransformer(folder, device=str(here.device))
     peer.max_seq_length = STAGE.passage_length
     peer = peer.to(torch.bfloat16) if here.on_gpu else peer
     for size in (32, here.sizes.peer):  # its default, and a large one
-        name, tokens = f"encoding by sentence-transformers, batches of {size}", int(sequences.starts[-1])
+        name, tokens = (
+            f"encoding by sentence-transformers, batches of {size}",
+            int(sequences.starts[-1]),
+        )
         encode = partial(peer.encode, texts, batch_size=size, show_progress_bar=False)
         yield _beside(here, name, tokens, ours, encode, ENCODING)
 
@@ -283,7 +366,10 @@ def _reranking(here: Run) -> Iterator[Row]:
     from cdmae.retrieval import vectors
 
     network = finetuning.cross_encoder(here.sizes.network).to(here.device).eval()
-    pairs, budget = finetuning.pairs(here.sizes.network, here.sizes.encoded), vectors.BUDGET[here.device.type]
+    pairs, budget = (
+        finetuning.pairs(here.sizes.network, here.sizes.encoded),
+        vectors.BUDGET[here.device.type],
+    )
     tokens, operations = int(pairs.starts[-1]), here.sizes.plan.forward(pairs.lengths).sum()
     score = partial(reranker.score_all, network, pairs, "bf16", budget, here.device)
     seconds = yield from _measured(here, "reranking", score, tokens, operations)

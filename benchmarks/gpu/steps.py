@@ -1,4 +1,6 @@
-"""The steps of a part, in its process: one that fails, or is not to be had, is a row, and the next one runs."""
+"""The steps of a part, in its process: one that fails, or is not to be had, is a row, and the next
+one runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ OURS = ("benchmarks", "cdmae", "workflow")
 
 @dataclass(frozen=True)
 class Run:
-    """The processes and the sizes of a part; `deadline`: when it begins nothing more, by `time.monotonic`."""
+    """The processes and the sizes of a part; `deadline`: when it begins nothing more, by
+    `time.monotonic`.
+    """
 
     group: Ranks
     sizes: Sizes
@@ -42,14 +46,20 @@ class Run:
 
 
 def run(part: str, number: int, deadline: float, folder: Path) -> Iterator[Row]:
-    """Yield the rows of a part, the `number`-th one; under torchrun it joins those of the same part."""
-    if "MASTER_PORT" in os.environ:  # a store of its own for every part: torchrun's would know the last one's addresses
+    """Yield the rows of a part, the `number`-th one; under torchrun it joins those of the same
+    part.
+    """
+    if (
+        "MASTER_PORT" in os.environ
+    ):  # a store of its own for every part: torchrun's would know the last one's addresses
         os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1 + number)
         os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
     device = setup.set_up(len(os.sched_getaffinity(0)) // int(os.environ.get("WORLD_SIZE", "1")))
     with ranks.joined(device) as group:
         here = Run(group, PAPER if device.type == "cuda" else TOY, deadline, folder)
-        yield from attempt(here, part, lambda here: importlib.import_module(f"benchmarks.gpu.{part}").rows(here))
+        yield from attempt(
+            here, part, lambda here: importlib.import_module(f"benchmarks.gpu.{part}").rows(here)
+        )
 
 
 def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Iterator[Row]:
@@ -62,14 +72,24 @@ def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Itera
     except ModuleNotFoundError as error:
         while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
             error = error.__cause__
-        ours = (error.name or "").split(".")[0] in OURS  # which is a wrong import, not a missing package
-        yield Row(name, passed=False if ours else None, note=f"{'no module' if ours else 'not here'}: {error.name}")
+        ours = (error.name or "").split(".")[
+            0
+        ] in OURS  # which is a wrong import, not a missing package
+        yield Row(
+            name,
+            passed=False if ours else None,
+            note=f"{'no module' if ours else 'not here'}: {error.name}",
+        )
     except TimeoutError as error:
         yield Row(name, note=f"no time left: {' '.join(str(error).split())}")
     except Exception as error:  # noqa: BLE001 (whatever it is, the next step must run)
-        place = traceback.extract_tb(error.__traceback__)[-1]  # which keeps nothing of the frames and their tensors
+        place = traceback.extract_tb(error.__traceback__)[
+            -1
+        ]  # which keeps nothing of the frames and their tensors
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        yield Row(name, passed=False, note=f"{said} ({Path(place.filename).name}, line {place.lineno})")
+        yield Row(
+            name, passed=False, note=f"{said} ({Path(place.filename).name}, line {place.lineno})"
+        )
     if here.on_gpu:
         gc.collect()
         torch.cuda.empty_cache()

@@ -1,11 +1,14 @@
-"""Passages, queries and judgments, read row by row from text files or ir_datasets, and checked against each other.
+"""Passages, queries and judgments, read row by row from text files or ir_datasets, and checked
+against each other.
 
-The passages are read twice: once to check everything, and once to be written in batches. The first pass keeps their
-ids. So faults are known before anything is written, and 8.8 M passages need less than 1 GB of memory.
+The passages are read twice: once to check everything, and once to be written in batches. The first
+pass keeps their ids. So faults are known before anything is written, and 8.8 M passages need less
+than 1 GB of memory.
 
-Evaluation tools drop passages without title and text, and queries of a judged split that have no judgment. They are
-counted and dropped here, too. A judgment of a dropped passage is counted and kept: every system misses what nobody can
-find, as in trec_eval. Everything else that is wrong is an error.
+Evaluation tools drop passages without title and text, and queries of a judged split that have no
+judgment. They are counted and dropped here, too. A judgment of a dropped passage is counted and
+kept: every system misses what nobody can find, as in trec_eval. Everything else that is wrong is an
+error.
 """
 
 from __future__ import annotations
@@ -47,7 +50,8 @@ _PACKED = 3  # how many times a text shrinks in a .gz
 class Rows(Protocol):
     """Rows that can be read more than once; `path` is their name in messages.
 
-    (id, title, text) for passages, (id, text) for queries, (query_id, passage_id, grade) for judgments.
+    (id, title, text) for passages, (id, text) for queries, (query_id, passage_id, grade) for
+    judgments.
     """
 
     @property
@@ -59,10 +63,11 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a collection is read from: queries and judgments by split; several splits may share their queries.
+    """What a collection is read from: queries and judgments by split; several splits may share
+    their queries.
 
-    Nobody can mend a `published` collection. Its judgments of unknown passages are counted and kept, too; its repeated
-    judgments and those of unknown queries are counted and dropped.
+    Nobody can mend a `published` collection. Its judgments of unknown passages are counted and
+    kept, too; its repeated judgments and those of unknown queries are counted and dropped.
     """
 
     passages: Rows
@@ -71,7 +76,7 @@ class Parts:
     published: bool = False
 
 
-# --- a whole collection ----------------------------------------------------------------------------------------------
+# --- a whole collection ---------------------------------------------------------------------------
 
 
 def load(parts: Parts, about: dict[str, Any]) -> Collection:
@@ -82,7 +87,12 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
 
     ids, has_text = _passage_ids(parts.passages)
     count, whole = int(has_text.sum()), len(has_text)
-    about = {**about, "passages": count, "passages without text, dropped": whole - count, "queries": {}}
+    about = {
+        **about,
+        "passages": count,
+        "passages without text, dropped": whole - count,
+        "queries": {},
+    }
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
     queries, qrels = {}, {}
     for split, rows in parts.queries.items():
@@ -99,7 +109,9 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
 
     def passages() -> Iterator[pa.RecordBatch]:
         with Progress(count, unit="passages", label="collection") as progress:
-            for batch in batches((row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES):
+            for batch in batches(
+                (row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES
+            ):
                 if kept.slice(progress.done, len(batch)) != pa.chunked_array([batch["passage_id"]]):
                     raise changed()
                 yield batch
@@ -111,7 +123,9 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
         words = "changed while the collection was made from it: the second reading found other passages than the first"
         return InputError(f"{parts.passages.path} {words}; wait until it is complete and run again")
 
-    return Collection(pa.RecordBatchReader.from_batches(PASSAGES, passages()), queries, qrels, about)
+    return Collection(
+        pa.RecordBatchReader.from_batches(PASSAGES, passages()), queries, qrels, about
+    )
 
 
 def _passage_ids(passages: Rows) -> tuple[pa.ChunkedArray, np.ndarray]:
@@ -122,7 +136,9 @@ def _passage_ids(passages: Rows) -> tuple[pa.ChunkedArray, np.ndarray]:
     table = _table(rows, passage_id=pa.string(), has_text=pa.bool_())
     ids, has_text = table["passage_id"], table["has_text"].to_numpy()
     if not has_text.any():
-        raise InputError(f"{passages.path} holds no passages" + (": all are without text" if len(ids) else ""))
+        raise InputError(
+            f"{passages.path} holds no passages" + (": all are without text" if len(ids) else "")
+        )
     _check_unique(passages, ids)
     return ids, has_text
 
@@ -149,12 +165,19 @@ def _queries(queries: Rows) -> pd.DataFrame:
 def _qrels(
     parts: Parts, split: str, queries: pd.DataFrame, ids: pa.ChunkedArray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the judgments of a split, without an id where the passage is missing, and how many are odd and why."""
+    """Return the judgments of a split, without an id where the passage is missing, and how many are
+    odd and why.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     qrels = parts.qrels[split]
-    table = _table((row for _, row in qrels.rows()), query_id=pa.string(), passage_id=pa.string(), grade=pa.int16())
+    table = _table(
+        (row for _, row in qrels.rows()),
+        query_id=pa.string(),
+        passage_id=pa.string(),
+        grade=pa.int16(),
+    )
     frame = table.to_pandas()
     if frame.empty:
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
@@ -164,14 +187,19 @@ def _qrels(
             "allowed: judgments with a grade of 1 or more, or none at all of a split"
         )
     judged = pc.is_in(ids, value_set=table["passage_id"]).to_numpy()
-    known, lost = (set(ids.filter(pa.array(chosen)).to_pylist()) for chosen in (judged, judged & ~has_text))
+    known, lost = (
+        set(ids.filter(pa.array(chosen)).to_pylist()) for chosen in (judged, judged & ~has_text)
+    )
     odd = {
         "of unknown queries": ~frame["query_id"].isin(queries["query_id"]),
         "of unknown passages": ~frame["passage_id"].isin(known),
         "repeated": frame.duplicated(["query_id", "passage_id"]),
     }
     without_text = frame["passage_id"].isin(lost)
-    counts = {"judgments read": len(frame), "judgments of dropped passages": int(without_text.sum())}
+    counts = {
+        "judgments read": len(frame),
+        "judgments of dropped passages": int(without_text.sum()),
+    }
     for fault, rows in odd.items():
         if rows.any() and not parts.published:
             at = int(rows.argmax())
@@ -214,7 +242,9 @@ def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
         names = ids.to_pandas()
         again = int(names.duplicated().argmax())
         first, second = (_line(rows, at) for at in (int((names == names[again]).argmax()), again))
-        raise InputError(f"{rows.path}, line {second}: the id {_short(names[again])} is already on line {first}")
+        raise InputError(
+            f"{rows.path}, line {second}: the id {_short(names[again])} is already on line {first}"
+        )
 
 
 def _short(value: str) -> str:
@@ -227,12 +257,13 @@ def _line(rows: Rows, at: int) -> int:
     return next(islice(rows.rows(), at, None))[0]
 
 
-# --- text files ------------------------------------------------------------------------------------------------------
+# --- text files -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class File:
-    """A text file and the parser of its lines, which raises ValueError saying what a line holds and what is allowed.
+    """A text file and the parser of its lines, which raises ValueError saying what a line holds and
+    what is allowed.
 
     `beir` and `msmarco` bring the parsers. They return what `Rows` say, or None for a header.
     """
@@ -247,14 +278,20 @@ class File:
                 yield number, row
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate the number of rows, the words in the last column of one, and the values in the first column."""
+        """Estimate the number of rows, the words in the last column of one, and the values in the
+        first column.
+        """
         rows, words, read, first = 0, 0, 0, set()
         for number, line in islice(lines(self.path), _SAMPLE):
             row = self._row(number, line)
             rows, read = rows + 1, read + len(line.encode()) + 1
             words += len(str(row[-1]).split()) if row else 0
             first.update(row[:1] if row else ())
-        share = read / (self.path.stat().st_size * (_PACKED if self.path.suffix == ".gz" else 1)) if read else 1.0
+        share = (
+            read / (self.path.stat().st_size * (_PACKED if self.path.suffix == ".gz" else 1))
+            if read
+            else 1.0
+        )
         whole = max(rows, round(rows / share)) if rows == _SAMPLE else rows
         return whole, words / max(1, rows), round(len(first) * whole / max(1, rows))
 
@@ -268,7 +305,8 @@ class File:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text; ``.gz`` files are unpacked on the way.
 
-    Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged archives are errors.
+    Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged
+    archives are errors.
     """
     check_file(path)
     number, empty = 0, 0
@@ -276,10 +314,14 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             for number, raw in enumerate(iter(partial(file.readline, _LONGEST), b""), start=1):
                 if len(raw) == _LONGEST:
-                    raise InputError(f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: shorter lines")
+                    raise InputError(
+                        f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: shorter lines"
+                    )
                 if number == 1:
                     if raw[:2] == b"\x1f\x8b":
-                        raise InputError(f"{path} is a gzip archive; name it {path.name}.gz or unpack it")
+                        raise InputError(
+                            f"{path} is a gzip archive; name it {path.name}.gz or unpack it"
+                        )
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 line = raw.decode("utf-8").rstrip("\r\n")
                 if not line or line.isspace():
@@ -291,12 +333,18 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
-        raise InputError(f"{path}, line {number} is not UTF-8 (byte 0x{byte:02x}); convert the file to UTF-8") from None
+        raise InputError(
+            f"{path}, line {number} is not UTF-8 (byte 0x{byte:02x}); convert the file to UTF-8"
+        ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         where = f"after line {number}" if number else "at its beginning"
-        raise InputError(f"{path} is not a complete gzip archive ({where}: {error}); fetch it again") from None
+        raise InputError(
+            f"{path} is not a complete gzip archive ({where}: {error}); fetch it again"
+        ) from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}); allowed: a file") from None
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}); allowed: a file"
+        ) from None
 
 
 def unpacked(path: Path, most: int) -> int:
@@ -311,12 +359,16 @@ def unpacked(path: Path, most: int) -> int:
 
 
 def grade(text: str) -> int:
-    """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a small number."""
+    """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a
+    small number.
+    """
     if not _GRADE.fullmatch(text.strip()):
         raise ValueError(f"the grade is {_short(text)}; allowed: a whole number")
     # int() refuses numbers of thousands of digits
     if len(text) > _MOST_DIGITS or not -(2**15) <= int(text) < 2**15:
-        raise ValueError(f"the grade is {_short(text)}; allowed: a whole number from -32768 to 32767")
+        raise ValueError(
+            f"the grade is {_short(text)}; allowed: a whole number from -32768 to 32767"
+        )
     return int(text)
 
 
@@ -325,9 +377,15 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
 
     Where it is missing, return None, or refuse a folder that is not in a `layout` with such a file.
     """
-    paths = [path for path in (folder / f"{stem}{suffix}", folder / f"{stem}{suffix}.gz") if path.exists()]
+    paths = [
+        path
+        for path in (folder / f"{stem}{suffix}", folder / f"{stem}{suffix}.gz")
+        if path.exists()
+    ]
     if len(paths) == 2:
-        raise InputError(f"{folder} holds both {paths[0].name} and {paths[1].name}; keep one of them")
+        raise InputError(
+            f"{folder} holds both {paths[0].name} and {paths[1].name}; keep one of them"
+        )
     if layout and not paths:
         raise InputError(
             f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix} or {stem}{suffix}.gz; allowed: a "
@@ -337,7 +395,9 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
 
 
 def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
-    """Return the files ``{prefix}{split}.tsv`` of a folder, plain or with ``.gz`` after it, by their splits."""
+    """Return the files ``{prefix}{split}.tsv`` of a folder, plain or with ``.gz`` after it, by
+    their splits.
+    """
     names = {path.name.removesuffix(".gz") for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
     splits = sorted(name[len(prefix) : -len(".tsv")] for name in names if name.endswith(".tsv"))
     return {split: path for split in splits if (path := find(folder, f"{prefix}{split}", ".tsv"))}
@@ -353,18 +413,24 @@ def check_folder(path: str) -> Path:
 
 
 def check_readable(folder: Path, name: str) -> None:
-    """Raise `InputError` where a folder, called `name`, is none or cannot be looked into: it would seem to be empty."""
+    """Raise `InputError` where a folder, called `name`, is none or cannot be looked into: it would
+    seem to be empty.
+    """
     try:
         next(os.scandir(folder), None)
     except (FileNotFoundError, NotADirectoryError) as error:
         state = "a file" if isinstance(error, NotADirectoryError) else "not there"
-        raise InputError(f"{name} is {state}; allowed: a folder with the collection's files") from None
+        raise InputError(
+            f"{name} is {state}; allowed: a folder with the collection's files"
+        ) from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}") from None
 
 
 class Folder(Source):
-    """The settings of a source of text files: what they answer follows from `parts`, which finds the files."""
+    """The settings of a source of text files: what they answer follows from `parts`, which finds
+    the files.
+    """
 
     def parts(self) -> Parts:
         """Find what the collection is read from; raises `InputError` for missing files."""
@@ -382,12 +448,19 @@ class Folder(Source):
         return list(dict.fromkeys(file.path for file in files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate passages, words in one, and queries by split from the files' sizes and their first lines."""
+        """Estimate passages, words in one, and queries by split from the files' sizes and their
+        first lines.
+        """
         parts = self.parts()
         passages, words, _ = parts.passages.size()
-        queries = {split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()}
+        queries = {
+            split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()
+        }
         return passages, words, queries
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        return load(self.parts(), {"source": type(self).__module__.rpartition(".")[2], "titles": self.titles})
+        return load(
+            self.parts(),
+            {"source": type(self).__module__.rpartition(".")[2], "titles": self.titles},
+        )

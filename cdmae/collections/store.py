@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 
 PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
 QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
-QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
+QRELS = pa.schema(
+    [("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())]
+)
 EXCLUDED = -100  # the grade of a passage that no run and no group of its query may have (BRIGHT)
 ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
 
 
 @dataclass(frozen=True)
 class Collection:
-    """What a source yields: passages, and per split the queries and their judgments, by the source's own ids.
+    """What a source yields: passages, and per split the queries and their judgments, by the
+    source's own ids.
 
     passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
-    queries: split -> frame (query_id, text);
-    qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments; without an id of a
-    passage that is judged and not there;
-    about: what is worth recording (versions, counts, drops with their reasons), JSON values.
+    queries: split -> frame (query_id, text); qrels: split -> frame (query_id, passage_id, grade), a
+    key only for splits that have judgments; without an id of a passage that is judged and not
+    there; about: what is worth recording (versions, counts, drops with their reasons), JSON values.
     """
 
     passages: pa.Table | pa.RecordBatchReader
@@ -46,9 +48,11 @@ class Collection:
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
-    """Write the four files of a collection, ids turned into row numbers, and return the number of passages P.
+    """Write the four files of a collection, ids turned into row numbers, and return the number of
+    passages P.
 
-    A judgment that names an unknown id is an `InputError`; one without an id gets the row P, which no run can hold.
+    A judgment that names an unknown id is an `InputError`; one without an id gets the row P, which
+    no run can hold.
     """
     import pandas as pd  # most jobs go without
 
@@ -66,12 +70,18 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         query = judged["query_id"].map(query_rows)
         lost = judged["passage_id"].isna()
         if lost.any():
-            say(f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them")
+            say(
+                f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them"
+            )
         passage = judged["passage_id"].map(rows).where(~lost, count)
         unknown = judged[query.isna() | passage.isna()]
         if len(unknown):
-            raise InputError(f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}")
-        rows_of = pd.DataFrame({"split": split, "query": query, "passage": passage, "grade": judged["grade"]})
+            raise InputError(
+                f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}"
+            )
+        rows_of = pd.DataFrame(
+            {"split": split, "query": query, "passage": passage, "grade": judged["grade"]}
+        )
         qrels.append(rows_of.sort_values(["query", "passage"], kind="stable"))
     for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
         frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
@@ -82,14 +92,21 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
     return count
 
 
-def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]) -> tuple[int, pd.Series]:
-    """Write the passages, a row group at a time; return how many, and the rows of the judged ones: id -> int32."""
+def _write_passages(
+    path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]
+) -> tuple[int, pd.Series]:
+    """Write the passages, a row group at a time; return how many, and the rows of the judged ones:
+    id -> int32.
+    """
     import pandas as pd
 
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
     names, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
-    with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer:
+    with (
+        complete(path) as aside,
+        pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer,
+    ):
         for batch in passages:
             check_rows(done + len(batch), "passages")
             places = pc.index_in(batch["passage_id"], names)
@@ -106,7 +123,9 @@ def count_passages(folder: Path | str) -> int:
 
 
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
-    """Read all passages of a collection: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
+    """Read all passages of a collection: a table (passage_id, title, text), P rows. Those of MS
+    MARCO take 4 GB.
+    """
     file = _passages(folder)[0]
     with reading(Path(folder) / "passages.parquet"):
         return file.read(columns)
@@ -120,7 +139,8 @@ def stream_passages(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows, the last one shorter.
+    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows,
+    the last one shorter.
 
     No more of the file is in memory than a table and what Parquet keeps together.
     """
@@ -129,7 +149,9 @@ def stream_passages(
     groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
     begin = int(edges[groups[0]]) if len(groups) else 0
     table = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
-    for batch in read_batches(file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns):
+    for batch in read_batches(
+        file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns
+    ):
         inside = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
         begin += len(batch)
         table = pa.concat_tables([table, pa.Table.from_batches([inside])])
@@ -141,7 +163,9 @@ def stream_passages(
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """Read the passages of some rows, in their order; reads the row groups they lie in, one after the other."""
+    """Read the passages of some rows, in their order; reads the row groups they lie in, one after
+    the other.
+    """
     file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
     group = np.searchsorted(edges, rows, side="right") - 1
@@ -156,27 +180,34 @@ def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
 
 
 def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
-    """Return the file of a collection's passages, and where its row groups begin and end: int64 [groups + 1]."""
+    """Return the file of a collection's passages, and where its row groups begin and end: int64
+    [groups + 1].
+    """
     file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     return file, np.cumsum([0, *lengths])
 
 
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
-    """Read the queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
+    """Read the queries of a split: a frame (query_id, text), Q rows; the row number is the internal
+    id.
+    """
     return _read_split(folder, "queries", "queries", QUERIES, split)
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
-    """Read the judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
+    """Read the judgments of a split: a frame (query int32, passage int32, grade int16) of row
+    numbers, sorted.
 
-    The row after the last is that of judged passages which the collection does not have: measures count what a run
-    cannot find, all else leaves it out.
+    The row after the last is that of judged passages which the collection does not have: measures
+    count what a run cannot find, all else leaves it out.
     """
     return _read_split(folder, "qrels", "judgments", QRELS, split)
 
 
-def _read_split(folder: Path | str, file: str, rows: str, schema: pa.Schema, split: str) -> pd.DataFrame:
+def _read_split(
+    folder: Path | str, file: str, rows: str, schema: pa.Schema, split: str
+) -> pd.DataFrame:
     frame = read_frame(Path(folder) / f"{file}.parquet", schema)
     splits = frame["split"].unique().tolist()
     if split not in splits:

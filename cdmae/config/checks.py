@@ -1,4 +1,6 @@
-"""Rules that a value of the config keeps by itself: names, the folder of the results, measures, circles of names."""
+"""Rules that a value of the config keeps by itself: names, the folder of the results, measures,
+circles of names.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,32 @@ from cdmae.fields import Keys, refusal, show
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # a path may join three; file systems take 255 bytes between /
+NAME = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+)  # a path may join three; file systems take 255 bytes between /
 SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
 MOST_SPLIT = 64  # bytes, as of names
-MOST_RESULTS = 1000  # bytes of the path of the results: a command line of 128 kB holds it many times
+MOST_RESULTS = (
+    1000  # bytes of the path of the results: a command line of 128 kB holds it many times
+)
 SKEW = 60  # seconds by which the clock of a file server may differ
 MOST_EXAMPLE = 10_000  # characters of the text that is shaded
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
-# Of ir_measures, those whose packages are pinned, so that the same one computes a measure everywhere. Accuracy's is
-# left out: it divides by zero where all that a query found is relevant.
+SOURCES = (
+    ".ci",
+    ".git",
+    ".snakemake",
+    ".venv",
+    "benchmarks",
+    "cdmae",
+    "config",
+    "docs",
+    "envs",
+    "tests",
+    "workflow",
+)
+# Of ir_measures, those whose packages are pinned, so that the same one computes a measure
+# everywhere. Accuracy's is left out: it divides by zero where all that a query found is relevant.
 PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 
@@ -43,11 +61,15 @@ def check_results(results: str) -> None:
 
     path = os.path.normpath(results)
     if path.startswith(("-", "~")):
-        raise refused("; allowed: a folder whose path does not begin with - or ~, which mean options and homes")
+        raise refused(
+            "; allowed: a folder whose path does not begin with - or ~, which mean options and homes"
+        )
     if ":" in path.partition("/")[0]:
         raise refused("; allowed: no colon before the first slash, as in an address")
     if len(os.fsencode(os.path.abspath(path))) > MOST_RESULTS:
-        raise refused(f"; allowed: up to {MOST_RESULTS:,} bytes, since longer paths follow below it")
+        raise refused(
+            f"; allowed: up to {MOST_RESULTS:,} bytes, since longer paths follow below it"
+        )
     if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}<>]", results):
         raise refused("; allowed: a folder without spaces, wildcards, control characters, < and >")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
@@ -71,9 +93,14 @@ def check_example(example: str) -> None:
 
 
 def check_time(file: Path | str, keys: Keys) -> None:
-    """Refuse a file of a later time than now: Snakemake would find its results older than it, and delete them."""
+    """Refuse a file of a later time than now: Snakemake would find its results older than it, and
+    delete them.
+    """
     if os.stat(file).st_mtime > time.time() + SKEW:
-        raise refusal(keys, f": {file} has a time in the future, so that its results would seem old; `touch` it")
+        raise refusal(
+            keys,
+            f": {file} has a time in the future, so that its results would seem old; `touch` it",
+        )
 
 
 def fits_in_paths(split: str) -> bool:
@@ -82,14 +109,18 @@ def fits_in_paths(split: str) -> bool:
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that need each other in a circle; `needs` names what an entry is made from."""
+    """Refuse entries of a section that need each other in a circle; `needs` names what an entry is
+    made from.
+    """
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
         circle = error.args[1][:0:-1]  # its last name is its first one
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
-        words = f"{section} need each other in a circle: {' -> '.join(names)}; allowed: chains that end"
+        words = (
+            f"{section} need each other in a circle: {' -> '.join(names)}; allowed: chains that end"
+        )
         raise InputError(words, keys=(section, names[0])) from None
 
 
@@ -103,11 +134,18 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
     try:
         measure = ir_measures.parse_measure(name)
         written = str(measure)
-        known = any(ir_measures.providers.registry[provider].supports(measure) for provider in PROVIDERS)
+        known = any(
+            ir_measures.providers.registry[provider].supports(measure) for provider in PROVIDERS
+        )
         numbers = [measure.params.get(key, 1) for key in ("cutoff", "rel")]
         gains = [number for pair in measure.params.get("gains", {}).items() for number in pair]
-        whole = all(type(number) is int for number in numbers + gains) and 1 <= min(numbers) <= max(numbers) <= 100_000
-        usable = known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)  # counts are summed
+        whole = (
+            all(type(number) is int for number in numbers + gains)
+            and 1 <= min(numbers) <= max(numbers) <= 100_000
+        )
+        usable = (
+            known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)
+        )  # counts are summed
     except Exception:  # its parser raises whatever Python does
         usable = False
     if not usable:
@@ -116,6 +154,8 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
             f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of ir_measures compute "
             "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
-    if written != name.replace("(rel=1)", ""):  # which has an effect where evaluation.relevant says another grade
+    if written != name.replace(
+        "(rel=1)", ""
+    ):  # which has an effect where evaluation.relevant says another grade
         raise refusal(of, f" has {show(name)}; allowed: {written}, as ir_measures writes it")
     return measure

@@ -1,4 +1,5 @@
-"""What the config's entries demand of each other: every name leads somewhere, to the right kind, without a cycle.
+"""What the config's entries demand of each other: every name leads somewhere, to the right kind,
+without a cycle.
 
 What only entries of one kind demand, their class checks.
 """
@@ -30,7 +31,9 @@ def check(config: Config) -> None:
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
         elif not start.collection:
-            raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
+            raise refusal(
+                ("starts", name), " has neither checkpoint nor collection; allowed: one of them"
+            )
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
     for name in config.stages:
@@ -39,9 +42,14 @@ def check(config: Config) -> None:
         _within(("systems", name), system.check, config, name)
     for name, stage in config.stages.items():
         known = relevant[stage.collection]
-        collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
+        collections.check_batch(
+            f"stages.{name}", stage.queries, stage.collection, stage.split, known
+        )
     edges = {name: named(system) for name, system in config.systems.items()}
-    check_cycles("systems", {name: [other for _, other, part in edges[name] if part == "systems"] for name in edges})
+    check_cycles(
+        "systems",
+        {name: [other for _, other, part in edges[name] if part == "systems"] for name in edges},
+    )
     for name, collection, split in systems.mined(config):
         _within(("systems", name), config.systems[name].check_mined, config, collection, split)
     _check_targets(config)
@@ -59,18 +67,24 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 def _check_names(config: Config) -> None:
     """Refuse names that lead nowhere."""
-    entries = [((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()]
+    entries = [
+        ((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()
+    ]
     for place, entry in [*entries, (("evaluation",), config.evaluation)]:
         for keys, name, section in named(entry):
             if name not in (known := getattr(config, section)):
-                others = [other for other in known if (section, other) != place]  # none is made from itself
+                others = [
+                    other for other in known if (section, other) != place
+                ]  # none is made from itself
                 raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
-    """Ask for the files, and read them where that takes no time; the first job reads large ones anyway.
+    """Ask for the files, and read them where that takes no time; the first job reads large ones
+    anyway.
 
-    Returns by split how many queries have a relevant passage, as far as that is known without the job.
+    Returns by split how many queries have a relevant passage, as far as that is known without the
+    job.
     """
     collection = config.collections[name]
     collection.ask(name, "judged")
@@ -84,7 +98,9 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
 
 
 def _check_apart(config: Config, name: str) -> None:
-    """Refuse a collection that would read the results: it would change with every run, and never be finished."""
+    """Refuse a collection that would read the results: it would change with every run, and never be
+    finished.
+    """
     results = Path(config.results).resolve()
     for folder in map(Path.resolve, config.collections[name].ask(name, "folders")):
         if results.is_relative_to(folder):
@@ -98,7 +114,9 @@ def _check_apart(config: Config, name: str) -> None:
 
 
 def _check_stage(config: Config, name: str) -> None:
-    """Refuse a split without judgments, and what does not fit the systems that are trained by the stage."""
+    """Refuse a split without judgments, and what does not fit the systems that are trained by the
+    stage.
+    """
     stage = config.stages[name]
     words = config.collections[stage.collection].unfit(stage.collection, stage.split)
     if words:
@@ -114,11 +132,13 @@ def _check_stage(config: Config, name: str) -> None:
             raise unfit(stage, "random_negatives", words)
 
 
-# --- evaluation ------------------------------------------------------------------------------------------------------
+# --- evaluation -----------------------------------------------------------------------------------
 
 
 def _check_targets(config: Config) -> None:
-    """Refuse splits without judgments, those that a system is trained on, and systems that nothing is measured on."""
+    """Refuse splits without judgments, those that a system is trained on, and systems that nothing
+    is measured on.
+    """
     evaluated = config.evaluation.collections
     if config.systems and not any(evaluated.values()):
         words = " names no split, but there are systems; allowed: at least one split"
@@ -126,14 +146,19 @@ def _check_targets(config: Config) -> None:
     for collection, splits in evaluated.items():
         keys = ("evaluation", "collections", collection)
         if len(set(splits)) < len(splits):
-            raise refusal(keys, f" is {show(list(splits))}; allowed: each split once, or none: only searched")
+            raise refusal(
+                keys, f" is {show(list(splits))}; allowed: each split once, or none: only searched"
+            )
         for split in splits:
             if words := config.collections[collection].unfit(collection, split):
                 raise refusal(keys, f" is {show(split)}{words}")
             for name in systems.trained(config):
                 if systems.trains_on(config, name) == (collection, split):
                     stage = f"stages.{config.systems[name].stage} trains systems.{name} on"
-                    raise refusal(keys, f" names {split}, which {stage}; allowed: splits that nothing is trained on")
+                    raise refusal(
+                        keys,
+                        f" names {split}, which {stage}; allowed: splits that nothing is trained on",
+                    )
     for collection, grades in config.evaluation.relevant.items():
         for split in grades:
             if split not in evaluated.get(collection, ()):
@@ -142,14 +167,18 @@ def _check_targets(config: Config) -> None:
 
 
 def _check_measures(config: Config) -> None:
-    """Refuse measures that ir_measures does not compute, and those that look deeper than the runs go."""
+    """Refuse measures that ir_measures does not compute, and those that look deeper than the runs
+    go.
+    """
     evaluation = config.evaluation
     if evaluation.collections and not evaluation.measures:
         raise refusal(("evaluation", "measures"), " is []; allowed: at least one measure")
     cutoffs: dict[str, int] = {}
     for measure in evaluation.measures:
         if measure in cutoffs:
-            raise refusal(("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once")
+            raise refusal(
+                ("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once"
+            )
         cutoffs[measure] = read_measure(measure).params.get("cutoff", 1)
     deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
     if cutoffs.get(deepest, 0) > evaluation.depth:
@@ -158,12 +187,19 @@ def _check_measures(config: Config) -> None:
 
 
 def _check_lengths(config: Config) -> None:
-    """Refuse lengths of collections that are not evaluated, and those that a system has no positions for."""
+    """Refuse lengths of collections that are not evaluated, and those that a system has no
+    positions for.
+    """
     for collection, length in config.evaluation.lengths.items():
         keys = ("evaluation", "lengths", collection)
         if collection not in config.evaluation.collections:
-            raise refusal(keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}")
+            raise refusal(
+                keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}"
+            )
         for name, system in config.systems.items():
             positions = system.positions(config)
             if positions is not None and length > positions:
-                raise refusal(keys, f" is {length}; allowed: up to {positions}, the positions of systems.{name}")
+                raise refusal(
+                    keys,
+                    f" is {length}; allowed: up to {positions}, the positions of systems.{name}",
+                )

@@ -1,7 +1,8 @@
-"""What encoders are made of: where one starts, how important its words are, and what all pre-trainings share.
+"""What encoders are made of: where one starts, how important its words are, and what all
+pre-trainings share.
 
-`cdmae.config.objectives` has a class for each objective, with the settings of its own and the answers to what others
-ask of it.
+`cdmae.config.objectives` has a class for each objective, with the settings of its own and the
+answers to what others ask of it.
 """
 
 from __future__ import annotations
@@ -23,20 +24,26 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the names that a folder of the library offers to the config: those of its files and packages."""
+    """List the names that a folder of the library offers to the config: those of its files and
+    packages.
+    """
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
-HomePath = Annotated[str, AfterValidator(os.path.expanduser)]  # most readers of a path would not know ~
+HomePath = Annotated[
+    str, AfterValidator(os.path.expanduser)
+]  # most readers of a path would not know ~
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 
 
 @settings
 class Start:
-    """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a collection."""
+    """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a
+    collection.
+    """
 
     checkpoint: HomePath = setting(
         "", meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers "
@@ -44,18 +51,38 @@ class Start:
         "for a commit, tag or branch); excludes the other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
-    collection: str = setting("", meaning="its text trains the tokenizer of a random start", names="collections")
-    vocabulary: int = setting(30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20)
+    collection: str = setting(
+        "", meaning="its text trains the tokenizer of a random start", names="collections"
+    )
+    vocabulary: int = setting(
+        30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20
+    )
     layers: int = setting(12, meaning="Transformer layers", source="BERT base", low=1, high=1000)
-    hidden: int = setting(768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16)
-    heads: int = setting(12, meaning="attention heads; divide `hidden`", source="BERT base", low=1, high=1000)
-    feedforward: int = setting(3072, unit="dimensions", meaning="inner width", source="BERT base", low=1, high=2**18)
-    positions: int = setting(512, unit="word-pieces", meaning="longest input", source="BERT base", low=8, high=2**16)
+    hidden: int = setting(
+        768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16
+    )
+    heads: int = setting(
+        12, meaning="attention heads; divide `hidden`", source="BERT base", low=1, high=1000
+    )
+    feedforward: int = setting(
+        3072, unit="dimensions", meaning="inner width", source="BERT base", low=1, high=2**18
+    )
+    positions: int = setting(
+        512, unit="word-pieces", meaning="longest input", source="BERT base", low=8, high=2**16
+    )
     initializer: float = setting(
-        0.02, meaning="standard deviation of the random weights", source="BERT base", above=0, high=10
+        0.02,
+        meaning="standard deviation of the random weights",
+        source="BERT base",
+        above=0,
+        high=10,
     )
     dropout: float = setting(
-        0.1, meaning="share of hidden values dropped in training", source="BERT base", low=0, high=0.9
+        0.1,
+        meaning="share of hidden values dropped in training",
+        source="BERT base",
+        low=0,
+        high=0.9,
     )
 
     def __post_init__(self) -> None:
@@ -65,31 +92,49 @@ class Start:
                 if key != "checkpoint" and getattr(self, key) != rule.default:
                     raise refusal((key,), " does not go with checkpoint; allowed: checkpoint")
         if self.hidden % self.heads:
-            raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
+            raise InputError(
+                f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden"
+            )
 
     def values(self) -> dict[str, Any]:
         """Return what matters: the checkpoint, or everything else."""
-        return pick(asdict(self), ["checkpoint"]) if self.checkpoint else asdict(self, ["checkpoint"])
+        return (
+            pick(asdict(self), ["checkpoint"]) if self.checkpoint else asdict(self, ["checkpoint"])
+        )
 
     def tokenizer(self) -> dict[str, Any]:
         """Return what matters to the tokenizer."""
-        return pick(asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary"))
+        return pick(
+            asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary")
+        )
 
     def known_positions(self) -> int | None:
-        """Return the longest input; None where it is not known before the job that loads the checkpoint."""
+        """Return the longest input; None where it is not known before the job that loads the
+        checkpoint.
+        """
         return pretrained.positions(self.checkpoint) if self.checkpoint else self.positions
 
     def known_layers(self) -> int | None:
-        """Return the number of layers; None where it is not known before the job that loads the checkpoint."""
-        return pretrained.number(self.checkpoint, "num_hidden_layers") if self.checkpoint else self.layers
+        """Return the number of layers; None where it is not known before the job that loads the
+        checkpoint.
+        """
+        return (
+            pretrained.number(self.checkpoint, "num_hidden_layers")
+            if self.checkpoint
+            else self.layers
+        )
 
 
 @settings
 class Importance:
     """How the importance of words is estimated: equations 7 and 8."""
 
-    unit: Literal["word", "wordpiece"] = setting("word", meaning="what an n-gram is made of", source="decision 3")
-    window: int = setting(4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8)
+    unit: Literal["word", "wordpiece"] = setting(
+        "word", meaning="what an n-gram is made of", source="decision 3"
+    )
+    window: int = setting(
+        4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8
+    )
     pmi: Literal["min", "product"] = setting(
         "min", source="decision 1, PMI-Masking eq. 3",
         meaning="PMI of more than two words: minimum over their segmentations, or product of single words",
@@ -114,7 +159,9 @@ class Importance:
 
 @settings
 class Encoder:
-    """An encoder, pre-trained or not; what others ask of it, with the answers of one that is not pre-trained."""
+    """An encoder, pre-trained or not; what others ask of it, with the answers of one that is not
+    pre-trained.
+    """
 
     pretrained = False  # whether there is anything to train
     maskings = ()  # of each side that its objective has, the encoder's first
@@ -123,7 +170,11 @@ class Encoder:
     in_words = ""
 
     start: Name = setting(meaning="name of an entry of `starts`", names="starts")
-    seed: int = setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
+    seed: int = setting(
+        -1,
+        meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's",
+        low=-1,
+    )
 
     @property
     def masked_by_importance(self) -> bool:
@@ -132,12 +183,16 @@ class Encoder:
 
     @property
     def reads_importance(self) -> bool:
-        """Say whether one of its masks reads the importance, or the n-grams that it is estimated from."""
+        """Say whether one of its masks reads the importance, or the n-grams that it is estimated
+        from.
+        """
         return any(masking in READ_IMPORTANCE for masking in self.maskings)
 
     @property
     def unread(self) -> dict[str, str]:
-        """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to its default."""
+        """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to
+        its default.
+        """
         return {}
 
     def values(self) -> dict[str, Any]:
@@ -145,16 +200,19 @@ class Encoder:
         return asdict(self)
 
     def check(self, config: Config) -> None:
-        """Refuse what does not fit other entries of the config; the keys of errors begin at the entry."""
+        """Refuse what does not fit other entries of the config; the keys of errors begin at the
+        entry.
+        """
 
 
 @settings
 class Pretraining(Encoder):
-    """An encoder that is pre-trained: what all objectives know, and what others ask of an objective.
+    """An encoder that is pre-trained: what all objectives know, and what others ask of an
+    objective.
 
-    decoder_layers: Transformer layers besides the encoder's; held_layers: how many of them are taken to hold
-    activations; spans: parts of a passage that are read one by one; in_words: goes on "Its encoder was pre-trained",
-    where {masked} is which words it restores from the vector.
+    decoder_layers: Transformer layers besides the encoder's; held_layers: how many of them are
+    taken to hold activations; spans: parts of a passage that are read one by one; in_words: goes on
+    "Its encoder was pre-trained", where {masked} is which words it restores from the vector.
     """
 
     pretrained, pooling, projection = True, "cls", False
@@ -167,30 +225,56 @@ class Pretraining(Encoder):
         source="table 5: general, then domain", names="encoders",
     )  # fmt: skip
     collection: Name = setting(meaning="its passages are the corpus", names="collections")
-    encoder_masking: Masking = setting("whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11")
-    importance: str = setting(
-        "", meaning="name of an entry of `importance`; where a masking is importance or pmi_span", names="importance"
+    encoder_masking: Masking = setting(
+        "whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11"
     )
-    encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
+    importance: str = setting(
+        "",
+        meaning="name of an entry of `importance`; where a masking is importance or pmi_span",
+        names="importance",
+    )
+    encoder_ratio: float = setting(
+        0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95
+    )
     sigma: float = setting(
         1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
         source="3.2, footnote", low=0, high=math.inf,
     )  # fmt: skip
-    mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
-    random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
-    max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
-    batch: int = setting(2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1)
-    epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
-    steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
-    take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
+    mask_share: float = setting(
+        0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1
+    )
+    random_share: float = setting(
+        0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1
+    )
+    max_length: int = setting(
+        150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16
+    )
+    batch: int = setting(
+        2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1
+    )
+    epochs: float = setting(
+        20, meaning="passes over the collection", source="A", above=0, high=10_000
+    )
+    steps: int = setting(
+        0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0
+    )
+    take_step: int = setting(
+        0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0
+    )
     snapshot_of: str = setting(
         "", meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
         names="encoders",
     )  # fmt: skip
-    learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
+    learning_rate: float = setting(
+        3e-4, meaning="peak, linear schedule", source="A", above=0, high=1
+    )
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
-    warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
-    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
+    warmup_ratio: float = setting(
+        0.1, meaning="share of the steps that warm up", source="A", low=0, high=1
+    )
+    max_grad_norm: float = setting(
+        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+    )
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
     )
@@ -215,14 +299,18 @@ class Pretraining(Encoder):
         noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
         if not self.reads_importance:
             noise["importance"] = f"no masking is {' or '.join(READ_IMPORTANCE)}"
-        return noise | ({"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {})
+        return noise | (
+            {"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {}
+        )
 
     def masking(self) -> dict[str, Any]:
-        """Return what matters to the masks that are shown (`cdmae.masking.terms`): those of the last side."""
+        """Return what matters to the masks that are shown (`cdmae.masking.terms`): those of the
+        last side.
+        """
         ratio = self.encoder_ratio
         return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
 
-    # --- limits: the job checks them again once it knows the model and the passages ----------------------------------
+    # --- limits: the job checks them again once it knows the model and the passages ---------------
 
     def check_step(self, steps: int, whose: str) -> None:
         """Refuse a step to take that comes after the last one."""
@@ -235,34 +323,48 @@ class Pretraining(Encoder):
             raise unfit(self, "max_length", f"; allowed: up to {positions}, {whose}")
 
     def check_layers(self, layers: int | None, whose: str) -> None:
-        """Refuse what the layers of an encoder do not allow, as far as these are known; `whose`: as ``the start``."""
+        """Refuse what the layers of an encoder do not allow, as far as these are known; `whose`: as
+        ``the start``.
+        """
 
     def check(self, config: Config) -> None:
         """Refuse what does not fit the start, the importance, and the encoders that come before."""
         start, owner = config.starts[self.start], f"starts.{self.start}"
         if self.after and self.start != (first := config.encoders[self.after].start):
-            raise unfit(self, "start", f"; allowed: {first}, that of encoders.{self.after}, where it begins")
+            raise unfit(
+                self, "start", f"; allowed: {first}, that of encoders.{self.after}, where it begins"
+            )
         if self.snapshot_of:
             whole = config.encoders[self.snapshot_of]
             last = whole.take_step or whole.steps
             if last and self.take_step > last:
-                raise unfit(self, "take_step", f"; allowed: up to {last}, the last step of encoders.{self.snapshot_of}")
+                raise unfit(
+                    self,
+                    "take_step",
+                    f"; allowed: up to {last}, the last step of encoders.{self.snapshot_of}",
+                )
         if "pmi_span" in self.maskings:
             unit = config.importance[self.importance].unit
             if unit != "word":
-                raise unfit(self, "importance", f", whose unit is {unit}; allowed for pmi_span: one of words")
+                raise unfit(
+                    self,
+                    "importance",
+                    f", whose unit is {unit}; allowed for pmi_span: one of words",
+                )
         self.check_layers(start.known_layers(), owner)
         whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
         self.check_length(start.known_positions(), whose)
 
-    # --- what the plan asks ------------------------------------------------------------------------------------------
+    # --- what the plan asks -----------------------------------------------------------------------
 
     def predicted(self, tokens: float) -> float:
         """Count the tokens of a text of some tokens that the language-model head predicts."""
         return self.encoder_ratio * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count operations besides those of the encoder, its decoders and its head; network: `cdmae.plan.flops`."""
+        """Count operations besides those of the encoder, its decoders and its head; network:
+        `cdmae.plan.flops`.
+        """
         return 0.0
 
 
@@ -284,7 +386,9 @@ class Decoded(Pooled):
     decoder_masking: Masking = setting(
         "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1"
     )
-    decoder_ratio: float = setting(0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95)
+    decoder_ratio: float = setting(
+        0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95
+    )
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -304,7 +408,9 @@ class Decoded(Pooled):
 class Layered(Pretraining):
     """An objective that lets the user choose how deep its decoder is."""
 
-    decoder_layers: int = setting(2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100)
+    decoder_layers: int = setting(
+        2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100
+    )
 
     @property
     def held_layers(self) -> int:
@@ -316,4 +422,6 @@ class Layered(Pretraining):
 class Bagged(Pretraining):
     """An objective that predicts a passage's bag of words."""
 
-    bag_weight: float = setting(1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6)
+    bag_weight: float = setting(
+        1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6
+    )

@@ -1,6 +1,8 @@
-"""From config files to a config: the default file, overlays over it, what entries inherit, and every check.
+"""From config files to a config: the default file, overlays over it, what entries inherit, and
+every check.
 
-`cdmae.config.schema` is the schema. Values remember the file and line that they come from, which messages begin with.
+`cdmae.config.schema` is the schema. Values remember the file and line that they come from, which
+messages begin with.
 """
 
 from __future__ import annotations
@@ -42,14 +44,30 @@ from cdmae.files import check_file
 Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
-OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
-DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
-KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}  # of entries that do not say theirs
+OF_SNAPSHOT = (
+    "snapshot_of",
+    "take_step",
+)  # what a snapshot does not have from the encoder that it is one of
+DEFAULTS = {
+    "encoders": "pretraining",
+    "stages": "training",
+}  # where the entries of a section have theirs
+KINDS = {
+    "encoders": {"objective": "mae"},
+    "stages": {"head": "dense"},
+}  # of entries that do not say theirs
 MOST_MISTAKES = 10  # that are told at once
-TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")  # keys with which Snakemake runs code in a config file
-EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
+TEMPLATE = (
+    "__use_yte__",
+    "__definitions__",
+    "__variables__",
+)  # keys with which Snakemake runs code in a config file
+EXPONENT = re.compile(
+    r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"
+)  # as in 3e-4, which is text in YAML 1.1
 
-# Octal, base 60 and digits in groups, as YAML 1.1 reads 010, 1:30 and 1_0. In YAML 1.2 they are 10, text and text.
+# Octal, base 60 and digits in groups, as YAML 1.1 reads 010, 1:30 and 1_0. In YAML 1.2 they are 10,
+# text and text.
 AMBIGUOUS = re.compile(r"[-+]?0[0-9_]+|.*[:_].*")
 MOST_VALUES = 100_000  # of a config file
 
@@ -71,11 +89,13 @@ class Written(Config):
     standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
 
 
-# --- from files to values --------------------------------------------------------------------------------------------
+# --- from files to values -------------------------------------------------------------------------
 
 
 class Section(dict):
-    """A mapping of a config, which knows file and line of its keys: None for those of the command line."""
+    """A mapping of a config, which knows file and line of its keys: None for those of the command
+    line.
+    """
 
     places: dict[str, Place | None]
 
@@ -83,15 +103,18 @@ class Section(dict):
 class Loader(yaml.SafeLoader):
     """A loader that keeps the lines of keys, and refuses what YAML allows and a config cannot mean.
 
-    These are repeated keys and keys that are not text; numbers that look like others (``010`` is 8 in YAML 1.1);
-    aliases that stand for more values than memory holds; and text that no file name or command line can hold.
+    These are repeated keys and keys that are not text; numbers that look like others (``010`` is 8
+    in YAML 1.1); aliases that stand for more values than memory holds; and text that no file name
+    or command line can hold.
     """
 
     def get_single_node(self) -> yaml.Node | None:
         """Read the document; an alias counts with all values that it stands for."""
         node = super().get_single_node()
         if node is not None and self._values(node, {}) > MOST_VALUES:
-            raise InputError(f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) stand for")
+            raise InputError(
+                f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) stand for"
+            )
         return node
 
     def _values(self, node: yaml.Node, known: dict[yaml.Node, int]) -> int:
@@ -108,7 +131,10 @@ class Loader(yaml.SafeLoader):
             value = super().construct_object(node, deep)
         except InputError:
             raise
-        except (ValueError, OverflowError):  # of a 2001-02-30, of a whole number with thousands of digits
+        except (
+            ValueError,
+            OverflowError,
+        ):  # of a 2001-02-30, of a whole number with thousands of digits
             words = f"{show(node.value)} looks like a number or a date and is none; put text in quotation marks"
             raise self.refusal(node, words) from None
         if node.tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(node.value):
@@ -124,24 +150,34 @@ class Loader(yaml.SafeLoader):
                 kind = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
                 raise self.refusal(key, f"a key is a {kind}; allowed: text")
             if not key.tag.endswith((":str", ":merge")):
-                raise self.refusal(key, f"the key {key.value} is not text; put it in quotation marks")
+                raise self.refusal(
+                    key, f"the key {key.value} is not text; put it in quotation marks"
+                )
             if key.value in TEMPLATE:
-                raise self.refusal(key, f"the key {key.value} makes a config file run code; leave it out")
+                raise self.refusal(
+                    key, f"the key {key.value} makes a config file run code; leave it out"
+                )
             if key.value in seen and not key.tag.endswith(":merge"):
                 raise self.refusal(key, f"the key {key.value} is there twice")
             seen.add(key.value)
-        values = Section(self.construct_mapping(node, deep=True))  # after which the node has the keys of anchors
+        values = Section(
+            self.construct_mapping(node, deep=True)
+        )  # after which the node has the keys of anchors
         values.places = {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value}
         return values
 
     def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
         """Make a text of a node."""
         if "\0" in node.value:
-            raise self.refusal(node, "a text has a NUL, which no command line can hold; leave it out")
+            raise self.refusal(
+                node, "a text has a NUL, which no command line can hold; leave it out"
+            )
         try:
             return joined(node.value)
         except UnicodeDecodeError:
-            raise self.refusal(node, "a text has half a surrogate pair, which is no character; leave it out") from None
+            raise self.refusal(
+                node, "a text has half a surrogate pair, which is no character; leave it out"
+            ) from None
 
     def construct_yaml_binary(self, node: yaml.ScalarNode) -> bytes:
         """Refuse binary values: no setting is one."""
@@ -165,22 +201,30 @@ Loader.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
 
 
 def joined(text: str) -> str:
-    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``); raises UnicodeDecodeError for half a pair."""
+    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``); raises UnicodeDecodeError for
+    half a pair.
+    """
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
-    """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated key."""
+    """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated
+    key.
+    """
     check_file(path)
     try:
         loader = Loader(Path(path).read_text(encoding="utf-8"))
         loader.name = str(path)
         values = loader.get_single_data()
         if not isinstance(values, dict):
-            raise InputError(f"{path} holds {show(values or 'nothing')}; allowed: a mapping of settings")
+            raise InputError(
+                f"{path} holds {show(values or 'nothing')}; allowed: a mapping of settings"
+            )
         return values
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise InputError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None
     except OSError as error:
         raise InputError(f"the config file {path} cannot be read: {error.strerror}") from None
     except RecursionError:
@@ -188,16 +232,22 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)
-        raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or error})") from None
+        raise InputError(
+            f"{where}: not YAML ({getattr(error, 'problem', None) or error})"
+        ) from None
 
 
 def gather(
-    default: Path | str, overlays: Iterable[Path | str] = (), overrides: Mapping[str, Any] | None = None
+    default: Path | str,
+    overlays: Iterable[Path | str] = (),
+    overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Lay the overlays, and the `overrides` of the command line, over the default config file, one after the other.
+    """Lay the overlays, and the `overrides` of the command line, over the default config file, one
+    after the other.
 
-    ``standalone: true`` in one of them leaves the default out; the last one that speaks of it counts. The files are
-    read here and not by the engine, which overlooks repeated keys, and does not know that null removes.
+    ``standalone: true`` in one of them leaves the default out; the last one that speaks of it
+    counts. The files are read here and not by the engine, which overlooks repeated keys, and does
+    not know that null removes.
     """
     layers = [*map(read_yaml, overlays), _typed(overrides or {})]
     alone = [layer["standalone"] for layer in layers if "standalone" in layer][-1:] == [True]
@@ -205,14 +255,20 @@ def gather(
 
 
 def _typed(values: Any) -> Any:
-    """Read scalars in lists and mappings of the command line, which the engine passes on as text, as a file's."""
+    """Read scalars in lists and mappings of the command line, which the engine passes on as text,
+    as a file's.
+    """
     if isinstance(values, Mapping):
         return {key: _typed(value) for key, value in values.items()}
     if isinstance(values, list):
         return [_typed(value) for value in values]
     if isinstance(values, str) and re.search(r"[\ud800-\udfff]", values):
         raise InputError(f"--config has {values!a}, which is not UTF-8; allowed: text in UTF-8")
-    tag = Loader("").resolve(yaml.ScalarNode, values, (True, False)) if isinstance(values, str) and values else ""
+    tag = (
+        Loader("").resolve(yaml.ScalarNode, values, (True, False))
+        if isinstance(values, str) and values
+        else ""
+    )
     if tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(values):
         return values  # text, which a number is not
     if tag.endswith((":null", ":bool", ":int", ":float", "!exponent")):
@@ -222,7 +278,8 @@ def _typed(values: Any) -> Any:
 
 
 def lay(*layers: Mapping[str, Any]) -> Section:
-    """Lay mappings over each other: mappings key by key, everything else is replaced, and null removes what is there.
+    """Lay mappings over each other: mappings key by key, everything else is replaced, and null
+    removes what is there.
 
     Null for what no layer before has is a mistake, and stays for the checks.
     """
@@ -240,14 +297,15 @@ def lay(*layers: Mapping[str, Any]) -> Section:
     return merged
 
 
-# --- from values to a config -----------------------------------------------------------------------------------------
+# --- from values to a config ----------------------------------------------------------------------
 
 
 def load(values: dict[str, Any]) -> Config:
     """Check the merged values of the config files and make a config of them.
 
-    Raises `InputError` with a line for each mistake, which begins with file and line where `gather` read the values.
-    What each entry says and lacks is checked first, then what entries demand of each other.
+    Raises `InputError` with a line for each mistake, which begins with file and line where `gather`
+    read the values. What each entry says and lacks is checked first, then what entries demand of
+    each other.
     """
     try:
         config = _made(values)
@@ -271,18 +329,31 @@ def _made(values: dict[str, Any]) -> Config:
         for name in _mapping(values.get(section)):
             noted(checks.check_name, name, section)
     entries = {section: _mapping(values.get(section)) for section in DEFAULTS}
-    entries["encoders"] = noted(inherited, entries["encoders"], _mapping(values.get(DEFAULTS["encoders"]))) or {}
+    entries["encoders"] = (
+        noted(inherited, entries["encoders"], _mapping(values.get(DEFAULTS["encoders"]))) or {}
+    )
     laid = {section: _laid(section, entries[section], values) for section in DEFAULTS}
-    written = noted(parse, Written, {**values, **{key: laid[key] for key in laid if _mapping(values.get(key))}})
+    written = noted(
+        parse, Written, {**values, **{key: laid[key] for key in laid if _mapping(values.get(key))}}
+    )
     if written:
         parts = {key: getattr(written, key) for key in rules_of(Config)}
-        parts["stages"] = {name: _seeded(stage, written.seed) for name, stage in written.stages.items()}
+        parts["stages"] = {
+            name: _seeded(stage, written.seed) for name, stage in written.stages.items()
+        }
         parts["encoders"] = {
-            name: noted(_finished, _seeded(encoder, written.seed), entries["encoders"][name], ("encoders", name))
+            name: noted(
+                _finished,
+                _seeded(encoder, written.seed),
+                entries["encoders"][name],
+                ("encoders", name),
+            )
             for name, encoder in written.encoders.items()
         }
     if mistakes:
-        raise InputError(*dict.fromkeys(_of_defaults(mistake, entries, values) for mistake in mistakes))
+        raise InputError(
+            *dict.fromkeys(_of_defaults(mistake, entries, values) for mistake in mistakes)
+        )
     return Config(**parts)
 
 
@@ -307,9 +378,13 @@ def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any
     section, name, key = (*mistake.keys, "", "", "")[:3]
     if section not in DEFAULTS or key in _mapping(entries[section].get(name)):
         return mistake
-    if key not in _mapping(values.get(DEFAULTS[section])) or not str(mistake).startswith(dotted(mistake.keys)):
+    if key not in _mapping(values.get(DEFAULTS[section])) or not str(mistake).startswith(
+        dotted(mistake.keys)
+    ):
         return mistake
-    return refusal((DEFAULTS[section], *mistake.keys[2:]), str(mistake).removeprefix(dotted(mistake.keys)))
+    return refusal(
+        (DEFAULTS[section], *mistake.keys[2:]), str(mistake).removeprefix(dotted(mistake.keys))
+    )
 
 
 def _seeded(entry: Any, seed: int) -> Any:
@@ -318,14 +393,18 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
-    """Leave out what has no effect on an encoder; raises `InputError` where it says that itself, or lacks a name."""
+    """Leave out what has no effect on an encoder; raises `InputError` where it says that itself, or
+    lacks a name.
+    """
     default = {key: rules_of(encoder)[key].default for key in encoder.unread}
     for key, why in encoder.unread.items():
         if key in own and getattr(encoder, key) != default[key]:
             raise moved(unfit(encoder, key, f", but {why}; leave it out"), keys)
     if encoder.reads_importance and not encoder.importance:
         needed = "start, collection, importance"
-        raise refusal((*keys, "importance"), f" is missing; objective {encoder.objective} needs {needed}")
+        raise refusal(
+            (*keys, "importance"), f" is missing; objective {encoder.objective} needs {needed}"
+        )
     return replace(encoder, **default)  # changing for others what is not read here restarts nothing
 
 
@@ -338,20 +417,34 @@ def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
     for mistake in mistakes:
         entry, colon, rest = str(mistake).partition(": ")
         place = _place(mistake.keys, values)
-        near = os.path.relpath(place[0]) if place and Path(place[0]).is_relative_to(Path.cwd()) else place and place[0]
+        near = (
+            os.path.relpath(place[0])
+            if place and Path(place[0]).is_relative_to(Path.cwd())
+            else place and place[0]
+        )
         sentence = f"{near}, line {place[1]}: {mistake}" if place else str(mistake)
-        several.setdefault(rest if colon and " " not in entry else str(mistake), ((place is None, place), sentence))
+        several.setdefault(
+            rest if colon and " " not in entry else str(mistake), ((place is None, place), sentence)
+        )
     sentences = [sentence for _, sentence in sorted(several.values(), key=lambda pair: pair[0])]
     more = [f"and {len(sentences) - MOST_MISTAKES} more"] if len(sentences) > MOST_MISTAKES else []
     return InputError("\n".join([*sentences[:MOST_MISTAKES], *more]))
 
 
 def _place(keys: Keys, values: Any) -> Place | None:
-    """Return the file and line of the key itself, of the entry's default for it, or of the nearest key above it."""
+    """Return the file and line of the key itself, of the entry's default for it, or of the nearest
+    key above it.
+    """
     keys = tuple(key for key in keys if isinstance(key, str))  # a list stands in a line of its own
     default = [(DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in DEFAULTS else []
-    for place in [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []:
-        above = reduce(lambda inner, key: inner.get(key) if isinstance(inner, Mapping) else None, place[:-1], values)
+    for place in (
+        [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []
+    ):
+        above = reduce(
+            lambda inner, key: inner.get(key) if isinstance(inner, Mapping) else None,
+            place[:-1],
+            values,
+        )
         if isinstance(above, Mapping) and place[-1] in above:
             return _places(above).get(place[-1])
     return None
@@ -361,45 +454,65 @@ def _places(values: Mapping[str, Any]) -> dict[str, Place | None]:
     return getattr(values, "places", {})
 
 
-# --- what entries inherit --------------------------------------------------------------------------------------------
+# --- what entries inherit -------------------------------------------------------------------------
 
 
 def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entries:
-    """Give each encoder what it has from the one before it: after another its start, as a snapshot of one everything.
+    """Give each encoder what it has from the one before it: after another its start, as a snapshot
+    of one everything.
 
-    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
-    own than its step.
+    Raises `InputError` where that one is not there or needs the encoder itself, and where a
+    snapshot has more of its own than its step.
     """
     for key in BEFORE:
         if key in defaults:
-            raise refusal(("pretraining", key), " cannot be a default: the first encoder has none before it")
+            raise refusal(
+                ("pretraining", key), " cannot be a default: the first encoder has none before it"
+            )
     before = {
-        name: {key: values[key] for key in BEFORE if isinstance(_mapping(values).get(key), str) and values[key]}
+        name: {
+            key: values[key]
+            for key in BEFORE
+            if isinstance(_mapping(values).get(key), str) and values[key]
+        }
         for name, values in encoders.items()
     }
     for name, needed in before.items():
         for key, other in needed.items():
             if other not in encoders:
-                raise refusal(("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}")
-    checks.check_cycles("encoders", {name: list(needed.values()) for name, needed in before.items()})
+                raise refusal(
+                    ("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}"
+                )
+    checks.check_cycles(
+        "encoders", {name: list(needed.values()) for name, needed in before.items()}
+    )
 
     def whole(name: str) -> Any:
         values, keys = encoders[name], ("encoders", name)
         if source := before[name].get("snapshot_of"):
             if first := before[source].get("snapshot_of"):
-                raise refusal((*keys, "snapshot_of"), f" is {source}, a snapshot itself; allowed: {first}")
+                raise refusal(
+                    (*keys, "snapshot_of"), f" is {source}, a snapshot itself; allowed: {first}"
+                )
             return _snapshot(values, _mapping(whole(source)), defaults, keys)
-        start = _mapping(whole(before[name]["after"])).get("start") if "after" in before[name] else None
+        start = (
+            _mapping(whole(before[name]["after"])).get("start") if "after" in before[name] else None
+        )
         return {"start": start, **values} if start else values
 
     return {name: whole(name) for name in encoders}
 
 
-def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], keys: Keys) -> dict[str, Any]:
+def _snapshot(
+    values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], keys: Keys
+) -> dict[str, Any]:
     """Give a snapshot the values of the encoder that it is one of, `source`, and its own step."""
     name, whole = values["snapshot_of"], {**defaults, **source}
     if whole.get("objective") == "none":
-        raise refusal((*keys, "snapshot_of"), f" is {name}, which is not pre-trained; allowed: an encoder that is")
+        raise refusal(
+            (*keys, "snapshot_of"),
+            f" is {name}, which is not pre-trained; allowed: an encoder that is",
+        )
     for key in values:
         if key not in OF_SNAPSHOT and values[key] != whole.get(key):
             raise refusal(
@@ -407,5 +520,7 @@ def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str
                 f" is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; leave it out",
             )
     if not values.get("take_step"):
-        raise refusal((*keys, "take_step"), f" is missing: the step of encoders.{name} that is kept")
+        raise refusal(
+            (*keys, "take_step"), f" is missing: the step of encoders.{name} that is kept"
+        )
     return {**source, **values}

@@ -1,7 +1,9 @@
-"""Third-party models that a config names: what can be checked in their folders before the first job.
+"""Third-party models that a config names: what can be checked in their folders before the first
+job.
 
-Models at the hub are not checked here: nothing asks the network before a job needs it. Standard library only, since
-every start of the workflow looks here. The jobs read the weights; of these, only headers are read here.
+Models at the hub are not checked here: nothing asks the network before a job needs it. Standard
+library only, since every start of the workflow looks here. The jobs read the weights; of these,
+only headers are read here.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from cdmae.config.weight_files import Weight
 from cdmae.errors import InputError
 from cdmae.fields import Keys, dotted, refusal, show
 
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")  # perhaps with a revision
-FAMILIES = {  # the types, in config.json, of checkpoints and generators; what transformers calls their models
+HUB_NAME = re.compile(
+    r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?"
+)  # perhaps with a revision
+# the types, in config.json, of checkpoints and generators; what transformers calls their models
+FAMILIES = {
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
 }  # fmt: skip
@@ -51,7 +56,11 @@ STORED = {  # weights, behind that beginning, and the keys of config.json for th
     r"embeddings\.token_type_embeddings\.weight": ("type_vocab_size", "embedding_size"),
     LAYER + r"(?:intermediate\.dense|ffn\.lin1)\.weight": ("intermediate_size", "hidden_size"),
 }
-BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}  # whose positions begin behind this number, or their own
+BEHIND_PADDING = {
+    "roberta": 1,
+    "xlm-roberta": 1,
+    "mpnet": 1,
+}  # whose positions begin behind this number, or their own
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
@@ -69,7 +78,8 @@ class _Folder:
 
     @classmethod
     def of(cls, model: str, keys: Keys, form: str) -> _Folder | None:
-        """Look at a model: None is a possible name at the hub; raises `InputError` for what is no folder either.
+        """Look at a model: None is a possible name at the hub; raises `InputError` for what is no
+        folder either.
 
         A name below an existing folder is a path: `models/mine` next to a folder `models`.
         """
@@ -78,15 +88,21 @@ class _Folder:
         try:
             names = os.listdir(path) if path.is_dir() else None
             below = path.parent != Path() and path.parent.is_dir()
-        except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be read
-            raise self.wrong(f"which cannot be looked at: {getattr(error, 'strerror', None) or error}") from None
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a name that is too long, a folder that may not be read
+            raise self.wrong(
+                f"which cannot be looked at: {getattr(error, 'strerror', None) or error}"
+            ) from None
         if names is not None:
             filled_in = [name for name in names if WILDCARD.search(name)]
             check_plain(path / filled_in[0] if filled_in else path, keys)
             return self
         if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
             raise self.wrong(
-                f"and {show(str(path.absolute()))} is no folder", "allowed: a folder, or a name at the hub"
+                f"and {show(str(path.absolute()))} is no folder",
+                "allowed: a folder, or a name at the hub",
             )
         return None
 
@@ -95,13 +111,17 @@ class _Folder:
         return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
 
     def need(self, called: str, *names: str, more: str = "") -> None:
-        """Refuse a folder without a file of some names; the first one that is there must hold something."""
+        """Refuse a folder without a file of some names; the first one that is there must hold
+        something.
+        """
         folder = Path(self.model)
         found = [folder / name for name in names if os.path.lexists(folder / name)]
         if not found:
             there = sorted(path.name for path in folder.iterdir())
             others = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
-            content = f"holds {', '.join(there[:NAMED])}{others} but no {called}" if there else "is empty"
+            content = (
+                f"holds {', '.join(there[:NAMED])}{others} but no {called}" if there else "is empty"
+            )
             raise self.wrong(f"and {folder.absolute()} {content}", self.allowed + more)
         try:
             weight_files.check_file(found[0])
@@ -129,7 +149,9 @@ class _Folder:
         return self.wrong(f"whose {error}")
 
     def weights(self, place: Path) -> dict[str, Weight] | None:
-        """Return the weights in a folder by their names (None of pickles); refuse damaged files, and none at all."""
+        """Return the weights in a folder by their names (None of pickles); refuse damaged files,
+        and none at all.
+        """
         path = weight_files.find(place)
         if path is None:
             self.need(NO_WEIGHTS)
@@ -140,7 +162,9 @@ class _Folder:
 
 
 def check(model: str, keys: Keys) -> None:
-    """Refuse a checkpoint or generator, at `keys` of the config, that is not in transformers format or of no family."""
+    """Refuse a checkpoint or generator, at `keys` of the config, that is not in transformers format
+    or of no family.
+    """
     folder = _Folder.of(model, keys, f"transformers format, of the type {', '.join(FAMILIES)}")
     if folder is None:
         return
@@ -164,7 +188,9 @@ def check(model: str, keys: Keys) -> None:
 
 
 def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
-    """Return what is wrong in the config.json of a checkpoint, and what is allowed in its place; None if nothing is."""
+    """Return what is wrong in the config.json of a checkpoint, and what is allowed in its place;
+    None if nothing is.
+    """
     kind = described.get("model_type")
     known = isinstance(kind, str) and kind in FAMILIES
     limits = {"model_type": (known, ", ".join(FAMILIES))}
@@ -184,11 +210,16 @@ def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
     limits["hidden_act"] = (usual, ", ".join(ACTIVATIONS))
     for key, (fits, allowed) in limits.items():
         if not fits:
-            return (f"says {key} {show(described[key])}" if key in described else f"tells no {key}"), allowed
+            return (
+                f"says {key} {show(described[key])}" if key in described else f"tells no {key}"
+            ), allowed
     heads = size_in(described, "num_attention_heads")
     width = size_in(described, "hidden_size")
     if heads and width and width % heads:
-        return f"says {heads:,} attention heads and a width of {width:,}", "heads that divide the width"
+        return (
+            f"says {heads:,} attention heads and a width of {width:,}",
+            "heads that divide the width",
+        )
     padding = described.get("pad_token_id")
     most = described.get("vocab_size", SIZES["vocab_size"])
     if padding is not None and not (type(padding) is int and 0 <= padding < most):
@@ -202,7 +233,8 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 
 def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder: Path) -> str:
-    """Say how weights differ from the sizes in config.json, as far as it gives them; nothing where they fit.
+    """Say how weights differ from the sizes in config.json, as far as it gives them; nothing where
+    they fit.
 
     Of pickles only the length of the files is known: they cannot be shorter than the weights.
     """
@@ -221,8 +253,13 @@ def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder
         keys = next((keys for pattern, keys in STORED.items() if re.fullmatch(pattern, part)), ())
         sizes = [size_in(described, key) for key in keys]
         if keys and dtype not in weight_files.FLOATS:
-            return f"which has {name} of the type {dtype} (allowed: {', '.join(weight_files.FLOATS)})"
-        if keys and (len(shape) != 2 or any(size not in (None, own) for size, own in zip(sizes, shape, strict=True))):
+            return (
+                f"which has {name} of the type {dtype} (allowed: {', '.join(weight_files.FLOATS)})"
+            )
+        if keys and (
+            len(shape) != 2
+            or any(size not in (None, own) for size, own in zip(sizes, shape, strict=True))
+        ):
             expected = [size or own for size, own in zip(sizes, shape, strict=False)]
             return f"which has {name} of the size {[*shape]}, and its config.json says {expected}"
     count = size_in(described, "num_hidden_layers")
@@ -232,16 +269,21 @@ def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder
 
 
 def _fewest(described: dict[str, Any]) -> int:
-    """Return how many weights a model has at least: word embeddings, and the four and two large matrices of a layer."""
+    """Return how many weights a model has at least: word embeddings, and the four and two large
+    matrices of a layer.
+    """
     layers, width, inner = (
-        size_in(described, key) or 0 for key in ("num_hidden_layers", "hidden_size", "intermediate_size")
+        size_in(described, key) or 0
+        for key in ("num_hidden_layers", "hidden_size", "intermediate_size")
     )
     words = (size_in(described, "vocab_size") or 0) * (size_in(described, "embedding_size") or 0)
     return words + layers * (4 * width * width + 2 * width * inner)
 
 
 def size_in(described: dict[str, Any], key: str) -> int | None:
-    """Return a size in a config.json under BERT's name for it; None where it is not given, so that a default counts."""
+    """Return a size in a config.json under BERT's name for it; None where it is not given, so that
+    a default counts.
+    """
     if key == "embedding_size" and described.get("model_type") != "electra":
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
@@ -249,9 +291,11 @@ def size_in(described: dict[str, Any], key: str) -> int | None:
 
 
 def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
-    """Refuse a tokenizer, in the form of ``tokenizer.json``, that does not find words or does not frame a text.
+    """Refuse a tokenizer, in the form of ``tokenizer.json``, that does not find words or does not
+    frame a text.
 
-    what: the subject of the message; known: how many word-pieces its model has, where that is known.
+    what: the subject of the message; known: how many word-pieces its model has, where that is
+    known.
     """
     if not isinstance(parts, dict):
         raise InputError(f"{what} is no JSON object")
@@ -260,19 +304,25 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
     if kind not in PIECES:
         raise InputError(f"{what} is of the type {show(kind)}; allowed: {', '.join(PIECES)}")
     if not parts.get("pre_tokenizer"):
-        raise InputError(f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it")
+        raise InputError(
+            f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it"
+        )
     try:
         framed = _frames(part(parts, "post_processor"))
     except RecursionError:
         framed = False
     if not framed:
-        raise InputError(f"{what} does not put one special token before and one behind a text; allowed: one that does")
+        raise InputError(
+            f"{what} does not put one special token before and one behind a text; allowed: one that does"
+        )
     added = parts.get("added_tokens", [])
     right = isinstance(added, list) and all(
         isinstance(token, dict) and isinstance(token.get("content"), str) for token in added
     )
     if not right:
-        raise InputError(f"{what} has added_tokens that are no list of tokens with an id and content each")
+        raise InputError(
+            f"{what} has added_tokens that are no list of tokens with an id and content each"
+        )
     listed = kind == "Unigram"  # whose ids are places in a list
     vocabulary = model.get("vocab", [] if listed else {})
     if not isinstance(vocabulary, list if listed else dict):
@@ -282,8 +332,12 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
     most = known or SIZES["vocab_size"]
     for number in ids:
         if type(number) is not int or not 0 <= number < most:
-            reason = f"from 0 to {most - 1:,}" + (", the word-pieces that its model has" if known else "")
-            raise InputError(f"{what} has the id {show(number)} for a word-piece; allowed: {reason}")
+            reason = f"from 0 to {most - 1:,}" + (
+                ", the word-pieces that its model has" if known else ""
+            )
+            raise InputError(
+                f"{what} has the id {show(number)} for a word-piece; allowed: {reason}"
+            )
 
 
 def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
@@ -293,7 +347,9 @@ def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _frames(processor: Any) -> bool:
-    """Tell whether a tokenizer's post-processor puts a special token before a text and one behind it."""
+    """Tell whether a tokenizer's post-processor puts a special token before a text and one behind
+    it.
+    """
     if not isinstance(processor, dict):
         return False
     kind = processor.get("type")
@@ -310,7 +366,8 @@ def _frames(processor: Any) -> bool:
 
 
 def check_retriever(model: str, keys: Keys) -> None:
-    """Refuse a third-party retriever, at `keys` of the config, that sentence-transformers would not take for a model.
+    """Refuse a third-party retriever, at `keys` of the config, that sentence-transformers would not
+    take for a model.
 
     Its weights are in its folder, or in the folders of its modules.
     """
@@ -321,8 +378,13 @@ def check_retriever(model: str, keys: Keys) -> None:
     composed = (Path(model) / "modules.json").is_file()
     if composed:
         modules = folder.json("modules.json", list)
-        if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
-            raise folder.wrong("whose modules.json holds something else than modules with a path each")
+        if not all(
+            isinstance(module, dict) and isinstance(module.get("path", ""), str)
+            for module in modules
+        ):
+            raise folder.wrong(
+                "whose modules.json holds something else than modules with a path each"
+            )
     if os.path.lexists(Path(model) / "config.json"):
         described = folder.json("config.json", dict)
         if not composed and not isinstance(described.get("model_type"), str):
@@ -334,18 +396,24 @@ def check_retriever(model: str, keys: Keys) -> None:
 
 
 def divided(model: str) -> tuple[str, str]:
-    """Divide ``name@revision`` of a model at the hub; the revision of a name alone, and of a folder, is "main"."""
+    """Divide ``name@revision`` of a model at the hub; the revision of a name alone, and of a
+    folder, is "main".
+    """
     name, at, revision = model.partition("@")
     return (name, revision) if at and not Path(model).is_dir() else (model, "main")
 
 
 def number(model: str, key: str) -> int | None:
-    """Return a number in the config.json of a model, or None where there is none, as of a name at the hub."""
+    """Return a number in the config.json of a model, or None where there is none, as of a name at
+    the hub.
+    """
     return size_in(_described(model), key)
 
 
 def positions(model: str) -> int | None:
-    """Return how many tokens a model reads, special ones included, or None where its config.json does not say."""
+    """Return how many tokens a model reads, special ones included, or None where its config.json
+    does not say.
+    """
     number_of = number(model, "max_position_embeddings")
     kind = _described(model).get("model_type")
     if number_of is None or not isinstance(kind, str) or kind not in BEHIND_PADDING:
@@ -366,6 +434,8 @@ def _described(model: str) -> dict[str, Any]:
 
 
 def check_plain(file: Path | str, keys: Keys) -> None:
-    """Refuse a file, named at `keys` of the config, in whose name Snakemake would fill in what stands for a part."""
+    """Refuse a file, named at `keys` of the config, in whose name Snakemake would fill in what
+    stands for a part.
+    """
     if part := WILDCARD.search(str(file)):
         raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")

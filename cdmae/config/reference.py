@@ -1,4 +1,6 @@
-"""Every setting as a page and as a JSON schema: ``python -m cdmae.config.reference`` writes both into ``config/``."""
+"""Every setting as a page and as a JSON schema: ``python -m cdmae.config.reference`` writes both
+into ``config/``.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,17 @@ from cdmae.fields import allowed, json_schema, kinds_of, show, some_of, tags_of,
 
 def page() -> str:
     """Return the whole page, Markdown: the template `settings.md.j2`, filled."""
-    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+    )
     environment.filters |= {"show": show, "allowed": allowed}
-    template = environment.from_string(Path(__file__).with_name("settings.md.j2").read_text(encoding="utf-8"))
+    template = environment.from_string(
+        Path(__file__).with_name("settings.md.j2").read_text(encoding="utf-8")
+    )
     sources = {name: _rules(collections.source(name).Settings) for name in collections.names()}
-    named = {name: _kinds(section) for name, section in schema.SECTIONS.items() if name != "collections"}
+    named = {
+        name: _kinds(section) for name, section in schema.SECTIONS.items() if name != "collections"
+    }
     single = {"evaluation": _rules(schema.Evaluation), "report": _rules(schema.Report)}
     return template.render(sources=sources, top=_rules(Written), **named, **single)
 
@@ -29,17 +37,21 @@ def page() -> str:
 def _rules(kind: type) -> dict[str, dict[str, Any]]:
     """Map the settings of a class to their rules, but for those that are sections of their own."""
     rules = json_schema(kind)
-    return {name: whole(rule, rules) for name, rule in rules["properties"].items() if "source" in rule}
+    return {
+        name: whole(rule, rules) for name, rule in rules["properties"].items() if "source" in rule
+    }
 
 
 def _kinds(section: Any) -> dict[str, dict[str, Any]]:
-    """Return the settings of a section's classes, `rules`, and what tells these apart: `tags`, the kinds by setting.
+    """Return the settings of a section's classes, `rules`, and what tells these apart: `tags`, the
+    kinds by setting.
 
     The meaning of a setting that only some kinds know begins with their names.
     """
     kinds = {kind: _rules(kind) for kind in kinds_of(section)}
     tags = {
-        tag: {rules[tag]["const"]: rules[tag] for rules in kinds.values() if tag in rules} for tag in tags_of(section)
+        tag: {rules[tag]["const"]: rules[tag] for rules in kinds.values() if tag in rules}
+        for tag in tags_of(section)
     }
     least = set.intersection(*map(set, kinds.values()))
     most = [rules for rules in kinds.values() if len(kinds) == 1 or rules.keys() > least]
@@ -58,16 +70,20 @@ def _name(rules: dict[str, Any], tags: Iterable[str]) -> str:
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the JSON schema of a config file: it may leave out any key, and null removes what another file has.
+    """Return the JSON schema of a config file: it may leave out any key, and null removes what
+    another file has.
 
-    Since another file may say of which kind an entry is, an entry may have the settings of all kinds.
+    Since another file may say of which kind an entry is, an entry may have the settings of all
+    kinds.
     """
     sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
     for name, source in zip(collections.names(), sources, strict=True):
         source["properties"]["source"] = {"const": name, "type": "string"}
     rules = json_schema(Written)
     rules["properties"]["collections"]["additionalProperties"] = {"anyOf": sources}
-    rules["$defs"] = {name: rules["$defs"][name] for name in ("Start", "Importance", "Evaluation", "Report")}
+    rules["$defs"] = {
+        name: rules["$defs"][name] for name in ("Start", "Importance", "Evaluation", "Report")
+    }
     for section, kinds in schema.SECTIONS.items():
         if tags_of(kinds):
             rules["$defs"][section] = json_schema(some_of(kinds))
@@ -86,7 +102,11 @@ def _removable(rule: Any) -> Any:
         return [_removable(part) for part in rule]
     if not isinstance(rule, dict):
         return rule
-    rule = {key: _removable(part) for key, part in rule.items() if key not in LEFT_OUT or isinstance(part, dict)}
+    rule = {
+        key: _removable(part)
+        for key, part in rule.items()
+        if key not in LEFT_OUT or isinstance(part, dict)
+    }
     if isinstance(rule.get("additionalProperties"), dict):
         rule["additionalProperties"] = {"anyOf": [rule["additionalProperties"], {"type": "null"}]}
     for part in rule.get("properties", {}).values():
@@ -102,4 +122,6 @@ def _removable(rule: Any) -> Any:
 if __name__ == "__main__":
     folder = Path(__file__).parents[2] / "config"
     (folder / "README.md").write_text(page(), encoding="utf-8")
-    (folder / "schema.json").write_text(json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8")
+    (folder / "schema.json").write_text(
+        json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8"
+    )

@@ -1,10 +1,12 @@
-"""Every setting: type, default, unit, meaning and source; the only schema. A config file holds values.
+"""Every setting: type, default, unit, meaning and source; the only schema. A config file holds
+values.
 
-The defaults are the paper's; a setting without a value there has that of the prior work it follows. Section numbers
-are the paper's, `A` is its appendix. `cdmae.config.encoders` and `cdmae.config.objectives` hold the entries of
-pre-training, `cdmae.config.stages` those of fine-tuning, `cdmae.config.kinds` those of search. Named things
-(``encoders: {cdmae: ...}``) refer to each other by name: these names are the edges of the workflow's graph, and
-`cdmae.config.demands` refuses those that lead nowhere.
+The defaults are the paper's; a setting without a value there has that of the prior work it follows.
+Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
+`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` those of
+fine-tuning, `cdmae.config.kinds` those of search. Named things (``encoders: {cdmae: ...}``) refer
+to each other by name: these names are the edges of the workflow's graph, and `cdmae.config.demands`
+refuses those that lead nowhere.
 """
 
 from __future__ import annotations
@@ -22,12 +24,24 @@ from cdmae.config.kinds import AnySystem
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
-from cdmae.fields import LARGEST, Mapped, asdict, parse, refusal, setting, settings, show, suggestion
+from cdmae.fields import (
+    LARGEST,
+    Mapped,
+    asdict,
+    parse,
+    refusal,
+    setting,
+    settings,
+    show,
+    suggestion,
+)
 
 
 @settings
 class Collection:
-    """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its own settings."""
+    """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its
+    own settings.
+    """
 
     source: str
     settings: Any  # a `cdmae.collections.Source`
@@ -42,7 +56,8 @@ class Collection:
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
-        """Ask the source for ``judged``, ``depends`` or ``check``; errors get the place of the collection `name`.
+        """Ask the source for ``judged``, ``depends`` or ``check``; errors get the place of the
+        collection `name`.
 
         A mistake in a file of its own is at no place of the config.
         """
@@ -50,11 +65,17 @@ class Collection:
             return getattr(self.settings, question)()
         except InputError as error:
             words = str(error)
-            keys = () if re.search(r", line \d", words) else ("collections", name, words.partition(" ")[0])
+            keys = (
+                ()
+                if re.search(r", line \d", words)
+                else ("collections", name, words.partition(" ")[0])
+            )
             raise InputError(f"collections.{name}: {words}", keys=keys) from None
 
     def unfit(self, name: str, split: str) -> str:
-        """Say what is wrong with a split of the collection `name`; nothing where there are judgments of it."""
+        """Say what is wrong with a split of the collection `name`; nothing where there are
+        judgments of it.
+        """
         judged = self.ask(name, "judged")
         if split not in judged:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
@@ -105,27 +126,42 @@ class Evaluation:
         {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when "
         "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
     )  # fmt: skip
-    depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
+    depth: int = setting(
+        1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000
+    )
     baseline: str = setting(
-        "", meaning="the system that the others are compared with; none: no comparison", names="systems"
+        "",
+        meaning="the system that the others are compared with; none: no comparison",
+        names="systems",
     )
     keep_vectors: bool = setting(
-        True, meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched"
+        True,
+        meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched",
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a target, with the grade that is relevant there."""
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: read_measure(name) for name in self.measures if grade > 1}
-        plain = [name for name, measure in parsed.items() if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params]
-        return list(dict.fromkeys(str(parsed[name](rel=grade)) if name in plain else name for name in self.measures))
+        plain = [
+            name
+            for name, measure in parsed.items()
+            if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params
+        ]
+        return list(
+            dict.fromkeys(
+                str(parsed[name](rel=grade)) if name in plain else name for name in self.measures
+            )
+        )
 
 
 @settings
 class Report:
     """The page at the end."""
 
-    title: str = setting("Importance-aware masking for dense retrieval", meaning="heading of the page")
+    title: str = setting(
+        "Importance-aware masking for dense retrieval", meaning="heading of the page"
+    )
     example: str = setting(
         "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
         meaning="text that is shaded by importance", source="figure 3",
@@ -143,13 +179,19 @@ Section: Any = Field(default_factory=dict)
 class Config:
     """A whole config, checked."""
 
-    results: HomePath = setting("results", meaning="folder of every artefact; a relative path begins at the checkout")
-    seed: int = setting(42, meaning="of everything random; the data depend on none", source="A", low=0)
+    results: HomePath = setting(
+        "results", meaning="folder of every artefact; a relative path begins at the checkout"
+    )
+    seed: int = setting(
+        42, meaning="of everything random; the data depend on none", source="A", low=0
+    )
     seeds: tuple[Seed, ...] = setting(
         (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
         "only `seed`",
     )  # fmt: skip
-    collections: Annotated[dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped] = Section
+    collections: Annotated[
+        dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped
+    ] = Section
     starts: Annotated[dict[str, Start], Mapped] = Section
     importance: Annotated[dict[str, Importance], Mapped] = Section
     encoders: Annotated[dict[str, AnyEncoder], Mapped] = Section
@@ -166,13 +208,18 @@ class Config:
             )
 
     def values(self) -> dict[str, Any]:
-        """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no replicas."""
+        """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no
+        replicas.
+        """
         named = {section: getattr(self, section) for section in SECTIONS}
         return {
             "results": self.results,
             "seed": self.seed,
             "seeds": list(self.seeds),
-            **{name: {key: part[key].values() for key in replicas.first(part)} for name, part in named.items()},
+            **{
+                name: {key: part[key].values() for key in replicas.first(part)}
+                for name, part in named.items()
+            },
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }

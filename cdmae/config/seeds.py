@@ -1,9 +1,11 @@
-"""Several seeds: whatever a seed decides exists once for each of them, and is made from what has the same seed.
+"""Several seeds: whatever a seed decides exists once for each of them, and is made from what has
+the same seed.
 
-With ``seeds: [42, 43]`` there are the encoder ``mae`` and its replica ``mae@43``, the retriever ``one`` and ``one@43``,
-which starts from ``mae@43``. Names in a config have no `MARK`, so that a replica's name tells what it is one of. The
-first seed keeps the bare names: a finished run with one seed is the first part of one with several. Replicas are made
-once, when the config is loaded; to jobs and rules they are entries like others. Standard library only.
+With ``seeds: [42, 43]`` there are the encoder ``mae`` and its replica ``mae@43``, the retriever
+``one`` and ``one@43``, which starts from ``mae@43``. Names in a config have no `MARK`, so that a
+replica's name tells what it is one of. The first seed keeps the bare names: a finished run with one
+seed is the first part of one with several. Replicas are made once, when the config is loaded; to
+jobs and rules they are entries like others. Standard library only.
 """
 
 from __future__ import annotations
@@ -32,30 +34,43 @@ def first(names: Iterable[str]) -> list[str]:
 
 
 def replicate(config: Config) -> Config:
-    """Add replicas for every seed of a checked config but the first, behind the entries that they are made from.
+    """Add replicas for every seed of a checked config but the first, behind the entries that they
+    are made from.
 
-    Encoders and stages with the config's seed have replicas, but no checkpoint as it is; and so does every system that
-    uses one, directly or through other systems. What BM25 finds does not depend on a seed, nor do the data.
+    Encoders and stages with the config's seed have replicas, but no checkpoint as it is; and so
+    does every system that uses one, directly or through other systems. What BM25 finds does not
+    depend on a seed, nor do the data.
     """
 
     @cache
     def decided(section: str, name: str) -> bool:
         entry = getattr(config, section)[name]
         if section == "systems":
-            return any(decided(part, other) for _, other, part in named(entry) if part != "collections")
-        as_it_is = section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
+            return any(
+                decided(part, other) for _, other, part in named(entry) if part != "collections"
+            )
+        as_it_is = (
+            section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
+        )
         return entry.seed == config.seed and not as_it_is
 
     grown = config
     for seed in config.seeds[1:]:
         replicas = {
-            section: {name: f"{name}{MARK}{seed}" for name in getattr(config, section) if decided(section, name)}
+            section: {
+                name: f"{name}{MARK}{seed}"
+                for name in getattr(config, section)
+                if decided(section, name)
+            }
             for section in ("encoders", "stages", "systems")
         }
         for section, names in replicas.items():
             of_seed = {} if section == "systems" else {"seed": seed}
             entries = getattr(config, section)
-            more = {own: replace(_renamed(entries[name], replicas), **of_seed) for name, own in names.items()}
+            more = {
+                own: replace(_renamed(entries[name], replicas), **of_seed)
+                for name, own in names.items()
+            }
             grown = replace(grown, **{section: getattr(grown, section) | more})
     return grown
 

@@ -1,7 +1,8 @@
-"""Stages: recipes of supervised training. A class for each kind of model; of retrievers for each head.
+"""Stages: recipes of supervised training. A class for each kind of model; of retrievers for each
+head.
 
-A head turns the states of a text into what is compared. `Dense` makes one vector of them; another head is another class
-beside it in `AnyRetriever`.
+A head turns the states of a text into what is compared. `Dense` makes one vector of them; another
+head is another class beside it in `AnyRetriever`.
 """
 
 from __future__ import annotations
@@ -23,25 +24,46 @@ class Stage:
 
     lengths = ()  # the settings at which texts are cut
 
-    collection: Name = setting(meaning="its queries, judgments and passages are trained on", names="collections")
+    collection: Name = setting(
+        meaning="its queries, judgments and passages are trained on", names="collections"
+    )
     split: str = setting("train", meaning="which of its queries")
     depth: int = setting(
         200, unit="passages", meaning="negatives are drawn from the best so many of the run",
         source="4.1: K1 1000, K2 and K3 200", low=1, high=100_000,
     )  # fmt: skip
-    queries: int = setting(64, meaning="global batch, whatever the devices; 32 in stage 3", source="A", low=1)
+    queries: int = setting(
+        64, meaning="global batch, whatever the devices; 32 in stage 3", source="A", low=1
+    )
     group: int = setting(
-        32, unit="passages", meaning="per query, one of them positive; 64 in stage 3", source="A", low=2, high=100_000
+        32,
+        unit="passages",
+        meaning="per query, one of them positive; 64 in stage 3",
+        source="A",
+        low=2,
+        high=100_000,
     )
     epochs: float = setting(3, meaning="passes over the queries", source="A", above=0, high=10_000)
-    learning_rate: float = setting(2e-5, meaning="peak, linear schedule", source="A", above=0, high=1)
+    learning_rate: float = setting(
+        2e-5, meaning="peak, linear schedule", source="A", above=0, high=1
+    )
     warmup_steps: float = setting(
-        1000, meaning="linear warm-up: whole steps, or below 1 a share of all", source="SimLM", low=0
+        1000,
+        meaning="linear warm-up: whole steps, or below 1 a share of all",
+        source="SimLM",
+        low=0,
     )
     weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
-    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
+    max_grad_norm: float = setting(
+        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+    )
     random_negatives: int = setting(
-        10, unit="passages", meaning="random ones beside the mined, per query", source="SimLM", low=0, high=100_000
+        10,
+        unit="passages",
+        meaning="random ones beside the mined, per query",
+        source="SimLM",
+        low=0,
+        high=100_000,
     )
     margin: float = setting(
         0.0, meaning="against false negatives: a mined passage is a negative only if the system that mined it gives it "
@@ -49,17 +71,26 @@ class Stage:
         source="NV-Retriever, TopK-PercPos: 0.05", low=0, high=0.99,
     )  # fmt: skip
     chunk: int = setting(
-        64, unit="passages", meaning="computed at a time (gradient caching): memory; of results the rounding", low=1
+        64,
+        unit="passages",
+        meaning="computed at a time (gradient caching): memory; of results the rounding",
+        low=1,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
     )
-    seed: int = setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
+    seed: int = setting(
+        -1,
+        meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's",
+        low=-1,
+    )
 
     def __post_init__(self) -> None:
         """Refuse half a step and a group that cannot be filled."""
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
-            raise InputError(f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps")
+            raise InputError(
+                f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps"
+            )
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
             raise InputError(
@@ -69,14 +100,19 @@ class Stage:
 
     def drawn(self) -> dict[str, Any]:
         """Return what decides which candidates are drawn, and so what a teacher scores."""
-        return pick(asdict(self), ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"))
+        return pick(
+            asdict(self),
+            ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),
+        )
 
     def model(self) -> dict[str, Any]:
         """Return what the model keeps of its stage: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_lengths(self, start: Start, owner: str) -> None:
-        """Refuse lengths that the start of a system, ``starts.NAME``, has no positions for, as far as it is known."""
+        """Refuse lengths that the start of a system, ``starts.NAME``, has no positions for, as far
+        as it is known.
+        """
         positions = start.known_positions()
         whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
         for key in self.lengths:
@@ -94,10 +130,18 @@ class Retriever(Stage):
 
     lengths = ("query_length", "passage_length")
 
-    kind: Literal["retriever"] = setting("retriever", meaning="an encoder whose vectors are searched", source="3.4")
-    query_length: int = setting(32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8)
-    passage_length: int = setting(144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8)
-    in_batch: bool = setting(True, meaning="passages of the other queries are negatives too", source="3.4")
+    kind: Literal["retriever"] = setting(
+        "retriever", meaning="an encoder whose vectors are searched", source="3.4"
+    )
+    query_length: int = setting(
+        32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8
+    )
+    passage_length: int = setting(
+        144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8
+    )
+    in_batch: bool = setting(
+        True, meaning="passages of the other queries are negatives too", source="3.4"
+    )
     symmetric: bool = setting(
         False, meaning="the contrastive loss is the mean of two: queries find their positives, and positives their "
         "queries among those of the batch",
@@ -107,13 +151,17 @@ class Retriever(Stage):
         1.0, meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their standard "
         "deviation within a query of the first batch, before training", source="3.4: 1", low=0, high=1e6,
     )  # fmt: skip
-    alpha: float = setting(0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6)
+    alpha: float = setting(
+        0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6
+    )
 
     def __post_init__(self) -> None:
         """Refuse a tiny temperature, and positives that would have no other queries to choose from."""
         super().__post_init__()
         if self.symmetric and not self.in_batch:
-            raise InputError("symmetric is true and in_batch is false; allowed: symmetric with in_batch")
+            raise InputError(
+                "symmetric is true and in_batch is false; allowed: symmetric with in_batch"
+            )
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
@@ -132,7 +180,9 @@ class Dense(Retriever):
         source="SimLM; mean: Sentence-BERT",
     )  # fmt: skip
     similarity: Literal["dot", "cosine"] = setting(
-        "dot", meaning="dot: of the vectors as they are; cosine: of vectors of length 1", source="3.4; cosine: SimLM"
+        "dot",
+        meaning="dot: of the vectors as they are; cosine: of vectors of length 1",
+        source="3.4; cosine: SimLM",
     )
 
     def model(self) -> dict[str, Any]:
@@ -146,12 +196,19 @@ class Reranker(Stage):
 
     lengths = ("max_length",)
 
-    kind: Literal["reranker"] = setting("reranker", meaning="a cross-encoder of query and passage", source="3.4")
+    kind: Literal["reranker"] = setting(
+        "reranker", meaning="a cross-encoder of query and passage", source="3.4"
+    )
     max_length: int = setting(192, unit="word-pieces", meaning="cuts pairs", source="SimLM", low=16)
     forward_factor: int = setting(
-        4, meaning="the best group / forward_factor passages are back-propagated", source="SimLM", low=1
+        4,
+        meaning="the best group / forward_factor passages are back-propagated",
+        source="SimLM",
+        low=1,
     )
-    rdrop: float = setting(1.0, meaning="weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6)
+    rdrop: float = setting(
+        1.0, meaning="weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6
+    )
 
     def __post_init__(self) -> None:
         """Refuse a group that the factor does not divide."""

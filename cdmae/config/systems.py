@@ -1,7 +1,8 @@
-"""Questions about a config: who needs whom. The names of its entries are the edges of the workflow's graph.
+"""Questions about a config: who needs whom. The names of its entries are the edges of the
+workflow's graph.
 
-The rules fill their path patterns from two tables, a row an entry: `encoders` and `systems`. Replicas of other seeds
-are rows like others. Standard library only.
+The rules fill their path patterns from two tables, a row an entry: `encoders` and `systems`.
+Replicas of other seeds are rows like others. Standard library only.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """List what the rules fill in for each encoder; an empty column is no input.
 
-    corpus: the collection it is pre-trained on; estimate: what its masks read, ``importance`` or ``ngrams``;
-    checkpoint, generator: the files of models that are folders here.
+    corpus: the collection it is pre-trained on; estimate: what its masks read, ``importance`` or
+    ``ngrams``; checkpoint, generator: the files of models that are folders here.
     """
     return {
         name: {
@@ -34,7 +35,11 @@ def encoders(config: Config) -> dict[str, Row]:
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
             "estimate": (
-                "importance" if encoder.masked_by_importance else "ngrams" if encoder.reads_importance else ""
+                "importance"
+                if encoder.masked_by_importance
+                else "ngrams"
+                if encoder.reads_importance
+                else ""
             ),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),
@@ -46,8 +51,13 @@ def encoders(config: Config) -> dict[str, Row]:
 
 
 def systems(config: Config) -> dict[str, Row]:
-    """List what the rules fill in for each system: its own settings, and the columns that its kind adds."""
-    return {name: system.columns(config, name) | system.values() for name, system in config.systems.items()}
+    """List what the rules fill in for each system: its own settings, and the columns that its kind
+    adds.
+    """
+    return {
+        name: system.columns(config, name) | system.values()
+        for name, system in config.systems.items()
+    }
 
 
 def model_files(model: str) -> list[str]:
@@ -60,7 +70,9 @@ def model_files(model: str) -> list[str]:
 
 def targets(config: Config) -> list[tuple[str, str]]:
     """List the (collection, split) pairs of the evaluation, in the order of the config."""
-    return [(name, split) for name, splits in config.evaluation.collections.items() for split in splits]
+    return [
+        (name, split) for name, splits in config.evaluation.collections.items() for split in splits
+    ]
 
 
 def of_kind(config: Config, *kinds: str) -> list[str]:
@@ -97,7 +109,9 @@ def taught(config: Config) -> list[str]:
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Name the first student that draws the same candidates for the same teacher, whose scores serve all of them."""
+    """Name the first student that draws the same candidates for the same teacher, whose scores
+    serve all of them.
+    """
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
@@ -109,10 +123,11 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 
 
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
-    """Map the runs over training queries, (system, collection, split), to the greatest depth that a training asks.
+    """Map the runs over training queries, (system, collection, split), to the greatest depth that a
+    training asks.
 
-    One that teaches is read to its end. The parts of a fusion are as deep as in the evaluation: the depth scales their
-    scores.
+    One that teaches is read to its end. The parts of a fusion are as deep as in the evaluation: the
+    depth scales their scores.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -131,12 +146,16 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 
 
 def only_searched(config: Config) -> list[str]:
-    """List the collections that are asked by hand and not measured: vectors and indexes are made for them."""
+    """List the collections that are asked by hand and not measured: vectors and indexes are made
+    for them.
+    """
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
 def batches(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map the stages that train on a collection, as ``stages.x``, to their split and their queries per step."""
+    """Map the stages that train on a collection, as ``stages.x``, to their split and their queries
+    per step.
+    """
     stages = {name: config.stages[name] for name in seeds.first(config.stages)}
     return {
         f"stages.{name}": [stage.split, stage.queries]
@@ -146,7 +165,9 @@ def batches(config: Config, collection: str) -> dict[str, list[Any]]:
 
 
 def trained_encoders(config: Config) -> list[str]:
-    """List the encoders that the report shows, of the first seed; snapshots are parts of the trainings of others."""
+    """List the encoders that the report shows, of the first seed; snapshots are parts of the
+    trainings of others.
+    """
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
 
 
@@ -157,7 +178,9 @@ def masked_by_importance(config: Config) -> list[str]:
 
 def snapshots(config: Config, encoder: str) -> list[int]:
     """List the steps of an encoder's training that others are snapshots of, ascending."""
-    return sorted({other.take_step for other in config.encoders.values() if other.snapshot_of == encoder})
+    return sorted(
+        {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
+    )
 
 
 def before(config: Config, encoder: str) -> list[str]:
@@ -167,14 +190,20 @@ def before(config: Config, encoder: str) -> list[str]:
 
 
 def shown(config: Config) -> list[str]:
-    """Name the (collection, split) whose queries the report shows one by one: the first that is no zero-shot one."""
+    """Name the (collection, split) whose queries the report shows one by one: the first that is no
+    zero-shot one.
+    """
     collections = {trains_on(config, name)[0] for name in trained(config)}
-    candidates = [target for target in targets(config) if target[0] in collections] or targets(config)
+    candidates = [target for target in targets(config) if target[0] in collections] or targets(
+        config
+    )
     return list(candidates[0]) if candidates else []
 
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
-    """Count the longest chain of trainings that wait for an entry, one for the other: by section and name."""
+    """Count the longest chain of trainings that wait for an entry, one for the other: by section
+    and name.
+    """
     sections = {"encoders": config.encoders, "systems": config.systems}
     users: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for section, entries in sections.items():
@@ -186,4 +215,7 @@ def waiting(config: Config) -> dict[str, dict[str, int]]:
     def chain(section: str, name: str) -> int:
         return max((1 + chain(*user) for user in users.get((section, name), [])), default=0)
 
-    return {section: {name: chain(section, name) for name in entries} for section, entries in sections.items()}
+    return {
+        section: {name: chain(section, name) for name in entries}
+        for section, entries in sections.items()
+    }

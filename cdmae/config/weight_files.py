@@ -1,7 +1,7 @@
 """The files with a model's weights: whether they are whole, and the shapes that they hold.
 
-Standard library only, since every start of the workflow looks here. Of a file of safetensors only the header is read; a
-pickle is not opened, since opening it may run code.
+Standard library only, since every start of the workflow looks here. Of a file of safetensors only
+the header is read; a pickle is not opened, since opening it may run code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 NAMES = (  # in the order in which loaders prefer them
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
 )  # fmt: skip
-POINTER = b"version https://git-lfs"  # what Git LFS leaves in the place of a large file that was not downloaded
+# what Git LFS leaves in the place of a large file that was not downloaded
+POINTER = b"version https://git-lfs"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
 WIDTHS = {  # bytes of a number; the library knows more types, and checks them
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "I8": 1,
@@ -40,7 +41,9 @@ class Damaged(ValueError):
 
 
 def find(folder: Path) -> Path | None:
-    """Return the file that loaders read a model's weights from, or the index of several; None where there is none."""
+    """Return the file that loaders read a model's weights from, or the index of several; None where
+    there is none.
+    """
     paths = [folder / name for name in NAMES]
     return next((path for path in paths if path.exists() or path.is_symlink()), None)
 
@@ -61,7 +64,9 @@ def read(path: Path) -> dict[str, Weight] | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files with weights: `path`, or those that an index names; raises `Damaged` for a wrong index."""
+    """List the files with weights: `path`, or those that an index names; raises `Damaged` for a
+    wrong index.
+    """
     check_file(path)
     if path.suffix != ".json":
         return [path]
@@ -74,7 +79,9 @@ def files_of(path: Path) -> list[Path]:
         raise Damaged(f"{path.name} has no weight_map that names a file for each weight")
     for name in sorted(set(names.values())):
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
-            raise Damaged(f"{path.name} names {json.dumps(name)}, a file outside of the model's folder")
+            raise Damaged(
+                f"{path.name} names {json.dumps(name)}, a file outside of the model's folder"
+            )
     return [path.parent / name for name in sorted(set(names.values()))]
 
 
@@ -85,13 +92,17 @@ def check_file(path: Path) -> None:
     if path.exists() and not path.is_file():
         raise Damaged(f"{path.name} is not a regular file")
     if not path.exists():
-        raise Damaged(f"{path.name} is {'a link to a file that does not exist' if path.is_symlink() else 'missing'}")
+        raise Damaged(
+            f"{path.name} is {'a link to a file that does not exist' if path.is_symlink() else 'missing'}"
+        )
     with path.open("rb") as file:
         head = file.read(len(POINTER))
     if not head:
         raise Damaged(f"{path.name} is empty (0 bytes)")
     if head == POINTER:
-        raise Damaged(f"{path.name} is a pointer of Git LFS and not the file itself; run `git lfs pull` in the folder")
+        raise Damaged(
+            f"{path.name} is a pointer of Git LFS and not the file itself; run `git lfs pull` in the folder"
+        )
 
 
 def _read_header(path: Path) -> dict[str, Weight]:
@@ -101,18 +112,24 @@ def _read_header(path: Path) -> dict[str, Weight]:
         first = file.read(8)
         length = struct.unpack("<Q", first)[0] if len(first) == 8 else size
         if length > min(LONGEST_HEADER, size - 8):
-            raise Damaged(f"{path.name} is cut, or not in the format of safetensors ({size:,} bytes)")
+            raise Damaged(
+                f"{path.name} is cut, or not in the format of safetensors ({size:,} bytes)"
+            )
         try:
             header = json.loads(file.read(length))
         except (ValueError, RecursionError):
             header = None
     if not isinstance(header, dict):
-        raise Damaged(f"{path.name} is not in the format of safetensors: its header is not a JSON object")
+        raise Damaged(
+            f"{path.name} is not in the format of safetensors: its header is not a JSON object"
+        )
     header.pop("__metadata__", None)
     spans = []
     for name, entry in header.items():
         if not _is_tensor(entry):
-            raise Damaged(f"{path.name} is damaged: its header describes {json.dumps(name)} wrongly")
+            raise Damaged(
+                f"{path.name} is damaged: its header describes {json.dumps(name)} wrongly"
+            )
         spans.append(entry["data_offsets"])
     end = 0
     for begin, behind in sorted(spans):
@@ -120,12 +137,16 @@ def _read_header(path: Path) -> dict[str, Weight]:
             raise Damaged(f"{path.name} is damaged: its weights overlap, or have gaps between them")
         end = behind
     if end != size - 8 - length:
-        raise Damaged(f"{path.name} is cut or damaged: it should have {8 + length + end:,} bytes, and has {size:,}")
+        raise Damaged(
+            f"{path.name} is cut or damaged: it should have {8 + length + end:,} bytes, and has {size:,}"
+        )
     return {name: Weight(entry["dtype"], tuple(entry["shape"])) for name, entry in header.items()}
 
 
 def _is_tensor(entry: Any) -> bool:
-    """Tell whether an entry of a header has a type, a shape, and a span of bytes as long as these need."""
+    """Tell whether an entry of a header has a type, a shape, and a span of bytes as long as these
+    need.
+    """
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape = entry.get("shape")
@@ -148,7 +169,9 @@ def _check_pickle(path: Path) -> None:
     with path.open("rb") as file:
         head = file.read(2)
     if head == b"PK" and not zipfile.is_zipfile(path):
-        raise Damaged(f"{path.name} is cut or damaged: it has no end of an archive ({path.stat().st_size:,} bytes)")
+        raise Damaged(
+            f"{path.name} is cut or damaged: it has no end of an archive ({path.stat().st_size:,} bytes)"
+        )
     if head != b"PK" and head[:1] != b"\x80":
         raise Damaged(f"{path.name} is no file of PyTorch's weights")
 

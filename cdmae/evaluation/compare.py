@@ -19,9 +19,10 @@ from cdmae.terminal import printable
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
     """Compare TREC runs with the first of them: a row a measure and run.
 
-    Columns: measure, run, mean, and of all but the first run: difference (its mean minus the first's), low and high
-    (95 % interval of the paired t-test), p, and p_holm, corrected for the runs of a measure. Queries without judgments
-    do not count; a judged query that a run lacks counts 0, and a line says so.
+    Columns: measure, run, mean, and of all but the first run: difference (its mean minus the
+    first's), low and high (95 % interval of the paired t-test), p, and p_holm, corrected for the
+    runs of a measure. Queries without judgments do not count; a judged query that a run lacks
+    counts 0, and a line says so.
     """
     for place, path in enumerate(runs):
         if path in runs[:place]:
@@ -48,18 +49,25 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
     compared = []
     for name in measures:
         rows = against_first([frame[name] for frame in values.values()])
-        compared += [{"measure": name, "run": run, **row} for run, row in zip(values, rows, strict=True)]
+        compared += [
+            {"measure": name, "run": run, **row} for run, row in zip(values, rows, strict=True)
+        ]
     return pd.DataFrame(compared).replace({np.nan: None})
 
 
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
-    """Compare the values [Q] of several, query by query, with those of the first: a row each, as in `compare`."""
+    """Compare the values [Q] of several, query by query, with those of the first: a row each, as in
+    `compare`.
+    """
     first, *others = values
     tests = [paired(other, first) for other in others]
     corrected = holm([test.p for test in tests])
     return [
         {"mean": first.mean()},
-        *({"mean": test.a, **test._asdict(), "p_holm": p} for test, p in zip(tests, corrected, strict=True)),
+        *(
+            {"mean": test.a, **test._asdict(), "p_holm": p}
+            for test, p in zip(tests, corrected, strict=True)
+        ),
     ]
 
 
@@ -75,9 +83,16 @@ def table(compared: pd.DataFrame) -> str:
         words = {**named, "mean x 100": f"{100 * row['mean']:.2f}"}
         if row["p"] is None:
             return words
-        difference, low, high = (f"{100 * row[name]:+.2f}" for name in ("difference", "low", "high"))
+        difference, low, high = (
+            f"{100 * row[name]:+.2f}" for name in ("difference", "low", "high")
+        )
         interval = f"{difference} [{low}, {high}]"
-        return {**words, "difference, 95 %": interval, "p": f"{row['p']:.2g}", "p, Holm": f"{row['p_holm']:.2g}"}
+        return {
+            **words,
+            "difference, 95 %": interval,
+            "p": f"{row['p']:.2g}",
+            "p, Holm": f"{row['p_holm']:.2g}",
+        }
 
     frame = pd.DataFrame([shown(row) for _, row in compared.iterrows()]).fillna("")
     return frame.to_markdown(index=False, disable_numparse=True)

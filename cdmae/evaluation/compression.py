@@ -1,7 +1,9 @@
-"""A retriever's vectors in fewer bytes, and what that costs: their first numbers only, and fewer bits for a number.
+"""A retriever's vectors in fewer bytes, and what that costs: their first numbers only, and fewer
+bits for a number.
 
-A prefix of a vector serves as a vector, well where the training asked for it (Matryoshka, Kusupati et al. 2022). Where
-the vectors have length 1 because they are compared by cosine, the prefixes get it, too.
+A prefix of a vector serves as a vector, well where the training asked for it (Matryoshka, Kusupati
+et al. 2022). Where the vectors have length 1 because they are compared by cosine, the prefixes get
+it, too.
 
 float32  the vectors as they are, so with all dimensions this is the run of the evaluation
 float16  rounded
@@ -43,34 +45,51 @@ def compare_sizes(
     encode: Callable[[list[str]], np.ndarray], shards: Shards, collection: Path, split: str, name: str, depth: int,
     *, widths: Sequence[int] = (), threads: int = 1, device: str = "cpu",
 ) -> pd.DataFrame:  # fmt: skip
-    """Measure every size of the vectors [p, D] in `shards` by the measure `name`, and compare it with the full one.
+    """Measure every size of the vectors [p, D] in `shards` by the measure `name`, and compare it
+    with the full one.
 
-    encode: texts to vectors, float32 [Q, D]. widths: the dimensions that are kept; none: D, D/2, D/4, D/8. depth: of
-    the runs, where the measure names no cutoff. Columns: measure, dimensions, numbers, bytes (of a passage), and those
-    of `cdmae.evaluation.compare`; the first row is the full size.
+    encode: texts to vectors, float32 [Q, D]. widths: the dimensions that are kept; none: D, D/2,
+    D/4, D/8. depth: of the runs, where the measure names no cutoff. Columns: measure, dimensions,
+    numbers, bytes (of a passage), and those of `cdmae.evaluation.compare`; the first row is the
+    full size.
     """
     full = shards[0].shape[1]
     for width in widths:
         if not 1 <= width <= full:
-            raise InputError(f"the dimensions to keep are {width}; allowed: from 1 to {full}, those of the vectors")
+            raise InputError(
+                f"the dimensions to keep are {width}; allowed: from 1 to {full}, those of the vectors"
+            )
     queries, qrels = read_queries(collection, split), read_qrels(collection, split)
     pairs = targets.left_out(collection, split, queries)
     deeper = depth + int(np.bincount(pairs[:, 0]).max(initial=0))
     encoded = encode(queries["text"].tolist())
     rows, values = [], []
-    for width in dict.fromkeys([full, *(widths or [full >> halved for halved in (1, 2, 3) if full >> halved])]):
+    for width in dict.fromkeys(
+        [full, *(widths or [full >> halved for halved in (1, 2, 3) if full >> halved])]
+    ):
         cut = prefixes(shards, width)
         for numbers, bits in BITS.items():
             run = find(encoded[:, :width], cut, numbers, deeper, threads=threads, device=device)
             run = targets.without(run, pairs, depth) if deeper > depth else run
             values.append(measure(run, qrels, queries["query_id"], [name])["value"])
-            rows.append({"measure": name, "dimensions": width, "numbers": numbers, "bytes": ceil(width * bits / 8)})
-    compared = [{**row, **numbers} for row, numbers in zip(rows, against_first(values), strict=True)]
+            rows.append(
+                {
+                    "measure": name,
+                    "dimensions": width,
+                    "numbers": numbers,
+                    "bytes": ceil(width * bits / 8),
+                }
+            )
+    compared = [
+        {**row, **numbers} for row, numbers in zip(rows, against_first(values), strict=True)
+    ]
     return pd.DataFrame(compared).replace({np.nan: None})
 
 
 def prefixes(shards: Shards, width: int) -> Shards:
-    """Keep the first `width` dimensions of vectors [p, D], of length 1 again where the whole vectors are."""
+    """Keep the first `width` dimensions of vectors [p, D], of length 1 again where the whole
+    vectors are.
+    """
     full = shards[0].shape[1]
     if width == full:
         return shards
@@ -78,15 +97,27 @@ def prefixes(shards: Shards, width: int) -> Shards:
 
     def make(shard: np.ndarray | Shard) -> np.ndarray:
         cut = np.asarray(shard[:], np.float32)[:, :width]
-        return cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny) if unit else cut
+        return (
+            cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+            if unit
+            else cut
+        )
 
     return [Shard((len(shard), width), partial(make, shard)) for shard in shards]
 
 
 def find(
-    queries: np.ndarray, shards: Shards, numbers: str, depth: int, *, threads: int = 1, device: str = "cpu"
+    queries: np.ndarray,
+    shards: Shards,
+    numbers: str,
+    depth: int,
+    *,
+    threads: int = 1,
+    device: str = "cpu",
 ) -> Run:
-    """Find the `depth` best passages of vectors [p, D] that are stored as `numbers`, for queries float32 [Q, D]."""
+    """Find the `depth` best passages of vectors [p, D] that are stored as `numbers`, for queries
+    float32 [Q, D].
+    """
     if numbers == "binary":
         return _by_signs(queries, shards, depth)
     read: Callable[[np.ndarray], np.ndarray] = np.asarray
@@ -94,7 +125,8 @@ def find(
         read = partial(np.asarray, dtype=np.float16)
     if numbers == "int8":
         low, high = (
-            bound([bound(shard[:], axis=0) for shard in shards if len(shard)], axis=0) for bound in (np.min, np.max)
+            bound([bound(shard[:], axis=0) for shard in shards if len(shard)], axis=0)
+            for bound in (np.min, np.max)
         )
         read = partial(_in_steps, low=low, high=high)
     stored = [Shard(shard.shape, lambda shard=shard: read(shard[:])) for shard in shards]
@@ -102,13 +134,17 @@ def find(
 
 
 def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Store vectors [p, D] as bytes and read them again: each value becomes the lower end of its step."""
+    """Store vectors [p, D] as bytes and read them again: each value becomes the lower end of its
+    step.
+    """
     codes = quantize_embeddings(vectors, "uint8", ranges=np.stack([low, high]))
     return low + codes * np.where(high > low, (high - low) / np.float32(255), 1)
 
 
 def _by_signs(queries: np.ndarray, shards: Shards, depth: int) -> Run:
-    """Find by Hamming distance, and order what is found by the product of the query and the signs, ties by row."""
+    """Find by Hamming distance, and order what is found by the product of the query and the signs,
+    ties by row.
+    """
     signs = np.concatenate([np.packbits(shard[:] > 0, axis=1) for shard in shards])
     index = faiss.IndexBinaryFlat(8 * signs.shape[1])
     index.add(signs)

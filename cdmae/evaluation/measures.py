@@ -40,7 +40,9 @@ def measure(
     """
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
-        raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
+        raise InputError(
+            f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again"
+        )
     parsed = {name: read_measure(name) for name in measures}
     _check_grades(qrels, parsed, judgments)
     judged = _judged(qrels)
@@ -59,7 +61,11 @@ def measure(
         grades = {str(query): judged[query] for query in some}
         for metric in PROVIDER.iter_calc(parsed.values(), grades, ranked):
             values[metric.measure, metric.query_id] = metric.value
-    rows = [(query_ids[query], name, values[key, str(query)]) for name, key in parsed.items() for query in queries]
+    rows = [
+        (query_ids[query], name, values[key, str(query)])
+        for name, key in parsed.items()
+        for query in queries
+    ]
     return pd.DataFrame(rows, columns=["query_id", "measure", "value"])
 
 

@@ -1,4 +1,6 @@
-"""Tables in tab-separated files: the measures of a system, query by query, and those that trainers and engine leave."""
+"""Tables in tab-separated files: the measures of a system, query by query, and those that trainers
+and engine leave.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,15 @@ def read_measures(path: Path | str) -> pd.DataFrame:
     # An id may hold a carriage return, which pandas would take for the end of a line.
     frame = read_table(path, dtype=types, keep_default_na=False, lineterminator="\n")
     if frame.columns.tolist() != MEASURES:
-        raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")
+        raise InputError(
+            f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it"
+        )
     return frame
 
 
 def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.DataFrame:
-    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of `pandas.read_csv`.
+    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of
+    `pandas.read_csv`.
 
     `gaps`: whether cells may be empty.
     """

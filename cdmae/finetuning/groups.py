@@ -1,11 +1,13 @@
 """Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
 
-Negatives are mined from a run over the training queries (`cdmae.finetuning.selection`), and some more are random
-passages (SimLM: 10 random ones for 200 mined ones). The passages that a query may draw, its *pool*, are fixed for
-(seed, query), and the passages that it draws in an epoch for (seed, epoch, query). Neither depends on the batch, on the
-number of devices or on a restart, so that a teacher's scores can be made before its student is trained.
+Negatives are mined from a run over the training queries (`cdmae.finetuning.selection`), and some
+more are random passages (SimLM: 10 random ones for 200 mined ones). The passages that a query may
+draw, its *pool*, are fixed for (seed, query), and the passages that it draws in an epoch for (seed,
+epoch, query). Neither depends on the batch, on the number of devices or on a restart, so that a
+teacher's scores can be made before its student is trained.
 
-Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P` passages, `N` group size.
+Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P`
+passages, `N` group size.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Examples:
         return len(self.queries)
 
     def pool(self, example: int) -> np.ndarray:
-        """Return the negatives that an example may draw: mined, then random ones; int32, at least N - 1."""
+        """Return the negatives that an example may draw: mined, then random ones; int32, at least N
+        - 1.
+        """
         mined = self.mined[example]
         number = max(self.random_negatives, self.group - 1 - len(mined))
         if not number:
@@ -59,7 +63,8 @@ class Examples:
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
         """Draw the groups of some examples in an epoch: int32 [B, N], the positive first.
 
-        Each epoch takes the next of several positives, and draws negatives from the pool without replacement.
+        Each epoch takes the next of several positives, and draws negatives from the pool without
+        replacement.
         """
         groups = np.empty((len(examples), self.group), dtype=np.int32)
         for row, example in enumerate(examples):
@@ -80,7 +85,9 @@ class Examples:
         """Return the order in which an epoch visits the examples, int64 [E]."""
         return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
 
-    def batches(self, queries: int, steps: int, start: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
+    def batches(
+        self, queries: int, steps: int, start: int = 0
+    ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
         The incomplete batch at the end of an epoch is left out, so that no batch has a query twice.
@@ -96,8 +103,8 @@ class Examples:
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Return which passages of the batch are barred as negatives of a query: bool [B, B x N].
 
-        These are false negatives that the qrels or the margin know of, and copies of their text. The query's own
-        positive stays.
+        These are false negatives that the qrels or the margin know of, and copies of their text.
+        The query's own positive stays.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
@@ -108,7 +115,9 @@ class Examples:
         excluded[rows, rows * groups.shape[1]] = False
         return excluded
 
-    def _random(self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
+    def _random(
+        self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator
+    ) -> np.ndarray:
         """Draw up to `number` distinct random passages, neither mined nor copies of a barred one.
 
         Raises `InputError` where the collection has too few passages for a group.
@@ -151,11 +160,13 @@ def read(
     margin: float = 0.0,
     ranking: Path | str | None = None,
 ) -> tuple[Examples, dict[str, int]]:
-    """Read the training examples of a collection's `split` from a run over its queries, and log what was dropped.
+    """Read the training examples of a collection's `split` from a run over its queries, and log
+    what was dropped.
 
-    depth: ranks of the run from which negatives are taken. ranking: a third-party teacher's run; groups then hold only
-    passages that it ranks, since it has no scores of others. The counts are those of `Selection.counts`. Raises
-    `InputError` if the files do not fit together, or if they leave no example.
+    depth: ranks of the run from which negatives are taken. ranking: a third-party teacher's run;
+    groups then hold only passages that it ranks, since it has no scores of others. The counts are
+    those of `Selection.counts`. Raises `InputError` if the files do not fit together, or if they
+    leave no example.
     """
     qrels = read_qrels(collection, split)
     texts = text_ids(collection)
@@ -163,10 +174,14 @@ def read(
     runs = {path: read_run(path) for path in (negatives, ranking) if path}
     for path, run in runs.items():
         if len(run) != len(ids):
-            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(ids)}")
+            raise InputError(
+                f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(ids)}"
+            )
         largest = run.passages.max(initial=-1)
         if largest >= len(texts):
-            raise InputError(f"{path} names passage {largest}, but {collection} has {len(texts)} passages")
+            raise InputError(
+                f"{path} names passage {largest}, but {collection} has {len(texts)} passages"
+            )
     selection = select(
         runs[negatives],
         qrels,
@@ -179,7 +194,10 @@ def read(
     )
     examples = examples_of(selection, group=group, random_negatives=random_negatives, seed=seed)
     dropped = _dropped(selection, ids, group)
-    say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
+    say(
+        f"{len(examples):,} training queries of split {split}"
+        + (f" ({dropped})" if dropped else "")
+    )
     if not len(examples):
         raise InputError(
             f"no query of {collection}, split {split!r}, has a relevant passage and the negatives of a group: "
@@ -199,7 +217,9 @@ def select(
     margin: float = 0.0,
     ranking: Run | None = None,
 ) -> Selection:
-    """Select what the queries of a run may learn from; texts: see `text_ids`, qrels: see `Selection.mined`."""
+    """Select what the queries of a run may learn from; texts: see `text_ids`, qrels: see
+    `Selection.mined`.
+    """
     selection = Selection.mined(run, qrels, texts, depth)
     if margin:
         selection.limit_by_margin(margin)
@@ -226,7 +246,9 @@ def examples_of(selection: Selection, *, group: int, random_negatives: int, seed
 
 
 def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
-    """Say how many queries and negatives were dropped and why, with a query as an example of each reason."""
+    """Say how many queries and negatives were dropped and why, with a query as an example of each
+    reason.
+    """
     reasons = []
     for reason, count in selection.counts().items():
         text = f"{count:,} {reason}"
@@ -241,10 +263,12 @@ def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
-    """Return a number per text, int64 [P], equal for equal title and text, ignoring case and white space.
+    """Return a number per text, int64 [P], equal for equal title and text, ignoring case and white
+    space.
 
-    Texts are compared rather than word-pieces, because a teacher with another tokenizer must know which passages its
-    student draws. They are compared by 64-bit hashes: among 10^8 pairs, 5 x 10^-12 false matches are expected.
+    Texts are compared rather than word-pieces, because a teacher with another tokenizer must know
+    which passages its student draws. They are compared by 64-bit hashes: among 10^8 pairs, 5 x
+    10^-12 false matches are expected.
     """
     hashes = [np.empty(0, np.uint64)]
     for passages in stream_passages(collection, ["title", "text"]):

@@ -1,8 +1,9 @@
-"""The losses of fine-tuning (section 3.4): pure functions of scores, natural logarithms, means over queries.
+"""The losses of fine-tuning (section 3.4): pure functions of scores, natural logarithms, means over
+queries.
 
-Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a query, `D` dimensions.
-Every loss is a mean over the queries of the *global* batch and a sum over passages, so that neither the number of
-devices nor the chunks of gradient caching change it.
+Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
+query, `D` dimensions. Every loss is a mean over the queries of the *global* batch and a sum over
+passages, so that neither the number of devices nor the chunks of gradient caching change it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ def contrastive(
 ) -> Tensor:
     """L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
 
-    queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all B x N passages of
-    the batch, otherwise over the query's own N. excluded: bool [B, B x N], candidates that are left out of the sum
-    because they are other positives of that query; never the query's own positive. No temperature.
+    queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all
+    B x N passages of the batch, otherwise over the query's own N. excluded: bool [B, B x N],
+    candidates that are left out of the sum because they are other positives of that query; never
+    the query's own positive. No temperature.
 
-    With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds its query among all B:
-    mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
+    With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds
+    its query among all B: mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
@@ -49,10 +51,11 @@ def contrastive(
 
 
 def kl(student: Tensor, teacher: Tensor) -> Tensor:
-    """L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), p(d|q) = softmax over the group, equation 11.
+    """L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), p(d|q) = softmax over the group,
+    equation 11.
 
-    student, teacher: scores [B, N], both at temperature 1. Summed over the group and averaged over the queries: a mean
-    over all B x N elements would be N times too small.
+    student, teacher: scores [B, N], both at temperature 1. Summed over the group and averaged over
+    the queries: a mean over all B x N elements would be N times too small.
     """
     target = log_softmax(teacher, dim=-1)
     return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()
@@ -64,7 +67,8 @@ def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
 
 
 def listwise(scores: Tensor) -> Tensor:
-    """L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ): equation 10 without in-batch negatives.
+    """L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ): equation 10 without in-batch
+    negatives.
 
     scores: [B, N], the positive first; the loss of the reranker, with s the cross-encoder's logit.
     """
@@ -72,9 +76,12 @@ def listwise(scores: Tensor) -> Tensor:
 
 
 def rdrop(first: Tensor, second: Tensor, *, weight: float = 1.0) -> Tensor:
-    """L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ), with L the list-wise loss.
+    """L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ), with L the list-wise
+    loss.
 
-    first, second: scores [B, N] of the same pairs under two dropout masks (R-Drop, Liang et al. 2021; as SimLM's
-    reranker has it with weight 1).
+    first, second: scores [B, N] of the same pairs under two dropout masks (R-Drop, Liang et al.
+    2021; as SimLM's reranker has it with weight 1).
     """
-    return (listwise(first) + listwise(second)) / 2 + weight * (kl(first, second) + kl(second, first)) / 2
+    return (listwise(first) + listwise(second)) / 2 + weight * (
+        kl(first, second) + kl(second, first)
+    ) / 2

@@ -1,8 +1,10 @@
-"""The reranker (section 3.4, stage 3): a cross-encoder that reads query and passage together, s_ce(q, d) = CE(q, d).
+"""The reranker (section 3.4, stage 3): a cross-encoder that reads query and passage together,
+s_ce(q, d) = CE(q, d).
 
-It is trained by the list-wise contrastive loss over each query's own group, without in-batch negatives. A group is
-scored once without dropout, and only its best 1 / forward_factor passages, the positive among them, are learnt from
-(SimLM). Queries do not meet in the loss, so a chunk is some whole queries and its gradient is added to the others'.
+It is trained by the list-wise contrastive loss over each query's own group, without in-batch
+negatives. A group is scored once without dropout, and only its best 1 / forward_factor passages,
+the positive among them, are learnt from (SimLM). Queries do not meet in the loss, so a chunk is
+some whole queries and its gradient is added to the others'.
 
 Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them learnt from.
 """
@@ -31,7 +33,14 @@ if TYPE_CHECKING:
 
 
 def task(
-    model: Model, data: Data, stage: Reranker, teacher: Path | None, *, name: str, seed: int, device: torch.device
+    model: Model,
+    data: Data,
+    stage: Reranker,
+    teacher: Path | None,
+    *,
+    name: str,
+    seed: int,
+    device: torch.device,
 ) -> Task:
     """Learn from judgments only."""
     del seed, device
@@ -45,28 +54,38 @@ train = trainer(task)
 
 
 def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
-    """Return a step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
+    """Return a step's data: the B x N pairs of some examples in an epoch, group by group, the
+    positive first.
+    """
     drawn = data.examples.draw(rows, epoch)
     asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
     return sequences.pairs(
-        data.queries, asked, data.passages, drawn.ravel(), model.lengths["max_length"], model.vocabulary
+        data.queries,
+        asked,
+        data.passages,
+        drawn.ravel(),
+        model.lengths["max_length"],
+        model.vocabulary,
     )
 
 
-# --- a step's gradient -----------------------------------------------------------------------------------------------
+# --- a step's gradient ----------------------------------------------------------------------------
 
 
 def learn(
     network: nn.Module, pairs: Ragged, stage: Reranker, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
-    """Add the gradient of a batch's loss to the weights, in every process; returns the step's numbers, 0-d.
+    """Add the gradient of a batch's loss to the weights, in every process; returns the step's
+    numbers, 0-d.
 
-    pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
-    of them; dropout is drawn for (seed, step, chunk, process).
+    pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and
+    whoever computes which of them; dropout is drawn for (seed, step, chunk, process).
     """
     device = next(network.parameters()).device
     queries = len(pairs) // stage.group
-    chosen = hardest(network, pairs, np.arange(queries)[group.rank :: group.size], stage, device)  # [B, M]
+    chosen = hardest(
+        network, pairs, np.arange(queries)[group.rank :: group.size], stage, device
+    )  # [B, M]
     passes = 2 if stage.rdrop else 1
     per_chunk = max(1, stage.chunk // (passes * chosen.shape[1]))
     totals: dict[str, Tensor] = {}
@@ -88,21 +107,28 @@ def learn(
 def hardest(
     network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Reranker, device: torch.device
 ) -> np.ndarray:
-    """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its best negatives."""
+    """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its
+    best negatives.
+    """
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
         return rows
     kept = stage.group // stage.forward_factor
-    logits = score_all(network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device)
+    logits = score_all(
+        network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device
+    )
     best = np.argsort(-logits.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
-    return np.take_along_axis(rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1)
+    return np.take_along_axis(
+        rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1
+    )
 
 
 def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M]: the same pairs, two dropout masks.
+    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M]: the same pairs,
+    two dropout masks.
 
-    accuracy: the share of queries whose positive is best; spread: the standard deviation of the scores within a group
-    relative to their size, 0 where the model does not read its input.
+    accuracy: the share of queries whose positive is best; spread: the standard deviation of the
+    scores within a group relative to their size, 0 where the model does not read its input.
     """
     listwise = losses.listwise(logits[0])
     loss = losses.rdrop(logits[0], logits[1], weight=stage.rdrop) if len(logits) == 2 else listwise
@@ -116,24 +142,32 @@ def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor
     return loss, numbers
 
 
-# --- scores ----------------------------------------------------------------------------------------------------------
+# --- scores ---------------------------------------------------------------------------------------
 
 
-def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """s_ce of packed pairs, raw logits [n]: the head of transformers' ForSequenceClassification on [CLS].
+def scores(
+    network: nn.Module, packed: Packed, *, generator: torch.Generator | None = None
+) -> Tensor:
+    """s_ce of packed pairs, raw logits [n]: the head of transformers' ForSequenceClassification on
+    [CLS].
 
-    Dropout follows the model's config when a generator is given, and is off when not. The head computes in float32
-    under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
+    Dropout follows the model's config when a generator is given, and is off when not. The head
+    computes in float32 under autocast too: bfloat16 has 8 bits for a score, and half of the best
+    ten would tie.
     """
     head = architectures.classifier(network)
     states = transformer.vectors(network.base_model, packed, head.pooling, generator=generator)
     with torch.autocast(states.device.type, enabled=False):
-        states = head.norm(head.activation(head.dense(transformer.drop(states, head.before, generator))))
+        states = head.norm(
+            head.activation(head.dense(transformer.drop(states, head.before, generator)))
+        )
         return head.output(transformer.drop(states, head.between, generator)).squeeze(-1)
 
 
 @torch.no_grad()
-def score_all(network: nn.Module, pairs: Ragged, precision: str, budget: int, device: torch.device) -> np.ndarray:
+def score_all(
+    network: nn.Module, pairs: Ragged, precision: str, budget: int, device: torch.device
+) -> np.ndarray:
     """Score many pairs, float32 [n], in chunks of at most `budget` word-pieces sorted by length."""
     logits = np.empty(len(pairs), dtype=np.float32)
     for rows in sequences.chunks(pairs.lengths, budget):

@@ -1,10 +1,12 @@
-"""Training a retriever (section 3.4): one encoder for both sides, one vector a text, dot product; all three stages.
+"""Training a retriever (section 3.4): one encoder for both sides, one vector a text, dot product;
+all three stages.
 
-The global batch is what the settings say, B queries with N passages each. It is encoded in chunks sorted by length,
-twice: first without gradients, to get all vectors and the loss's gradient with respect to each of them; then again,
-chunk by chunk, to carry those gradients on to the weights (gradient caching, Gao et al. 2021). Memory follows the
-chunk; loss and gradient are those of the whole batch. The last chunk, the longest, keeps its graph and is not encoded
-again: a batch that fits one chunk costs no more than without caching.
+The global batch is what the settings say, B queries with N passages each. It is encoded in chunks
+sorted by length, twice: first without gradients, to get all vectors and the loss's gradient with
+respect to each of them; then again, chunk by chunk, to carry those gradients on to the weights
+(gradient caching, Gao et al. 2021). Memory follows the chunk; loss and gradient are those of the
+whole batch. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
+fits one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
 """
@@ -35,12 +37,21 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
-HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
+# times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
+SATURATED = 5.0
+# a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
+HIGH = 1e-4
 
 
 def task(
-    model: Model, data: Data, stage: Dense, teacher: Path | None, *, name: str, seed: int, device: torch.device
+    model: Model,
+    data: Data,
+    stage: Dense,
+    teacher: Path | None,
+    *,
+    name: str,
+    seed: int,
+    device: torch.device,
 ) -> Task:
     """Learn from judgments, and from a reranker's scores if there is a teacher."""
     first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
@@ -49,27 +60,50 @@ def task(
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
         taught.check_worth(data.examples, stage.alpha, name)
-    columns = ["step", "loss", "contrastive", *(["kl"] if taught else []), "accuracy", "spread", "learning_rate"]
-    return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, stage, taught), learn, notes)
+    columns = [
+        "step",
+        "loss",
+        "contrastive",
+        *(["kl"] if taught else []),
+        "accuracy",
+        "spread",
+        "learning_rate",
+    ]
+    return Task(
+        stage,
+        columns,
+        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught),
+        learn,
+        notes,
+    )
 
 
 train = trainer(task)
 
 
 @torch.no_grad()
-def spread_of_scores(model: Model, batch: Batch, stage: Dense, seed: int, device: torch.device) -> float:
-    """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x N] of a query's.
+def spread_of_scores(
+    model: Model, batch: Batch, stage: Dense, seed: int, device: torch.device
+) -> float:
+    """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x
+    N] of a query's.
 
-    Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the scores most. Three
-    digits are kept, so that a training that goes on on another machine computes the same number; 0 where the spread is
-    only rounding.
+    Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the
+    scores most. Three digits are kept, so that a training that goes on on another machine computes
+    the same number; 0 where the spread is only rounding.
     """
     network, read = model.network.to(device), batch.sequences
     vectors = torch.empty(len(read), network.config.hidden_size, device=device)
-    for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
+    for chunk, rows in enumerate(
+        sequences.chunks(read.lengths, stage.chunk * stage.passage_length)
+    ):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
         vectors[torch.from_numpy(rows).to(device)] = transformer.vectors(
-            network, packed.pack(read.take(rows), device), stage.pooling, stage.similarity, generator=generator
+            network,
+            packed.pack(read.take(rows), device),
+            stage.pooling,
+            stage.similarity,
+            generator=generator,
         ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
@@ -77,18 +111,22 @@ def spread_of_scores(model: Model, batch: Batch, stage: Dense, seed: int, device
 
 
 def calibrated(stage: Dense, spread: float, name: str) -> tuple[Dense, list[str]]:
-    """Return the stage with its temperature as a number, and what is to be known of a start that scores so.
+    """Return the stage with its temperature as a number, and what is to be known of a start that
+    scores so.
 
-    A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot products spread by
-    ten and more. A softmax over them is 0 or 1, the loss several times that of guessing, and with the rates that small
-    networks need the first steps unlearn what pre-training has taught.
+    A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot
+    products spread by ten and more. A softmax over them is 0 or 1, the loss several times that of
+    guessing, and with the rates that small networks need the first steps unlearn what pre-training
+    has taught.
     """
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         return replace(stage, temperature=spread), []
     stage, notes = replace(stage, temperature=stage.temperature or 1.0), []
     if not spread:
-        notes = ["the start gives all texts of the first batch the same vector: there is nothing to go on from"]
+        notes = [
+            "the start gives all texts of the first batch the same vector: there is nothing to go on from"
+        ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         notes = [
             f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
@@ -100,7 +138,7 @@ def calibrated(stage: Dense, spread: float, name: str) -> tuple[Dense, list[str]
     return stage, notes
 
 
-# --- a step's data ---------------------------------------------------------------------------------------------------
+# --- a step's data --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -118,13 +156,20 @@ class Batch:
 
 
 def batch(
-    data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Dense, teacher: Teacher | None = None
+    data: Data,
+    rows: np.ndarray,
+    epoch: int,
+    model: Model,
+    stage: Dense,
+    teacher: Teacher | None = None,
 ) -> Batch:
     """Return the batch of some examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked, lengths = data.examples.queries[rows], model.lengths
     queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
-    passages = sequences.single(data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary)
+    passages = sequences.single(
+        data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary
+    )
     return Batch(
         joined(queries, passages),
         len(rows),
@@ -133,14 +178,18 @@ def batch(
     )
 
 
-# --- a step's gradient -----------------------------------------------------------------------------------------------
+# --- a step's gradient ----------------------------------------------------------------------------
 
 
-def learn(network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
-    """Add the gradient of the batch's loss to the weights, in every process; returns the step's numbers, 0-d.
+def learn(
+    network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed: int, step: int
+) -> dict[str, Tensor]:
+    """Add the gradient of the batch's loss to the weights, in every process; returns the step's
+    numbers, 0-d.
 
-    Every process encodes its share of the sequences, of all lengths; the loss is that of the whole batch in each.
-    Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk drop the same.
+    Every process encodes its share of the sequences, of all lengths; the loss is that of the whole
+    batch in each. Dropout is drawn for (seed, step, chunk, process), so that both passes over a
+    chunk drop the same.
     """
     device = next(network.parameters()).device
     mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
@@ -151,8 +200,12 @@ def learn(network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed:
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            vectors = transformer.vectors(network, packs[chunk], stage.pooling, stage.similarity, generator=generator)
-        return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
+            vectors = transformer.vectors(
+                network, packs[chunk], stage.pooling, stage.similarity, generator=generator
+            )
+        return vectors.to(
+            torch.promote_types(vectors.dtype, torch.float32)
+        )  # bf16 is for products, not for losses
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
@@ -170,11 +223,12 @@ def cached_backward(
     count: int,
     group: Ranks,
 ) -> dict[str, Tensor]:
-    """Back-propagate ``loss(vectors)`` to the weights behind `encode`, holding the graph of one chunk at a time.
+    """Back-propagate ``loss(vectors)`` to the weights behind `encode`, holding the graph of one
+    chunk at a time.
 
-    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk, in all processes of
-    the group together 0 to `count` - 1; loss: of all vectors [count, D], with numbers to show. The gradients of the
-    processes are still to be added up.
+    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk,
+    in all processes of the group together 0 to `count` - 1; loss: of all vectors [count, D], with
+    numbers to show. The gradients of the processes are still to be added up.
     """
     last = len(cuts) - 1
     parts = []
@@ -195,12 +249,16 @@ def cached_backward(
     return numbers
 
 
-def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Dense) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
+def objective(
+    queries: Tensor, passages: Tensor, batch: Batch, stage: Dense
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that
+    tell how it goes.
 
-    The student's scores are divided by the stage's temperature, the teacher's are not.
-    queries: [B, D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its group;
-    spread: the standard deviation of the passages' vectors relative to their size, 0 where all are the same.
+    The student's scores are divided by the stage's temperature, the teacher's are not. queries: [B,
+    D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its
+    group; spread: the standard deviation of the passages' vectors relative to their size, 0 where
+    all are the same.
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
@@ -219,4 +277,7 @@ def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Dense) -> 
     if batch.teacher is not None:
         numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, queries.device))
         loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
-    return loss, {"loss": loss.detach(), **{name: value.detach() for name, value in numbers.items()}}
+    return loss, {
+        "loss": loss.detach(),
+        **{name: value.detach() for name, value in numbers.items()},
+    }

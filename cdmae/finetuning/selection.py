@@ -1,4 +1,5 @@
-"""Which passages a training query may learn from: a run minus the qrels, then one filter after another (section 3.4).
+"""Which passages a training query may learn from: a run minus the qrels, then one filter after
+another (section 3.4).
 
 Filters, in this order:
 
@@ -25,7 +26,8 @@ from cdmae.runs import Run
 
 @dataclass
 class Selection:
-    """Relevant passages and negatives of every query of a split, and a record of what each filter removed.
+    """Relevant passages and negatives of every query of a split, and a record of what each filter
+    removed.
 
     All lists have Q rows. Filters replace them; a query that a filter leaves out keeps its row.
     """
@@ -38,8 +40,12 @@ class Selection:
     negatives: Ragged  # best first
     kept: np.ndarray  # bool [Q]
     left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
-    removed: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, negatives per query, int64 [Q]
-    sizes: dict[str, np.ndarray] = field(default_factory=dict)  # negatives per query after each filter
+    removed: dict[str, np.ndarray] = field(
+        default_factory=dict
+    )  # by reason, negatives per query, int64 [Q]
+    sizes: dict[str, np.ndarray] = field(
+        default_factory=dict
+    )  # negatives per query after each filter
 
     @classmethod
     def mined(cls, run: Run, qrels: pd.DataFrame, texts: np.ndarray, depth: int) -> Selection:
@@ -62,12 +68,14 @@ class Selection:
         return selection
 
     def limit_by_margin(self, margin: float) -> None:
-        """Bar passages that are too good for a negative: s(q, d) > (1 - margin) s(q, d+), of several d+ the best.
+        """Bar passages that are too good for a negative: s(q, d) > (1 - margin) s(q, d+), of
+        several d+ the best.
 
-        TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that is mined. A
-        relevant passage below the best `depth` scores no higher than any of them: all are barred, whatever its score.
-        A query without negatives after this filter stays, with random ones. Raises `InputError` for a relevant passage
-        with a score of 0 or less, because a share of that is no distance.
+        TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that
+        is mined. A relevant passage below the best `depth` scores no higher than any of them: all
+        are barred, whatever its score. A query without negatives after this filter stays, with
+        random ones. Raises `InputError` for a relevant passage with a score of 0 or less, because a
+        share of that is no distance.
         """
         barred = []
         for query in range(len(self.run)):
@@ -86,7 +94,9 @@ class Selection:
         left = self.negatives.lengths
         self.removed["mined negatives removed by the margin"] = before - left
         self.removed["mined negatives left by it"] = left
-        self.removed["with random negatives only, because the margin removed all mined ones"] = left == 0
+        self.removed["with random negatives only, because the margin removed all mined ones"] = (
+            left == 0
+        )
         self.sizes["left by the margin"] = left
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
@@ -98,15 +108,21 @@ class Selection:
         self.positives = _ranked(self.positives, teacher)
         self.negatives = _ranked(self.negatives, teacher)
         left = self.negatives.lengths
-        self._leave_out("left out because the teacher ranks no judged passage", self.positives.lengths == 0)
+        self._leave_out(
+            "left out because the teacher ranks no judged passage", self.positives.lengths == 0
+        )
         self._leave_out("left out because the teacher ranks too few negatives", left < negatives)
         self.removed["mined negatives removed that the teacher does not rank"] = before - left
         self.sizes["ranked by the teacher"] = left
 
     def counts(self) -> dict[str, int]:
-        """Count by reason the queries that were left out, and what was removed from the others; without zeros."""
+        """Count by reason the queries that were left out, and what was removed from the others;
+        without zeros.
+        """
         counts = {reason: int(which.sum()) for reason, which in self.left_out.items()}
-        counts |= {reason: int(numbers[self.kept].sum()) for reason, numbers in self.removed.items()}
+        counts |= {
+            reason: int(numbers[self.kept].sum()) for reason, numbers in self.removed.items()
+        }
         return {reason: count for reason, count in counts.items() if count}
 
     def example(self, reason: str) -> int | None:
@@ -120,7 +136,9 @@ class Selection:
         self.kept &= ~which
 
     def _mine(self) -> np.ndarray:
-        """Take the best passages of each query without texts of barred ones; count copies per query, int64 [Q]."""
+        """Take the best passages of each query without texts of barred ones; count copies per
+        query, int64 [Q].
+        """
         negatives = []
         copies = np.zeros(len(self.run), dtype=np.int64)
         for query in range(len(self.run)):

@@ -1,4 +1,5 @@
-"""Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
+"""Token importance: the average mutual information of a word with its neighbours (equations 7 and
+8).
 
 Words that go together are easy to guess from one another. All of them are important, so the
 decoder's mask takes them together, and only the passage's vector is left to restore them from
@@ -45,15 +46,21 @@ def ami(
 ) -> np.ndarray:
     """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
-    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its segment; totals [L].
+    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its
+    segment; totals [L].
 
-    Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting the n-gram into at
-    least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3), and `product` cuts it into
-    single words. Counts are divided by the number of n-grams of their order, as equation 7 says, or, `pooled`, of all
-    orders. `literal` divides each side by L - 1, with 0 for n-grams that do not exist at the segment's edges;
-    `mean` takes twice the mean of those that exist, which is the same inside a segment.
+    Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting
+    the n-gram into at least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021,
+    eq. 3), and `product` cuts it into single words. Counts are divided by the number of n-grams of
+    their order, as equation 7 says, or, `pooled`, of all orders. `literal` divides each side by L -
+    1, with 0 for n-grams that do not exist at the segment's edges; `mean` takes twice the mean of
+    those that exist, which is the same inside a segment.
     """
-    for name, value, allowed in (("pmi", pmi, PMI), ("normaliser", normaliser, NORMALISERS), ("edges", edges, EDGES)):
+    for name, value, allowed in (
+        ("pmi", pmi, PMI),
+        ("normaliser", normaliser, NORMALISERS),
+        ("edges", edges, EDGES),
+    ):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
@@ -62,16 +69,23 @@ def ami(
     values = np.empty(counts.shape[1], np.float32)
     cuts = np.linspace(0, len(values), max(1, threads) + 1).astype(np.int64)
     with Threads(threads) as pool:
-        pool.run(lambda a, b: _ami(counts, a, b, norms, logs, pmi == "min", edges == "mean", values), cuts, cuts[1:])
+        pool.run(
+            lambda a, b: _ami(counts, a, b, norms, logs, pmi == "min", edges == "mean", values),
+            cuts,
+            cuts[1:],
+        )
     return values
 
 
 @compiled
 def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
-    # Block by block, so that everything stays in the first-level cache; the n-grams that end in a block begin up to
-    # L - 1 words before it. Where there is no n-gram the sums hold what nothing reads.
+    # Block by block, so that everything stays in the first-level cache; the n-grams that end in a
+    # block begin up to L - 1 words before it. Where there is no n-gram the sums hold what nothing
+    # reads.
     window = counts.shape[0]
-    best = np.zeros((window, BLOCK + 2 * window))  # of all ways of cutting, the whole included, the largest sum log p
+    best = np.zeros(
+        (window, BLOCK + 2 * window)
+    )  # of all ways of cutting, the whole included, the largest sum log p
     pmi, sums, number = np.empty(best.shape[1]), np.empty(best.shape[1]), np.empty(best.shape[1])
     for block in range(first, last, BLOCK):
         begin = block - window + 1 if block >= window else 0
@@ -85,7 +99,9 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
             whole = best[order]
             for place in range(len(count) if len(count) < size + window - 1 else size + window - 1):
                 seen = count[place]
-                whole[place] = (logs[seen] if seen < len(logs) else np.log(np.float64(seen))) - norms[order]
+                whole[place] = (
+                    logs[seen] if seen < len(logs) else np.log(np.float64(seen))
+                ) - norms[order]
             if order == 0:
                 continue
             cut, rest = best[0], best[order - 1, 1:]
@@ -145,7 +161,8 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 
 @dataclass(frozen=True)
 class Table:
-    """Scores new text as its collection would: n-grams that the collection repeats have their counts, others 1.
+    """Scores new text as its collection would: n-grams that the collection repeats have their
+    counts, others 1.
 
     Words that are not in the collection count as seen once. `settings` are those of `ami`.
     """
@@ -178,17 +195,23 @@ class Table:
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
-        """Read the settings from the folder of an importance, and the table from that of its n-grams."""
+        """Read the settings from the folder of an importance, and the table from that of its
+        n-grams.
+        """
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
 def estimate(
-    folder: Path | str, counted: Path | str, tokens: Tokens, settings: dict[str, Any], threads: int = 1
+    folder: Path | str,
+    counted: Path | str,
+    tokens: Tokens,
+    settings: dict[str, Any],
+    threads: int = 1,
 ) -> None:
     """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids.
 
-    counted: the folder of their n-grams, whose table scores new text; the importance refers to it by a relative path.
-    settings: those of `ami`.
+    counted: the folder of their n-grams, whose table scores new text; the importance refers to it
+    by a relative path. settings: those of `ami`.
     """
     counts = ngrams.Counts.read(counted)
     values = ami(counts.counts, counts.totals, **settings, threads=threads)

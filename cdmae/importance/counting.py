@@ -1,15 +1,18 @@
 """Exact n-gram counts at every position, compiled: the kernels of `cdmae.importance.ngrams`.
 
-An n-gram's key is ``number of its first n-1 words x V + last word``: exact for any vocabulary, without strings and
-without collisions. If the first or the last n-1 words of an n-gram occur once, so does it, and it need not be counted.
+An n-gram's key is ``number of its first n-1 words x V + last word``: exact for any vocabulary,
+without strings and without collisions. If the first or the last n-1 words of an n-gram occur once,
+so does it, and it need not be counted.
 
-Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of the bigrams), so that
-a partition's table fits the cache. A partition keeps the order of the text: after it is counted, the counts stand where
-the keys stood, and one more walk over the text collects them, partition by partition, in order. Nothing is looked up,
-nothing is written at random, and the number of threads changes no bit. No processor follows so many streams by itself:
-each read and each write asks for its partition's next cache line, which makes both walks up to three times as fast.
+Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of
+the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text:
+after it is counted, the counts stand where the keys stood, and one more walk over the text collects
+them, partition by partition, in order. Nothing is looked up, nothing is written at random, and the
+number of threads changes no bit. No processor follows so many streams by itself: each read and each
+write asks for its partition's next cache line, which makes both walks up to three times as fast.
 
-W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the vocabulary.
+W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the
+vocabulary.
 """
 
 # ruff: noqa: ANN001, ANN201 (numba infers the types)
@@ -22,7 +25,9 @@ from cdmae.compiled import compiled, prefetch_to_read, prefetch_to_write
 MIX = np.uint64(0x9E3779B97F4A7C15)
 BLOCK = 4096
 LINE = 8  # keys of a cache line
-COUNT = np.uint64(0xFFFFFFFF)  # of an entry: its number is in the upper, its count in the lower half
+COUNT = np.uint64(
+    0xFFFFFFFF
+)  # of an entry: its number is in the upper, its count in the lower half
 
 
 @compiled
@@ -32,12 +37,14 @@ def mix(key):
     return key ^ (key >> np.uint64(29))
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
 @compiled
 def count_words(ids, edges, first, last, word_starts, lengths):
-    """Write the number of words of segments `first` to `last` to `lengths` [S]; ids [T], edges int64 [S + 1]."""
+    """Write the number of words of segments `first` to `last` to `lengths` [S]; ids [T], edges
+    int64 [S + 1].
+    """
     for segment in range(first, last):
         words = 0
         for place in range(edges[segment], edges[segment + 1]):
@@ -47,10 +54,12 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 @compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Give numbers to the words of segments `first` to `last`: a word-piece its id, several ``size`` and up.
+    """Give numbers to the words of segments `first` to `last`: a word-piece its id, several
+    ``size`` and up.
 
-    size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W], written. Returns the keys
-    ``number of the word without its last piece x size + last piece`` of the numbers ``size`` and up, uint64.
+    size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W],
+    written. Returns the keys ``number of the word without its last piece x size + last piece`` of
+    the numbers ``size`` and up, uint64.
     """
     slots = np.zeros(1 << 13, np.uint64)  # 1 + a key, and beside it its number: one cache line
     keys = np.empty(1 << 11, np.uint64)
@@ -104,7 +113,9 @@ def grow(slots):
 
 @compiled
 def merge_words(size, keys, more):
-    """Join the words `keys` and `more`, met after them: the keys of both, and the numbers of `more` among them."""
+    """Join the words `keys` and `more`, met after them: the keys of both, and the numbers of `more`
+    among them.
+    """
     slots = np.zeros(1 << 13, np.uint64)
     while len(slots) < 4 * (len(keys) + len(more)):
         slots = np.zeros(2 * len(slots), np.uint64)
@@ -153,16 +164,22 @@ def spread(words, occurrences, counts):
         counts[place] = occurrences[words[place]]
 
 
-# --- n-grams ---------------------------------------------------------------------------------------------------------
-# The walks over the text take no branch that depends on the data, since guessing one wrong costs more than the work it
-# saves: n-grams that need no counting have two partitions of their own, whose one entry does not move.
+# --- n-grams --------------------------------------------------------------------------------------
+# The walks over the text take no branch that depends on the data, since guessing one wrong costs
+# more than the work it saves: n-grams that need no counting have two partitions of their own, whose
+# one entry does not move.
 
-OUTSIDE, ONCE = 0, 1  # the counts in those two partitions: beyond the segment's end, and certainly met once
+OUTSIDE, ONCE = (
+    0,
+    1,
+)  # the counts in those two partitions: beyond the segment's end, and certainly met once
 
 
 @compiled
 def room_left(segments, first, last, window, left):
-    """Write how many words there are from each position to its segment's end, at most `window`, to `left` uint8 [W]."""
+    """Write how many words there are from each position to its segment's end, at most `window`, to
+    `left` uint8 [W].
+    """
     for segment in range(first, last):
         end = segments[segment + 1]
         for place in range(segments[segment], end):
@@ -173,8 +190,8 @@ def room_left(segments, first, last, window, left):
 def partition(order, words, vocabulary, numbers, shorter, left, shift, where, sizes):
     """Find the partition of the n-gram at each position of a stretch of text.
 
-    words, numbers, shorter (number and count of the (n-1)-gram), left: the stretch and what follows it; where uint16:
-    the stretch, written; sizes int64 [partitions + 2] is added to.
+    words, numbers, shorter (number and count of the (n-1)-gram), left: the stretch and what follows
+    it; where uint16: the stretch, written; sizes int64 [partitions + 2] is added to.
     """
     outside = len(sizes) - 2
     last = words[order - 1 :]
@@ -200,7 +217,8 @@ def partition(order, words, vocabulary, numbers, shorter, left, shift, where, si
 def scatter(order, words, vocabulary, numbers, where, ends, entries):
     """Write the keys to where each lies among the `entries`.
 
-    ends uint64 [partitions + 2]: where the next key of each partition goes, moved on, but for the last two.
+    ends uint64 [partitions + 2]: where the next key of each partition goes, moved on, but for the
+    last two.
     """
     last = words[order - 1 :]
     partitions = len(ends) - 2
@@ -214,7 +232,8 @@ def scatter(order, words, vocabulary, numbers, where, ends, entries):
 
 @compiled
 def collect(where, ends, entries, bases, numbers, counts):
-    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`.
+    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and
+    `counts`.
 
     bases uint64 [partitions + 2]: what to add to the numbers of each partition.
     """
@@ -235,8 +254,8 @@ def collect(where, ends, entries, bases, numbers, counts):
 def count_partitions(entries, begins, shift):
     """Count the keys of some partitions, and replace each by its number and its count.
 
-    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice are numbered as they
-    are met. Returns their keys and counts.
+    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice
+    are numbered as they are met. Returns their keys and counts.
     """
     largest = 0
     for partition in range(len(begins) - 1):
@@ -274,7 +293,9 @@ def count_partitions(entries, begins, shift):
 
 @compiled
 def room(keys):
-    """Return how many slots a table of so many keys gets: a power of two, at most two thirds of them taken."""
+    """Return how many slots a table of so many keys gets: a power of two, at most two thirds of
+    them taken.
+    """
     size = 16
     while size < keys + keys // 2:
         size *= 2

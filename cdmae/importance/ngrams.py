@@ -1,6 +1,8 @@
-"""n-grams of one collection: how often each occurs, at every position of the text and as a table for new text.
+"""n-grams of one collection: how often each occurs, at every position of the text and as a table
+for new text.
 
-Counts are exact: nothing is pruned. An n-gram lies within one passage, and within its title or its text.
+Counts are exact: nothing is pruned. An n-gram lies within one passage, and within its title or its
+text.
 
 W words, P passages, L the longest n-gram (the window), V words in the vocabulary.
 """
@@ -26,7 +28,9 @@ from cdmae.importance.table import Table
 from cdmae.tokens.corpus import Tokens
 
 PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
-PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
+PARTITIONS = (
+    1 << 12
+)  # partitions at most: each is written and read in turns, a cache line of it at a time
 GROUP = 64  # partitions counted at a time
 UNITS = ("word", "wordpiece")
 
@@ -37,9 +41,10 @@ Repeated = tuple[np.ndarray, np.ndarray]  # keys and counts of n-grams that occu
 class Counts:
     """The n-gram counts of a collection, orders 1 to L.
 
-    counts uint32 [L, W]: ``counts[n - 1, i]`` occurrences of the n-gram that begins at word i, 0 where it would leave
-    its segment; segments int64 [2 P + 1]: where each title and each text begins, in words; totals int64 [L]: the number
-    of n-grams of each order; table: the same counts by n-gram.
+    counts uint32 [L, W]: ``counts[n - 1, i]`` occurrences of the n-gram that begins at word i, 0
+    where it would leave its segment; segments int64 [2 P + 1]: where each title and each text
+    begins, in words; totals int64 [L]: the number of n-grams of each order; table: the same counts
+    by n-gram.
     """
 
     counts: np.ndarray
@@ -56,14 +61,18 @@ class Counts:
         return cls(read_array(folder / "counts.npy"), segments, table.totals, table)
 
 
-def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int = 1) -> None:
+def count_to(
+    folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int = 1
+) -> None:
     """Count as `count` does, straight into a file of the folder, and write the rest beside it."""
     with complete(folder) as aside:
         aside.mkdir()
 
         def allocate(shape: tuple[int, int], dtype: type) -> np.ndarray:
             array = np.lib.format.open_memmap(aside / "counts.npy", "w+", dtype, shape)
-            if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and would be a crash (SIGBUS) later
+            if hasattr(
+                os, "posix_fallocate"
+            ):  # a full disk is an error now, and would be a crash (SIGBUS) later
                 with open(aside / "counts.npy", "r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
             return array
@@ -84,8 +93,8 @@ def count(
 ) -> Counts:
     """Count the n-grams of orders 1 to `window` (L) at every position of `tokens`.
 
-    `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither it nor `threads` changes
-    a bit of the result.
+    `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither it
+    nor `threads` changes a bit of the result.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
@@ -101,7 +110,9 @@ def count(
         numbers, rows, repeated = words, None, []
         for order in range(2, window + 1):
             numbers, grams = text.count(order, numbers, counts[order - 2], counts[order - 1])
-            rows = pool.submit(_canonical, grams, rows, text.vocabulary)  # beside the counting of the next order
+            rows = pool.submit(
+                _canonical, grams, rows, text.vocabulary
+            )  # beside the counting of the next order
             repeated.append(rows)
         tables = [future.result() for future in repeated]
     lengths = np.diff(segments)
@@ -114,14 +125,18 @@ def count(
         occurrences=occurrences,
         keys=tuple(keys for _, keys, _ in tables),
         counts=tuple(counts for _, _, counts in tables),
-        totals=np.array([np.maximum(0, lengths - n + 1).sum() for n in range(1, window + 1)], np.int64),
+        totals=np.array(
+            [np.maximum(0, lengths - n + 1).sum() for n in range(1, window + 1)], np.int64
+        ),
     )
     return Counts(counts, segments, table.totals, table)
 
 
 def segment_edges(tokens: Tokens) -> np.ndarray:
     """Return where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
-    return np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
+    return np.append(
+        np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1]
+    )
 
 
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
@@ -130,11 +145,15 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
     return list(pairwise([0, *np.searchsorted(edges, goals).tolist(), len(edges) - 1]))
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
-def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer words' keys."""
+def words_of(
+    tokens: Tokens, unit: str, threads: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer
+    words' keys.
+    """
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":
         _check_number(len(ids), pieces)
@@ -142,13 +161,18 @@ def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, n
     segments = np.zeros(len(edges), np.int64)
     with Threads(threads) as pool:
         parts = shares(edges, pool.number)
-        pool.run(lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]), parts)
+        pool.run(
+            lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]),
+            parts,
+        )
         np.cumsum(segments, out=segments)
         _check_number(int(segments[-1]), pieces)
         words = np.empty(segments[-1], np.uint32)
 
         def number(part: tuple[int, int]) -> np.ndarray:
-            return counting.number_words(ids, edges, *part, tokens.word_starts, pieces, segments, words)
+            return counting.number_words(
+                ids, edges, *part, tokens.word_starts, pieces, segments, words
+            )
 
         keys, *others = pool.run(number, parts)
     for (first, last), more in zip(parts[1:], others, strict=True):
@@ -158,7 +182,9 @@ def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, n
 
 
 def _check_number(words: int, pieces: int) -> None:
-    """Refuse more words than there are numbers; a word of several pieces gets one behind those of the pieces."""
+    """Refuse more words than there are numbers; a word of several pieces gets one behind those of
+    the pieces.
+    """
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(
@@ -177,14 +203,15 @@ def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:
     return occurrences
 
 
-# --- n-grams ---------------------------------------------------------------------------------------------------------
+# --- n-grams --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Text:
     """The words of a collection by number, uint32 [W], and what they are counted with.
 
-    left uint8 [W]: how many words there are from each to the end of its segment, at most the window.
+    left uint8 [W]: how many words there are from each to the end of its segment, at most the
+    window.
     """
 
     words: np.ndarray
@@ -200,9 +227,11 @@ class _Text:
     def count(
         self, order: int, numbers: np.ndarray, shorter: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, list[Repeated]]:
-        """Fill the `counts` of one order from the `numbers` and the counts (`shorter`) of the order before.
+        """Fill the `counts` of one order from the `numbers` and the counts (`shorter`) of the order
+        before.
 
-        Returns the number of the n-gram at each position, uint32 [W], and the n-grams that are repeated.
+        Returns the number of the n-gram at each position, uint32 [W], and the n-grams that are
+        repeated.
         """
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
         partitions, shift, parts = 1 << bits, 64 - bits, self.parts()
@@ -211,12 +240,19 @@ class _Text:
 
         def partition(part: slice, size: np.ndarray) -> None:
             rest = slice(part.start, None)
-            columns = (self.words[rest], self.vocabulary, numbers[rest], shorter[rest], self.left[rest])
+            columns = (
+                self.words[rest],
+                self.vocabulary,
+                numbers[rest],
+                shorter[rest],
+                self.left[rest],
+            )
             counting.partition(order, *columns, shift, where[part], size)
 
         self.pool.run(partition, parts, sizes)
         begins = np.append(0, np.cumsum(sizes[:, :-2].sum(axis=0)))
-        # where the threads' parts of each partition begin; each thread's two entries for what is not counted come last
+        # where the threads' parts of each partition begin; each thread's two entries for what is
+        # not counted come last
         ends = np.empty(sizes.shape, np.uint64)
         ends[:, :-2] = begins[:-1] + np.cumsum(sizes[:, :-2], axis=0) - sizes[:, :-2]
         ends[:, -2:] = begins[-1] + np.arange(2 * len(parts)).reshape(-1, 2)
@@ -224,16 +260,22 @@ class _Text:
 
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
-            counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], end, entries)
+            counting.scatter(
+                order, self.words[rest], self.vocabulary, numbers[rest], where[part], end, entries
+            )
 
         self.pool.run(scatter, parts, ends.copy())
         groups = [begins[first : first + GROUP + 1] for first in range(0, partitions, GROUP)]
-        repeated = self.pool.run(lambda group: counting.count_partitions(entries, group, shift), groups)
+        repeated = self.pool.run(
+            lambda group: counting.count_partitions(entries, group, shift), groups
+        )
         known = np.cumsum([0, *(len(keys) for keys, _ in repeated)])
         bases = np.append(np.repeat(known[:-1], GROUP)[:partitions], [0, 0]).astype(np.uint64)
         following = np.empty(len(self.words), np.uint32)
         self.pool.run(
-            lambda part, end: counting.collect(where[part], end, entries, bases, following[part], counts[part]),
+            lambda part, end: counting.collect(
+                where[part], end, entries, bases, following[part], counts[part]
+            ),
             parts,
             ends,
         )
@@ -243,9 +285,11 @@ class _Text:
 def _canonical(
     repeated: list[Repeated], before: Future | None, vocabulary: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Replace the numbers of prefixes in the keys by their rows in the table of the order `before`, and sort.
+    """Replace the numbers of prefixes in the keys by their rows in the table of the order `before`,
+    and sort.
 
-    Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers were.
+    Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers
+    were.
     """
     keys = np.concatenate([np.empty(0, np.uint64), *(part for part, _ in repeated)])
     counts = np.concatenate([np.empty(0, np.uint32), *(part for _, part in repeated)])

@@ -1,7 +1,7 @@
 """The n-grams that a collection repeats, by key: for counting those of new text.
 
-What the table does not hold occurs once, or not at all; either way it counts as once. So the n-grams of the collection
-itself have exactly the counts that counting gave them.
+What the table does not hold occurs once, or not at all; either way it counts as once. So the
+n-grams of the collection itself have exactly the counts that counting gave them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ REFERENCE = "ngrams.json"  # in the folder of an importance: the path of its tab
 class Table:
     """The n-grams that occur at least twice, for looking up new text.
 
-    unit: `word` or `wordpiece`; pieces: the number of word-pieces; word_keys uint64, word_numbers uint32: the words of
-    several pieces, ``number of the word without its last piece x pieces + last piece``, sorted, and their numbers;
-    occurrences uint32 [V]: per number of a word; keys: per order from 2, ``row of the first n-1 words among the keys
-    of the order before (for 2: the word) x V + number of the last word``, sorted; counts: per order from 2.
+    unit: `word` or `wordpiece`; pieces: the number of word-pieces; word_keys uint64, word_numbers
+    uint32: the words of several pieces, ``number of the word without its last piece x pieces + last
+    piece``, sorted, and their numbers; occurrences uint32 [V]: per number of a word; keys: per
+    order from 2, ``row of the first n-1 words among the keys of the order before (for 2: the word)
+    x V + number of the last word``, sorted; counts: per order from 2.
     """
 
     unit: str
@@ -45,9 +46,13 @@ class Table:
         return len(self.keys) + 1
 
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and where each begins."""
+        """Return the words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and
+        where each begins.
+        """
         ids = np.asarray(ids, dtype=np.int64)
-        begins = np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
+        begins = (
+            np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
+        )
         begins[:1] = True
         starts = np.flatnonzero(begins)
         numbers = ids[starts].copy()
@@ -62,10 +67,11 @@ class Table:
         return numbers, starts
 
     def look_up(self, words: np.ndarray) -> np.ndarray:
-        """Return the counts of the n-grams that begin at each of the `words` of one segment: int64 [L, W].
+        """Return the counts of the n-grams that begin at each of the `words` of one segment: int64
+        [L, W].
 
-        An n-gram that the table does not hold has a count of 1, the count it must have had; 0 where the n-gram would
-        leave the segment.
+        An n-gram that the table does not hold has a count of 1, the count it must have had; 0 where
+        the n-gram would leave the segment.
         """
         words = np.asarray(words, dtype=np.int64)
         counts = np.zeros((self.window, len(words)), np.int64)
@@ -75,7 +81,9 @@ class Table:
             inside = max(0, len(words) - order + 1)
             prefix, last = rows[:inside], words[order - 1 : order - 1 + inside]
             known = np.flatnonzero((prefix >= 0) & (last >= 0))
-            keys = prefix[known].astype(np.uint64) * np.uint64(len(self.occurrences)) + last[known].astype(np.uint64)
+            keys = prefix[known].astype(np.uint64) * np.uint64(len(self.occurrences)) + last[
+                known
+            ].astype(np.uint64)
             rows = np.full(inside, -1)
             rows[known] = _find(self.keys[order - 2], keys)
             counts[order - 1, :inside] = 1
@@ -94,7 +102,10 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
-    arrays = {name: getattr(table, name) for name in ("word_keys", "word_numbers", "occurrences", "totals")}
+    arrays = {
+        name: getattr(table, name)
+        for name in ("word_keys", "word_numbers", "occurrences", "totals")
+    }
     for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
         arrays |= {f"keys_{order}": keys, f"counts_{order}": counts}
     for name, array in arrays.items():
@@ -103,7 +114,9 @@ def write(folder: Path, table: Table) -> None:
 
 
 def refer(folder: Path, table: Path | str, unit: str) -> None:
-    """Write into the folder of an importance, which will be renamed to its own name, where its table is."""
+    """Write into the folder of an importance, which will be renamed to its own name, where its
+    table is.
+    """
     write_json(folder / REFERENCE, {"table": str(table), "unit": unit})
 
 
@@ -115,7 +128,8 @@ def unit_of(folder: Path | str) -> str:
 
 
 def read(folder: Path | str) -> Table:
-    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table.
+    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole
+    table.
 
     folder: of n-grams, or of an importance, which refers to its n-grams.
     """
@@ -130,11 +144,17 @@ def read(folder: Path | str) -> Table:
     try:
         about = read_json(folder / ABOUT)
         orders = range(2, about["window"] + 1)
-        words = (read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
+        words = (
+            read_array(folder / f"{name}.npy")
+            for name in ("word_keys", "word_numbers", "occurrences")
+        )
         keys, counts = (
-            tuple(read_array(folder / f"{name}_{order}.npy") for order in orders) for name in ("keys", "counts")
+            tuple(read_array(folder / f"{name}_{order}.npy") for order in orders)
+            for name in ("keys", "counts")
         )
         totals = read_array(folder / "totals.npy")
         return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
     except (OSError, KeyError, TypeError) as error:
-        raise InputError(f"{folder} holds no table of n-grams ({error!r}); delete it and run again") from None
+        raise InputError(
+            f"{folder} holds no table of n-grams ({error!r}); delete it and run again"
+        ) from None

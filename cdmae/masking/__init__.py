@@ -110,7 +110,11 @@ def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dic
     it is missing.
     """
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
-    return {name: module.values(tokens, importance) for name, module in modules.items() if hasattr(module, "values")}
+    return {
+        name: module.values(tokens, importance)
+        for name, module in modules.items()
+        if hasattr(module, "values")
+    }
 
 
 def read(
@@ -176,7 +180,9 @@ def _gather(values, starts, lengths, into):  # noqa: ANN001, ANN202
             into[passage, position] = values[starts[passage] + position]
 
 
-def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: Key) -> tuple[np.ndarray, np.ndarray]:
+def mask(
+    batch: Batch, side: Side, vocabulary: Vocabulary, key: Key
+) -> tuple[np.ndarray, np.ndarray]:
     """Return a side's input, int32 [B, n], and the tokens it predicts, bool [B, n] (equation 1)."""
     chosen = strategy(side.strategy).select(batch, side, key)
     return corrupt(batch, chosen, side, vocabulary, key), chosen
@@ -204,7 +210,9 @@ def hide(batch: Batch, side: Side, key: Key) -> np.ndarray:
     return hidden
 
 
-def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: Key) -> np.ndarray:
+def corrupt(
+    batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: Key
+) -> np.ndarray:
     """Replace `mask_share` of the chosen tokens by [MASK] and `random_share` by random tokens.
 
     Random tokens are drawn from the non-special vocabulary. The other chosen tokens are kept.

@@ -58,7 +58,9 @@ def draws(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
 
 def uniforms(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
     """Draw numbers in [0, 1): float32 [B, n]."""
-    return (draws(key, rows, length, salt=salt) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+    return (draws(key, rows, length, salt=salt) >> np.uint64(40)).astype(np.float32) * np.float32(
+        2.0**-24
+    )
 
 
 def normals(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:

@@ -130,7 +130,9 @@ def _entropy(ids: np.ndarray) -> float:
     return round(float(-(p * np.log2(p)).sum()), 3)
 
 
-def _top(batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]) -> list[list[Any]]:
+def _top(
+    batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]
+) -> list[list[Any]]:
     """Return the commonest words whose first piece is masked, and their shares."""
     rows, begins = np.nonzero(mask & batch.word_starts)
     words = zip(rows.tolist(), begins.tolist(), ends[rows, begins].tolist(), strict=True)

@@ -1,6 +1,8 @@
-"""How encoders differ: where each architecture keeps its layers, their parts and heads, and what a decoder takes of it.
+"""How encoders differ: where each architecture keeps its layers, their parts and heads, and what a
+decoder takes of it.
 
-All are transformers' own modules, by the ``model_type`` in config.json (`cdmae.config.pretrained.FAMILIES`):
+All are transformers' own modules, by the ``model_type`` in config.json
+(`cdmae.config.pretrained.FAMILIES`):
 
 ============  =============================================================================================
 bert          word, position and type embeddings; layers with a LayerNorm after each half. MiniLM's too
@@ -86,7 +88,7 @@ def bert_config(config: PretrainedConfig) -> BertConfig:
     )
 
 
-# --- layers ----------------------------------------------------------------------------------------------------------
+# --- layers ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,12 @@ def parts(layer: nn.Module) -> Parts:
     if hasattr(layer, "ffn"):
         wide = layer.ffn
         attended = block.q_lin, block.k_lin, block.v_lin, block.out_lin, layer.sa_layer_norm
-        return Parts(*attended, lambda states: wide.activation(wide.lin1(states)), wide.lin2, layer.output_layer_norm)
+        return Parts(
+            *attended,
+            lambda states: wide.activation(wide.lin1(states)),
+            wide.lin2,
+            layer.output_layer_norm,
+        )
     if hasattr(block, "attn"):
         own = block.attn
         attended = own.q, own.k, own.v, own.o, block.LayerNorm
@@ -119,12 +126,14 @@ def parts(layer: nn.Module) -> Parts:
     return Parts(*attended, layer.intermediate, layer.output.dense, layer.output.LayerNorm)
 
 
-# --- heads -----------------------------------------------------------------------------------------------------------
+# --- heads ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Head:
-    """A language-model head: logits are ``output(norm(activation(dense(states))))``, [M, D] to [M, V]."""
+    """A language-model head: logits are ``output(norm(activation(dense(states))))``, [M, D] to [M,
+    V].
+    """
 
     dense: nn.Linear
     activation: Callable[[Tensor], Tensor]
@@ -151,20 +160,31 @@ def head(model: PreTrainedModel) -> Head:
     family = model.config.model_type
     if family == "bert":
         parts = model.cls.predictions
-        return Head(parts.transform.dense, parts.transform.transform_act_fn, parts.transform.LayerNorm, parts.decoder)
+        return Head(
+            parts.transform.dense,
+            parts.transform.transform_act_fn,
+            parts.transform.LayerNorm,
+            parts.decoder,
+        )
     if family == "electra":
         parts = model.generator_predictions
         return Head(parts.dense, parts.activation, parts.LayerNorm, model.generator_lm_head)
     if family == "distilbert":
-        return Head(model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector)
+        return Head(
+            model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
+        )
     if family == "modernbert":
         return Head(model.head.dense, model.head.act, model.head.norm, model.decoder)
-    return Head(model.lm_head.dense, functional.gelu, model.lm_head.layer_norm, model.lm_head.decoder)
+    return Head(
+        model.lm_head.dense, functional.gelu, model.lm_head.layer_norm, model.lm_head.decoder
+    )
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A head of one label: ``output(drop(norm(activation(dense(drop(vector))))))``, and the shares that are dropped."""
+    """A head of one label: ``output(drop(norm(activation(dense(drop(vector))))))``, and the shares
+    that are dropped.
+    """
 
     pooling: str
     before: float
@@ -181,12 +201,18 @@ def classifier(network: PreTrainedModel) -> Classifier:
     family, own = config.model_type, getattr(config, "classifier_dropout", None)
     share = dropout(config) if own is None else own
     if family == "bert":
-        return Classifier("cls", 0.0, network.bert.pooler.dense, torch.tanh, nn.Identity(), share, last)
+        return Classifier(
+            "cls", 0.0, network.bert.pooler.dense, torch.tanh, nn.Identity(), share, last
+        )
     if family == "distilbert":
         share = config.seq_classif_dropout
-        return Classifier("cls", 0.0, network.pre_classifier, functional.relu, nn.Identity(), share, last)
+        return Classifier(
+            "cls", 0.0, network.pre_classifier, functional.relu, nn.Identity(), share, last
+        )
     if family == "modernbert":
         parts = network.head
-        return Classifier(config.classifier_pooling, 0.0, parts.dense, parts.act, parts.norm, share, last)
+        return Classifier(
+            config.classifier_pooling, 0.0, parts.dense, parts.act, parts.norm, share, last
+        )
     activation = last.activation if family == "electra" else torch.tanh
     return Classifier("cls", share, last.dense, activation, nn.Identity(), share, last.out_proj)

@@ -1,4 +1,5 @@
-"""Attention between packed rows: each row attends to its own passage, its own word-pieces and nothing of the padding.
+"""Attention between packed rows: each row attends to its own passage, its own word-pieces and
+nothing of the padding.
 
 `attend` is what layers call. It takes one of three ways:
 
@@ -9,11 +10,13 @@ masked grid     with one: torch's ``scaled_dot_product_attention`` (`_masked`), 
                 attention itself knows of positions (`Distances`): MPNet's biases, ModernBERT's windows
 ==============  ======================================================================================================
 
-Read `Grid` first, which spreads rows over padded cells for the time of one call and collects them again, then `attend`
-and its ways from above, and `Distances` last. Queries may lie at other rows than keys and values: where the last layer
-is computed at chosen rows alone, the grids `to` and `of` differ.
+Read `Grid` first, which spreads rows over padded cells for the time of one call and collects them
+again, then `attend` and its ways from above, and `Distances` last. Queries may lie at other rows
+than keys and values: where the last layer is computed at chosen rows alone, the grids `to` and `of`
+differ.
 
-Torch offers three ways around this file, and none of them serves better on a CPU, where tests and small runs train:
+Torch offers three ways around this file, and none of them serves better on a CPU, where tests and
+small runs train:
 
 - ``scaled_dot_product_attention`` wants the padded grid too. In bfloat16, forward and backward, it takes three to six
   times as long as `_Attention` on one core: 93 ms for 21 (256 passages of 20 to 64 word-pieces, 2 heads of 64), 119 for
@@ -37,28 +40,41 @@ from torch.nn import functional
 
 from cdmae.models.packed import Layout
 
-LONG = 256  # word-pieces beyond which padded attention computes its probabilities twice rather than keep them
+# word-pieces beyond which padded attention computes its probabilities twice rather than keep them
+LONG = 256
 
 
 class Grid:
-    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is computed when first needed."""
+    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is computed
+    when first needed.
+    """
 
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
-        """See `cdmae.models.packed.Layout`; positions: int64, of each row within its passage, where attention asks."""
+        """See `cdmae.models.packed.Layout`; positions: int64, of each row within its passage, where
+        attention asks.
+        """
         self.layout, self.heads, self.positions = layout, heads, positions
 
     @cached_property
     def cells(self) -> Tensor:
-        """The cell ``(b, h, position)`` of every real row's head, int64 [rows x H] in the order of the rows."""
+        """The cell ``(b, h, position)`` of every real row's head, int64 [rows x H] in the order of
+        the rows.
+        """
         longest, cells = self.layout.longest, self.layout.cells
         first = cells + cells.div(longest, rounding_mode="floor") * ((self.heads - 1) * longest)
-        return (first[:, None] + torch.arange(0, self.heads * longest, longest, device=cells.device)).view(-1)
+        return (
+            first[:, None] + torch.arange(0, self.heads * longest, longest, device=cells.device)
+        ).view(-1)
 
     @cached_property
     def sources(self) -> Tensor:
-        """The row's head that every cell takes its numbers from, int64 [B x H x n]; padding takes the first."""
+        """The row's head that every cell takes its numbers from, int64 [B x H x n]; padding takes
+        the first.
+        """
         sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
-        return sources.index_copy_(0, self.cells, torch.arange(len(self.cells), device=sources.device))
+        return sources.index_copy_(
+            0, self.cells, torch.arange(len(self.cells), device=sources.device)
+        )
 
     @cached_property
     def real(self) -> Tensor | None:
@@ -66,19 +82,27 @@ class Grid:
         layout = self.layout
         if len(layout.cells) == len(layout) * layout.longest:
             return None
-        real = torch.zeros(len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device)
+        real = torch.zeros(
+            len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device
+        )
         return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
 
     @cached_property
     def places(self) -> Tensor:
         """The position of each cell, int64 [B, n]; 0 for padding, so that it sees something."""
         layout = self.layout
-        places = torch.zeros(len(layout) * layout.longest, dtype=torch.int64, device=layout.cells.device)
-        return places.index_copy_(0, layout.cells, self.positions[: len(layout.cells)]).view(len(layout), -1)
+        places = torch.zeros(
+            len(layout) * layout.longest, dtype=torch.int64, device=layout.cells.device
+        )
+        return places.index_copy_(0, layout.cells, self.positions[: len(layout.cells)]).view(
+            len(layout), -1
+        )
 
     @cached_property
     def hidden(self) -> Tensor:
-        """What to add to scores so that padding is not attended to: 0 or minus infinity, [B x H, 1, n]."""
+        """What to add to scores so that padding is not attended to: 0 or minus infinity, [B x H, 1,
+        n].
+        """
         layout = self.layout
         hidden = torch.zeros(len(layout), 1, layout.longest, device=layout.cells.device)
         if self.real is not None:
@@ -93,24 +117,35 @@ class Grid:
     def collect(self, states: Tensor) -> Tensor:
         """Cells [B x H, n, D / H] to rows [rows, D]; filler rows are 0."""
         rows = states.new_empty(self.layout.rows * self.heads, states.shape[-1])
-        torch.index_select(states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)])
+        torch.index_select(
+            states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)]
+        )
         rows[len(self.cells) :].zero_()
         return rows.view(self.layout.rows, -1)
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor | None = None) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor | None = None
+) -> Tensor:
     """Attend within each passage: scaled dot products.
 
-    query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0. mask, [B, H or 1, m, n]:
-    bool, what each row sees; or numbers to add to the scores, -inf for none. Padding must not be seen, and every row
-    must see something. Heads that the packed kernel refuses take the padded grid.
+    query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0.
+    mask, [B, H or 1, m, n]: bool, what each row sees; or numbers to add to the scores, -inf for
+    none. Padding must not be seen, and every row must see something. Heads that the packed kernel
+    refuses take the padded grid.
     """
     if mask is not None:
         return _masked(query, key, value, to, of, mask)
     size = query.shape[1] // to.heads
-    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256:
+    if (
+        query.is_cuda
+        and query.dtype in (torch.bfloat16, torch.float16)
+        and size % 8 == 0
+        and size <= 256
+    ):
         return _varlen(query, key, value, to, of)
-    # CUDA's autocast would hand back a softmax in float32, with which the backward pass cannot multiply
+    # CUDA's autocast would hand back a softmax in float32, with which the backward pass cannot
+    # multiply
     with torch.autocast(query.device.type, enabled=False):
         return _Attention.apply(query, key, value, to, of)
 
@@ -121,13 +156,19 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
     real_q, real_k = len(to.layout.cells), len(of.layout.cells)
     parts = (query, real_q), (key, real_k), (value, real_k)
     q, k, v = (rows[:real].unflatten(1, (to.heads, -1)) for rows, real in parts)
-    mixed = varlen_attn(q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest).flatten(1)
-    filler = to.layout.rows - real_q  # on a GPU only where nothing is asked; padding by 0 rows would copy
+    mixed = varlen_attn(
+        q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest
+    ).flatten(1)
+    filler = (
+        to.layout.rows - real_q
+    )  # on a GPU only where nothing is asked; padding by 0 rows would copy
     return functional.pad(mixed, (0, 0, 0, filler)) if filler else mixed
 
 
 class _Attention(torch.autograd.Function):
-    """Attention on a padded grid; as one function because its gradients are read, not added, where they are needed."""
+    """Attention on a padded grid; as one function because its gradients are read, not added, where
+    they are needed.
+    """
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -145,9 +186,13 @@ class _Attention(torch.autograd.Function):
         probabilities = _probabilities(q, k, of) if probabilities is None else probabilities
         gradient = to.spread(gradient)
         if to.real is not None:  # zero the padding
-            gradient.view(len(to.layout), to.heads, to.layout.longest, -1).mul_(to.real[:, None, :, None])
+            gradient.view(len(to.layout), to.heads, to.layout.longest, -1).mul_(
+                to.real[:, None, :, None]
+            )
         of_probabilities = torch.bmm(gradient, v.transpose(1, 2))
-        of_scores = torch._softmax_backward_data(of_probabilities, probabilities, -1, probabilities.dtype)
+        of_scores = torch._softmax_backward_data(
+            of_probabilities, probabilities, -1, probabilities.dtype
+        )
         of_scores.mul_(q.shape[-1] ** -0.5)
         return (
             to.collect(torch.bmm(of_scores, k)),
@@ -160,7 +205,9 @@ class _Attention(torch.autograd.Function):
 
 def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:
     """Compute how much each cell attends to each other: [B x H, n, n], 0 for padding."""
-    return torch.baddbmm(of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
+    return torch.baddbmm(
+        of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5
+    ).softmax(-1)
 
 
 def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor) -> Tensor:
@@ -175,9 +222,13 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
 
 
 class Distances:
-    """What the attention of MPNet and of ModernBERT knows of positions, for the layers of one forward pass."""
+    """What the attention of MPNet and of ModernBERT knows of positions, for the layers of one
+    forward pass.
+    """
 
-    def __init__(self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None) -> None:
+    def __init__(
+        self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
+    ) -> None:
         """buckets: MPNet's encoder, with a bias for each distance; rotary: ModernBERT's."""
         self.buckets, self.rotary = buckets, rotary
         self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}
@@ -185,7 +236,9 @@ class Distances:
 
     @classmethod
     def of(cls, model: nn.Module, layer: nn.Module) -> Distances | None:
-        """Return what layers like this one of an encoder know; None for those whose attention knows nothing."""
+        """Return what layers like this one of an encoder know; None for those whose attention knows
+        nothing.
+        """
         if hasattr(layer, "attn"):
             return cls(rotary=model.rotary_emb)
         return cls(buckets=model.encoder) if hasattr(layer.attention, "attn") else None
@@ -204,7 +257,9 @@ class Distances:
         if kind:
             seen = (between.abs() <= layer.config.sliding_window)[:, None]
             return seen if of.real is None else seen & of.real[:, None, None]
-        bias = self.buckets.relative_attention_bias(self.buckets.relative_position_bucket(between)).permute(0, 3, 1, 2)
+        bias = self.buckets.relative_attention_bias(
+            self.buckets.relative_position_bucket(between)
+        ).permute(0, 3, 1, 2)
         return bias if of.real is None else bias.masked_fill(~of.real[:, None, None], -torch.inf)
 
     def rotated(self, layer: nn.Module, rows: Tensor, grid: Grid) -> Tensor:

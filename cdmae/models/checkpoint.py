@@ -1,4 +1,5 @@
-"""Models on disk: transformers' own networks, in folders that it and sentence-transformers load as they are.
+"""Models on disk: transformers' own networks, in folders that it and sentence-transformers load as
+they are.
 
 ==============  ========================================================================================================
 encoder         an encoder of `cdmae.models.architectures` with its LM head. If it was pre-trained,
@@ -10,8 +11,9 @@ reranker        a sentence-transformers ``CrossEncoder`` with one label and the 
 the last two    ``cdmae.json`` (kind, lengths, pooling), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
 ==============  ========================================================================================================
 
-Peers load checkpoints with a warning at most: an encoder whose layers were never read trains as if nothing had happened
-and ends some points lower. Here new weights are named, and a checkpoint without the encoder is refused.
+Peers load checkpoints with a warning at most: an encoder whose layers were never read trains as if
+nothing had happened and ends some points lower. Here new weights are named, and a checkpoint
+without the encoder is refused.
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ PICKLED = (
 class Model:
     """A model and what it reads: a retriever or a reranker.
 
-    network: the encoder without a pooler, or the encoder with a head of one label.
-    lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
-    retriever, max_length of a reranker. precision: that of its training (see also `training.scoring_precision`).
-    pooling: how a retriever makes a vector of the states, `cls` or `mean`; similarity: how vectors are compared, `dot`
-    or `cosine`.
+    network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
+    word-pieces, special ones included, at which inputs are cut: query_length and passage_length of
+    a retriever, max_length of a reranker. precision: that of its training (see also
+    `training.scoring_precision`). pooling: how a retriever makes a vector of the states, `cls` or
+    `mean`; similarity: how vectors are compared, `dot` or `cosine`.
     """
 
     kind: str
@@ -74,7 +76,7 @@ class Model:
     similarity: str = "dot"
 
 
-# --- fresh starts ----------------------------------------------------------------------------------------------------
+# --- fresh starts ---------------------------------------------------------------------------------
 
 
 def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
@@ -106,11 +108,18 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
             f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
         )
     new = architectures.NEW_HEADS["encoder"]
-    model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=new, seed=seed)
+    model, head = read(
+        f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=new, seed=seed
+    )
     if head:
         say(f"{name} has no LM head: new and random are {_some(head)}")
-    parameters, matrix = model.named_parameters(remove_duplicate=False), model.get_output_embeddings().weight
-    if any(weight is matrix and key in head for key, weight in parameters):  # its config says that none is tied
+    parameters, matrix = (
+        model.named_parameters(remove_duplicate=False),
+        model.get_output_embeddings().weight,
+    )
+    if any(
+        weight is matrix and key in head for key, weight in parameters
+    ):  # its config says that none is tied
         model.config.tie_word_embeddings = True
         model.tie_weights()
     if model.config.vocab_size < vocabulary.pieces:
@@ -122,9 +131,11 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
 
 
 def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: Any) -> Model:
-    """Make a retriever or a reranker before fine-tuning: the encoder's weights, and a reranker's head.
+    """Make a retriever or a reranker before fine-tuning: the encoder's weights, and a reranker's
+    head.
 
-    The head is drawn with `seed`. described: the other keys of ``cdmae.json``, which are fields of `Model`.
+    The head is drawn with `seed`. described: the other keys of ``cdmae.json``, which are fields of
+    `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
@@ -137,11 +148,13 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     return model
 
 
-# --- trained models --------------------------------------------------------------------------------------------------
+# --- trained models -------------------------------------------------------------------------------
 
 
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
-    """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
+    """Write a trained model into `folder`, which exists; its tokenizer is that of the folder
+    `tokenizer`.
+    """
     network = model.network
     if model.kind == "retriever":
         write_modules(
@@ -163,7 +176,9 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 
 
 def load(folder: Path | str, kind: str) -> Model:
-    """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
+    """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder
+    holds none.
+    """
     return _load(folder, kind, check(folder, kind))
 
 
@@ -171,15 +186,21 @@ def at(model: Model, length: int) -> Model:
     """Return the model with all its inputs cut at `length`; at its own lengths where that is 0."""
     positions = architectures.positions(model.network.config)
     if length > positions:
-        raise InputError(f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model")
+        raise InputError(
+            f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model"
+        )
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:
-    """Return ``cdmae.json`` of a trained model; raises `InputError` unless the folder holds a model of this kind."""
+    """Return ``cdmae.json`` of a trained model; raises `InputError` unless the folder holds a model
+    of this kind.
+    """
     path = Path(folder) / "cdmae.json"
     if not path.exists():
-        raise InputError(f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path")
+        raise InputError(
+            f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path"
+        )
     described = read_json(path)
     if not isinstance(described, dict):
         raise InputError(f"{path} holds no JSON object; delete the folder and train it again")
@@ -190,15 +211,21 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
     for key in LENGTHS[kind]:
         if type(described[key]) is not int or described[key] < 2:
-            raise InputError(f"{path} says {key} {show(described[key])}; allowed: a whole number from 2")
+            raise InputError(
+                f"{path} says {key} {show(described[key])}; allowed: a whole number from 2"
+            )
     for key, values in ALLOWED.items():
         if key in described and described[key] not in values:
-            raise InputError(f"{path} says {key} {show(described[key])}; allowed: {', '.join(values)}")
+            raise InputError(
+                f"{path} says {key} {show(described[key])}; allowed: {', '.join(values)}"
+            )
     return described
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
-    """Raise `InputError` unless tokens (their `word_starts` [V]) were made with the vocabulary of the model."""
+    """Raise `InputError` unless tokens (their `word_starts` [V]) were made with the vocabulary of
+    the model.
+    """
     own = model.vocabulary.word_starts
     if len(own) != len(word_starts) or (own != word_starts).any():
         raise InputError(
@@ -207,29 +234,61 @@ def check_tokens(model: Model, word_starts: Any, name: str) -> None:
         )
 
 
-def _load(folder: Path | str, kind: str, described: dict[str, Any], new: tuple[str, ...] = (), seed: int = 0) -> Model:
-    """Read the network of a retriever or reranker, see `read`; described: the keys of ``cdmae.json``."""
-    network, _ = read(str(folder), folder, kind, new=new, seed=seed, remedy="; delete the folder and make it again")
-    lengths, positions = {key: described[key] for key in LENGTHS[kind]}, architectures.positions(network.config)
+def _load(
+    folder: Path | str,
+    kind: str,
+    described: dict[str, Any],
+    new: tuple[str, ...] = (),
+    seed: int = 0,
+) -> Model:
+    """Read the network of a retriever or reranker, see `read`; described: the keys of
+    ``cdmae.json``.
+    """
+    network, _ = read(
+        str(folder),
+        folder,
+        kind,
+        new=new,
+        seed=seed,
+        remedy="; delete the folder and make it again",
+    )
+    lengths, positions = (
+        {key: described[key] for key in LENGTHS[kind]},
+        architectures.positions(network.config),
+    )
     key = max(lengths, key=lengths.__getitem__)
     if lengths[key] > positions:
-        raise InputError(f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has")
-    compared = {key: described[key] for key in COMPARED if key in described}  # neither by retrievers of old versions
-    return Model(kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared)
+        raise InputError(
+            f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has"
+        )
+    compared = {
+        key: described[key] for key in COMPARED if key in described
+    }  # neither by retrievers of old versions
+    return Model(
+        kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared
+    )
 
 
-# --- any network -----------------------------------------------------------------------------------------------------
+# --- any network ----------------------------------------------------------------------------------
 
 
 def read(
-    what: str, place: Path | str, kind: str, *, new: tuple[str, ...] = (), seed: int = 0, remedy: str = ""
+    what: str,
+    place: Path | str,
+    kind: str,
+    *,
+    new: tuple[str, ...] = (),
+    seed: int = 0,
+    remedy: str = "",
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Read the network in a folder, or of a name at the hub (perhaps ``name@revision``): float32, in evaluation mode.
+    """Read the network in a folder, or of a name at the hub (perhaps ``name@revision``): float32,
+    in evaluation mode.
 
-    kind: of `cdmae.models.architectures.KINDS`. new: beginnings of the names of weights that may be missing; they are
-    then drawn with `seed`, and their names are the second result. Raises `InputError` for a missing or damaged file,
-    another type, weights of other sizes or layers than config.json says, NaN or infinity among them, and other missing
-    weights; the message begins with `what` and ends with the `remedy`.
+    kind: of `cdmae.models.architectures.KINDS`. new: beginnings of the names of weights that may be
+    missing; they are then drawn with `seed`, and their names are the second result. Raises
+    `InputError` for a missing or damaged file, another type, weights of other sizes or layers than
+    config.json says, NaN or infinity among them, and other missing weights; the message begins with
+    `what` and ends with the `remedy`.
     """
     import transformers
 
@@ -245,24 +304,36 @@ def read(
             described, _ = transformers.PreTrainedConfig.get_config_dict(name, revision=revision)
             family = described.get("model_type")
             if not family:  # old folders say it by their names
-                config = transformers.AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
+                config = transformers.AutoConfig.from_pretrained(
+                    name, revision=revision, trust_remote_code=False
+                )
                 family = config.model_type
             if isinstance(family, str) and family in FAMILIES:
                 if words := pretrained.contradiction({**described, "model_type": family}):
                     raise InputError(f"its config.json {words[0]}; allowed: {words[1]}")
-                model, keys = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind]).from_pretrained(
+                model, keys = getattr(
+                    transformers, FAMILIES[family] + architectures.KINDS[kind]
+                ).from_pretrained(
                     name,
                     revision=revision,
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,  # or they would be shown in a table only
-                    **({"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}),
+                    **(
+                        {"add_pooling_layer": False}
+                        if kind == "retriever" and family in architectures.POOLED
+                        else {}
+                    ),
                     **({"num_labels": 1} if kind == "reranker" else {}),
                 )
     except (EOFError, pickle.UnpicklingError):  # torch's own words are of other things
         raise InputError(f"{what} cannot be read: {PICKLED}{remedy}") from None
-    except Exception as error:  # of files that others wrote, transformers raises whatever Python does
+    except (
+        Exception
+    ) as error:  # of files that others wrote, transformers raises whatever Python does
         raise InputError(f"{what} cannot be read: {cause(error)}{remedy}") from None
-    if not isinstance(family, str) or family not in FAMILIES:  # also one that transformers does not know
+    if (
+        not isinstance(family, str) or family not in FAMILIES
+    ):  # also one that transformers does not know
         raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
     if keys["mismatched_keys"]:
         key, stored, expected = min(keys["mismatched_keys"])
@@ -272,22 +343,31 @@ def read(
         )
     missing = sorted(keys["missing_keys"])
     if lacking := [key for key in missing if not key.startswith(new)]:
-        raise InputError(f"{what} lacks {_some(lacking)} of the model that its config.json describes{remedy}")
-    if surplus := sorted(key for key in keys["unexpected_keys"] if re.search(r"\blayers?\.\d+\.", key)):
-        raise InputError(f"{what} has {_some(surplus)}, which its config.json does not describe{remedy}")
+        raise InputError(
+            f"{what} lacks {_some(lacking)} of the model that its config.json describes{remedy}"
+        )
+    if surplus := sorted(
+        key for key in keys["unexpected_keys"] if re.search(r"\blayers?\.\d+\.", key)
+    ):
+        raise InputError(
+            f"{what} has {_some(surplus)}, which its config.json does not describe{remedy}"
+        )
     model = model.float().eval()
     for name, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
-            raise InputError(f"{what} has NaN or infinity in {name}: it is damaged, or its training diverged{remedy}")
+            raise InputError(
+                f"{what} has NaN or infinity in {name}: it is damaged, or its training diverged{remedy}"
+            )
     model.name_or_path = str(place)  # with the revision
     return model, missing
 
 
 def commits(**models: Path | str) -> dict[str, str]:
-    """Return the commits of models at the hub, under the given names; models that have none are left out.
+    """Return the commits of models at the hub, under the given names; models that have none are
+    left out.
 
-    The hub's cache knows the commit of a model that was read. An encoder that was made here records the commit of its
-    checkpoint.
+    The hub's cache knows the commit of a model that was read. An encoder that was made here records
+    the commit of its checkpoint.
     """
     found = {what: _commit(model, what) for what, model in models.items() if model}
     return {what: commit for what, commit in found.items() if commit}
@@ -302,7 +382,12 @@ def _commit(model: Path | str, what: str) -> str | None:
         return Path(file).parent.name if isinstance(file, str) else None
     try:
         recorded = read_json(Path(model) / "about.json")["commits"][what]
-    except (InputError, OSError, LookupError, TypeError):  # a folder of others, which may have any file of this name
+    except (
+        InputError,
+        OSError,
+        LookupError,
+        TypeError,
+    ):  # a folder of others, which may have any file of this name
         return None
     return recorded if isinstance(recorded, str) else None
 
@@ -317,11 +402,16 @@ def write(folder: Path, network: PreTrainedModel) -> None:
     stored = network.state_dict()
     if getattr(network, "pooler", network) is None:
         width = network.config.hidden_size
-        stored |= {"pooler.dense.weight": torch.zeros(width, width), "pooler.dense.bias": torch.zeros(width)}
+        stored |= {
+            "pooler.dense.weight": torch.zeros(width, width),
+            "pooler.dense.bias": torch.zeros(width),
+        }
     try:
         with _quiet():  # under today's names: old ones that were read would be written again
             network.save_pretrained(folder, state_dict=stored, save_original_format=False)
-    except SafetensorError as error:  # give it the class and the number of the system's error: a full disk
+    except (
+        SafetensorError
+    ) as error:  # give it the class and the number of the system's error: a full disk
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
             raise
@@ -331,7 +421,8 @@ def write(folder: Path, network: PreTrainedModel) -> None:
 
 
 def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
-    """Write the tokenizer in the folder `tokenizer` into a model's, with the maximum length `longest`.
+    """Write the tokenizer in the folder `tokenizer` into a model's, with the maximum length
+    `longest`.
 
     ``special_tokens_map.json`` repeats a part of ``tokenizer_config.json``: fastembed and other
     older readers expect that file.

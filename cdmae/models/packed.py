@@ -1,11 +1,12 @@
-"""Passages laid end to end without padding: the form in which every model of this project reads text.
+"""Passages laid end to end without padding: the form in which every model of this project reads
+text.
 
     S  rows: all word-pieces of B passages one after another, then filler
     B  passages         n  word-pieces of the longest one         R  selected rows
 
-A third to a half of a padded batch is padding; here only attention sees any. On the CPU row counts are rounded up,
-because its matrix library keeps a compiled kernel for every count it meets and memory would grow with each new one;
-the filler rows are computed and never read.
+A third to a half of a padded batch is padding; here only attention sees any. On the CPU row counts
+are rounded up, because its matrix library keeps a compiled kernel for every count it meets and
+memory would grow with each new one; the filler rows are computed and never read.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each passage's rows lie: passage b has ``starts[b]:starts[b + 1]``; rows beyond ``starts[B]`` are filler.
+    """Where each passage's rows lie: passage b has ``starts[b]:starts[b + 1]``; rows beyond
+    ``starts[B]`` are filler.
 
-    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most rows of a passage, on
-    the CPU rounded up. cells: int64, for every row but filler its cell ``b * longest + (row - starts[b])`` in the
-    padded grid [B, longest].
+    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most
+    rows of a passage, on the CPU rounded up. cells: int64, for every row but filler its cell ``b *
+    longest + (row - starts[b])`` in the padded grid [B, longest].
     """
 
     starts: Tensor
@@ -44,7 +46,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed batch. ids, positions (0.. within its passage), types (of a pair; or None): int64 [S]."""
+    """A packed batch. ids, positions (0.. within its passage), types (of a pair; or None): int64
+    [S].
+    """
 
     ids: Tensor
     positions: Tensor
@@ -63,24 +67,34 @@ class Packed:
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a packed batch, in its order: index int64 [R] into its rows, and each passage's place in it."""
+    """Some rows of a packed batch, in its order: index int64 [R] into its rows, and each passage's
+    place in it.
+    """
 
     index: Tensor
     layout: Layout
 
 
-def pack(sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU) -> Packed:
-    """Put sequences, their special tokens included and none of them empty, on the device as one packed batch."""
+def pack(
+    sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU
+) -> Packed:
+    """Put sequences, their special tokens included and none of them empty, on the device as one
+    packed batch.
+    """
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
     types = None if sequences.types is None else put(_filled(sequences.types, layout.rows), on)
-    ids, positions = (put(_filled(values, layout.rows), on) for values in (sequences.values, within))
+    ids, positions = (
+        put(_filled(values, layout.rows), on) for values in (sequences.values, within)
+    )
     return Packed(ids, positions, layout, types)
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """Select the rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1] (on the host)."""
+    """Select the rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1]
+    (on the host).
+    """
     layout, _ = _layout(np.searchsorted(index, starts), on)
     return Rows(put(_filled(index, layout.rows), on), layout)
 

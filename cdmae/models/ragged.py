@@ -1,4 +1,6 @@
-"""Sequences of different lengths, end to end in one array: texts as a model reads them, lists of passages."""
+"""Sequences of different lengths, end to end in one array: texts as a model reads them, lists of
+passages.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import numpy as np
 class Ragged:
     """Sequences end to end: sequence i is ``values[starts[i]:starts[i + 1]]``.
 
-    starts: int64 [n + 1]. types: int64, one for each value, of pairs: as the tokenizer says; BERT's: 1 for what follows
-    the first [SEP], else 0.
+    starts: int64 [n + 1]. types: int64, one for each value, of pairs: as the tokenizer says;
+    BERT's: 1 for what follows the first [SEP], else 0.
     """
 
     values: np.ndarray
@@ -24,7 +26,9 @@ class Ragged:
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
         """Join sequences."""
         values = [np.asarray(sequence, dtype) for sequence in sequences]
-        return cls(np.concatenate([np.empty(0, dtype), *values]), starts_of([len(own) for own in values]))
+        return cls(
+            np.concatenate([np.empty(0, dtype), *values]), starts_of([len(own) for own in values])
+        )
 
     def __len__(self) -> int:
         """Return the number of sequences n."""
@@ -50,7 +54,11 @@ class Ragged:
         lengths = self.starts[rows + 1] - begins
         lengths = lengths if longest is None else np.minimum(lengths, longest)
         index = places(begins, lengths)
-        return Ragged(self.values[index], starts_of(lengths), None if self.types is None else self.types[index])
+        return Ragged(
+            self.values[index],
+            starts_of(lengths),
+            None if self.types is None else self.types[index],
+        )
 
     def keep(self, which: np.ndarray) -> Ragged:
         """Keep the values of which a bool of `which` is true, each in its sequence."""
@@ -58,7 +66,9 @@ class Ragged:
 
 
 def starts_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return where stretches of these lengths begin, end to end, and where the last one ends: int64 [n + 1]."""
+    """Return where stretches of these lengths begin, end to end, and where the last one ends: int64
+    [n + 1].
+    """
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

@@ -1,8 +1,9 @@
-"""What a model reads: ``[CLS] passage [SEP]``, or ``[CLS] query [SEP] passage [SEP]`` for a reranker.
+"""What a model reads: ``[CLS] passage [SEP]``, or ``[CLS] query [SEP] passage [SEP]`` for a
+reranker.
 
-Word-pieces come from `Tokens`, for queries too (`queries`), so every text is tokenised in one place. A passage is its
-title, then its text. Many sequences are kept end to end, sorted by length and cut into chunks: what is computed
-together has nearly one length, and memory follows the chunk.
+Word-pieces come from `Tokens`, for queries too (`queries`), so every text is tokenised in one
+place. A passage is its title, then its text. Many sequences are kept end to end, sorted by length
+and cut into chunks: what is computed together has nearly one length, and memory follows the chunk.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from cdmae.tokens.vocabulary import Vocabulary
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
     """Tokenise queries by the tokenizer in a folder."""
-    table = pa.table({"title": pa.array([""] * len(texts), pa.string()), "text": pa.array(list(texts), pa.string())})
+    table = pa.table(
+        {
+            "title": pa.array([""] * len(texts), pa.string()),
+            "text": pa.array(list(texts), pa.string()),
+        }
+    )
     return tokenise.tokenise(table, tokenizer, threads)
 
 
@@ -46,21 +52,31 @@ def content(starts: np.ndarray) -> np.ndarray:
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Ragged:
-    """``[CLS] pieces [SEP]`` of some rows, by the model's ids, cut to `length` word-pieces with the special ones."""
+    """``[CLS] pieces [SEP]`` of some rows, by the model's ids, cut to `length` word-pieces with the
+    special ones.
+    """
     return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
 
 
 def pairs(
-    first: Tokens, first_rows: np.ndarray, second: Tokens, second_rows: np.ndarray, length: int, vocabulary: Vocabulary
+    first: Tokens,
+    first_rows: np.ndarray,
+    second: Tokens,
+    second_rows: np.ndarray,
+    length: int,
+    vocabulary: Vocabulary,
 ) -> Ragged:
-    """``[CLS] query [SEP] passage [SEP]`` of some pairs, cut to `length` word-pieces with the special ones.
+    """``[CLS] query [SEP] passage [SEP]`` of some pairs, cut to `length` word-pieces with the
+    special ones.
 
-    As many [SEP] divide a pair as the tokenizer puts there (RoBERTa: two). The longer of the two is cut first, to the
-    same ids as transformers' ``truncation="longest_first"``.
+    As many [SEP] divide a pair as the tokenizer puts there (RoBERTa: two). The longer of the two is
+    cut first, to the same ids as transformers' ``truncation="longest_first"``.
     """
     sources, room = ((first, first_rows), (second, second_rows)), length - 2 - vocabulary.separators
     lengths = [source.starts[rows + 1] - source.starts[rows] for source, rows in sources]
-    half = np.where(lengths[0] > lengths[1], room - room // 2, room // 2)  # the longer has the odd place
+    half = np.where(
+        lengths[0] > lengths[1], room - room // 2, room // 2
+    )  # the longer has the odd place
     cut = np.maximum(half, room - lengths[1]), np.maximum(room - half, room - lengths[0])
     query, passage = (
         Ragged(source.ids, source.starts).take(rows, longest)
@@ -74,7 +90,8 @@ def pairs(
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Sort rows by length, longest last, and cut them: each chunk holds at most `budget` word-pieces when padded.
+    """Sort rows by length, longest last, and cut them: each chunk holds at most `budget`
+    word-pieces when padded.
 
     A sequence longer than the budget is a chunk of its own.
     """

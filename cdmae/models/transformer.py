@@ -1,14 +1,16 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
-Equal to the padded forward of transformers to 1e-5, at the price of the real word-pieces only. The last layer can be
-computed at chosen rows alone: whoever reads only [CLS], or only masked positions, pays for nothing else. Stock layers
-can do neither. Read from above: what callers want of an encoder, then `run`, then the two kinds of layer. How rows
-attend to each other is `cdmae.models.attention`, where an architecture keeps its modules `cdmae.models.architectures`.
+Equal to the padded forward of transformers to 1e-5, at the price of the real word-pieces only. The
+last layer can be computed at chosen rows alone: whoever reads only [CLS], or only masked positions,
+pays for nothing else. Stock layers can do neither. Read from above: what callers want of an
+encoder, then `run`, then the two kinds of layer. How rows attend to each other is
+`cdmae.models.attention`, where an architecture keeps its modules `cdmae.models.architectures`.
 
     S rows, R selected rows, B passages, n longest passage, D hidden size (see `cdmae.models.packed`)
 
-Dropout follows the model's ``hidden_dropout_prob`` when there is a generator, and is off without: randomness is
-an argument. Attention probabilities are not dropped (no fused kernel for packed sequences can).
+Dropout follows the model's ``hidden_dropout_prob`` when there is a generator, and is off without:
+randomness is an argument. Attention probabilities are not dropped (no fused kernel for packed
+sequences can).
 """
 
 from __future__ import annotations
@@ -23,12 +25,20 @@ from cdmae.models.packed import Layout, Packed, Rows, cls_rows
 
 
 def hidden_states(
-    model: nn.Module, packed: Packed, *, last_rows: Rows | None = None, generator: torch.Generator | None = None
+    model: nn.Module,
+    packed: Packed,
+    *,
+    last_rows: Rows | None = None,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute the last hidden states [S, D] of an encoder without a head, or only those of `last_rows` [R, D]."""
+    """Compute the last hidden states [S, D] of an encoder without a head, or only those of
+    `last_rows` [R, D].
+    """
     states = embed(model, packed, generator=generator)
     layers = architectures.layers(model)
-    return finish(model, run(model, layers, states, packed, last_rows=last_rows, generator=generator))
+    return finish(
+        model, run(model, layers, states, packed, last_rows=last_rows, generator=generator)
+    )
 
 
 def vectors(
@@ -39,12 +49,15 @@ def vectors(
     *,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all its rows.
+    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all
+    its rows.
 
     With `similarity` cosine vectors have length 1, such that their dot product is the cosine.
     """
     if pooling == "cls":
-        pooled = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)[: len(packed)]
+        pooled = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)[
+            : len(packed)
+        ]
     else:
         pooled = mean(hidden_states(model, packed, generator=generator), packed)
     return functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled
@@ -53,11 +66,15 @@ def vectors(
 def mean(states: Tensor, packed: Packed) -> Tensor:
     """Average states [S, D] over every passage's rows: [B, D], float32 where they have fewer bits."""
     wide = states[: len(packed.layout.cells)].to(torch.promote_types(states.dtype, torch.float32))
-    return torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
+    return torch.segment_reduce(
+        wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True
+    )
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """Add up what the first layer reads [S, D]: word, position and type embeddings, as far as the encoder has them."""
+    """Add up what the first layer reads [S, D]: word, position and type embeddings, as far as the
+    encoder has them.
+    """
     parts, config = model.embeddings, model.config
     if config.model_type == "modernbert":
         words = functional.embedding(packed.ids, parts.tok_embeddings.weight)
@@ -75,11 +92,15 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
 
 
 def position_vectors(model: nn.Module, positions: Tensor) -> Tensor:
-    """Return what `embed` adds for positions, int64 [R], before it normalises: [R, D]; ModernBERT adds nothing."""
+    """Return what `embed` adds for positions, int64 [R], before it normalises: [R, D]; ModernBERT
+    adds nothing.
+    """
     weight = model.embeddings.position_embeddings.weight
     vectors = functional.embedding(positions + architectures.first_position(model.config), weight)
     project = getattr(model, "embeddings_project", None)
-    return vectors if project is None else functional.linear(vectors, project.weight).to(vectors.dtype)
+    return (
+        vectors if project is None else functional.linear(vectors, project.weight).to(vectors.dtype)
+    )
 
 
 def run(
@@ -91,9 +112,11 @@ def run(
     last_rows: Rows | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Apply layers to `states` [S, D] of a batch; with `last_rows` the last one is computed at those rows only: [R, D].
+    """Apply layers to `states` [S, D] of a batch; with `last_rows` the last one is computed at
+    those rows only: [R, D].
 
-    layers: some of the encoder `model`, copies of them, or a decoder's, which are BERT's for every encoder.
+    layers: some of the encoder `model`, copies of them, or a decoder's, which are BERT's for every
+    encoder.
     """
     distances = Distances.of(model, layers[0])
     heads, positions = model.config.num_attention_heads, packed.positions if distances else None
@@ -102,7 +125,9 @@ def run(
     def apply(layer: nn.Module, states: Tensor, context: Tensor, to: Grid, of: Grid) -> Tensor:
         mask = distances.mask(layer, to, of) if distances else None
         if distances and distances.rotary:
-            return _pre_norm_layer(layer, states, context, to, of, mask, distances, dropout, generator)
+            return _pre_norm_layer(
+                layer, states, context, to, of, mask, distances, dropout, generator
+            )
         return _layer(layer, states, context, to, of, mask, dropout, generator)
 
     grid = Grid(packed.layout, heads, positions)
@@ -111,12 +136,16 @@ def run(
     if last_rows is None:
         return apply(layers[-1], states, states, grid, grid)
     chosen = states.index_select(0, last_rows.index)
-    to = Grid(last_rows.layout, heads, positions.index_select(0, last_rows.index) if distances else None)
+    to = Grid(
+        last_rows.layout, heads, positions.index_select(0, last_rows.index) if distances else None
+    )
     return apply(layers[-1], chosen, states, to, grid)
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:
-    """Return what the states of the last layer, or of an earlier one, are to those who read them: normalised."""
+    """Return what the states of the last layer, or of an earlier one, are to those who read them:
+    normalised.
+    """
     return model.final_norm(states) if model.config.model_type == "modernbert" else states
 
 
@@ -130,16 +159,25 @@ def read(
     hidden: Tensor,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Apply a BERT layer at `states` [R, D], laid out `to`, each attending to its own part of `context` [S, D].
+    """Apply a BERT layer at `states` [R, D], laid out `to`, each attending to its own part of
+    `context` [S, D].
 
-    model: the encoder that the layer has its sizes from. hidden: bool [B, m, n] on the padded grids of `to` and `of`:
-    what of its passage each row does not see; not all.
+    model: the encoder that the layer has its sizes from. hidden: bool [B, m, n] on the padded grids
+    of `to` and `of`: what of its passage each row does not see; not all.
     """
     grids = (Grid(layout, model.config.num_attention_heads) for layout in (to, of))
-    return _layer(layer, states, context, *grids, ~hidden[:, None], architectures.dropout(model.config), generator)
+    return _layer(
+        layer,
+        states,
+        context,
+        *grids,
+        ~hidden[:, None],
+        architectures.dropout(model.config),
+        generator,
+    )
 
 
-# --- a layer ---------------------------------------------------------------------------------------------------------
+# --- a layer --------------------------------------------------------------------------------------
 
 
 def _layer(
@@ -152,7 +190,9 @@ def _layer(
     dropout: float,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Apply one post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
+    """Apply one post-LayerNorm layer at `states`, attending to `context` (the same tensor, except
+    in a last layer).
+    """
     parts = architectures.parts(layer)
     narrow = _narrow(context)
     query = parts.query(narrow if states is context else _narrow(states))
@@ -173,35 +213,49 @@ def _pre_norm_layer(
     dropout: float,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Apply one layer of ModernBERT, as `_layer` does: LayerNorm before each half, attention that rotates."""
+    """Apply one layer of ModernBERT, as `_layer` does: LayerNorm before each half, attention that
+    rotates.
+    """
     product, width = layer.attn.Wqkv, states.shape[1]
     normed = _narrow(layer.attn_norm(context))
     if states is context:
         query, key, value = product(normed).split(width, dim=1)
     else:
         biases = (None, None) if product.bias is None else product.bias.split((width, 2 * width))
-        query = functional.linear(_narrow(layer.attn_norm(states)), product.weight[:width], biases[0])
-        key, value = functional.linear(normed, product.weight[width:], biases[1]).split(width, dim=1)
+        query = functional.linear(
+            _narrow(layer.attn_norm(states)), product.weight[:width], biases[0]
+        )
+        key, value = functional.linear(normed, product.weight[width:], biases[1]).split(
+            width, dim=1
+        )
     query, key = distances.rotated(layer, query, to), distances.rotated(layer, key, of)
     mixed = attention.attend(query, key, value, to, of, mask)
     states = states + drop(layer.attn.Wo(mixed), layer.attn.attention_dropout, generator)
     wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
-    return states + layer.mlp.Wo(drop(layer.mlp.act(wide) * gate, dropout, generator).to(wide.dtype))
+    return states + layer.mlp.Wo(
+        drop(layer.mlp.act(wide) * gate, dropout, generator).to(wide.dtype)
+    )
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """Zero a `share` of the numbers (to 1/65536) and scale the others up; nothing without a generator.
+    """Zero a `share` of the numbers (to 1/65536) and scale the others up; nothing without a
+    generator.
 
-    Torch's own dropout on the CPU draws one number at a time, 16 ns each: with bf16 products as long as all the rest.
-    The scale is float32, as is what the result is added to: in bf16 1 / .9 is 1.1094.
+    Torch's own dropout on the CPU draws one number at a time, 16 ns each: with bf16 products as
+    long as all the rest. The scale is float32, as is what the result is added to: in bf16 1 / .9 is
+    1.1094.
     """
     if generator is None or not share:
         return states
-    kept = torch.empty_like(states, dtype=torch.promote_types(states.dtype, torch.float32), requires_grad=False)
+    kept = torch.empty_like(
+        states, dtype=torch.promote_types(states.dtype, torch.float32), requires_grad=False
+    )
     if states.is_cuda:
         return states * kept.bernoulli_(1 - share, generator=generator).div_(1 - share)
     count, low = states.numel(), torch.iinfo(torch.int64).min
-    words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(low, None, generator=generator)
+    words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(
+        low, None, generator=generator
+    )
     draws = words.view(torch.int16)[:count].view(states.shape)
     torch.ge(draws, round(share * 65536) - 32768, out=kept)
     return states * kept.mul_(1 / (1 - share))
@@ -210,4 +264,6 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
 def _narrow(states: Tensor) -> Tensor:
     """Cast `states` to the dtype of autocast's products, once for all that read it."""
     device = states.device.type
-    return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
+    return (
+        states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
+    )

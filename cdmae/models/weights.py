@@ -1,7 +1,8 @@
-"""New weights, drawn as BERT's are: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
+"""New weights, drawn as BERT's are: matrices from N(0, initializer_range), biases 0, LayerNorm 1
+and 0.
 
-transformers would draw them from torch's global generator. Here they come from a generator of their own, so that they
-depend on nothing but their seed.
+transformers would draw them from torch's global generator. Here they come from a generator of their
+own, so that they depend on nothing but their seed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
 
     with seeded(0):
         model = BertForMaskedLM(config)
-    for part in (model.bert, model.cls.predictions.transform):  # the head's matrix is that of the word embeddings
+    for part in (
+        model.bert,
+        model.cls.predictions.transform,
+    ):  # the head's matrix is that of the word embeddings
         draw(part, config.initializer_range, generator)
     with torch.no_grad():
         model.bert.embeddings.word_embeddings.weight[config.pad_token_id].zero_()
@@ -39,7 +43,11 @@ def layers(config: PretrainedConfig, number: int, generator: Generator) -> nn.Mo
     from transformers.models.bert.modeling_bert import BertLayer
 
     config = bert_config(config)
-    return new(lambda: nn.ModuleList(BertLayer(config) for _ in range(number)), config.initializer_range, generator)
+    return new(
+        lambda: nn.ModuleList(BertLayer(config) for _ in range(number)),
+        config.initializer_range,
+        generator,
+    )
 
 
 def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
@@ -50,7 +58,9 @@ def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
 
 
 def draw(part: Part, spread: float, generator: Generator) -> Part:
-    """Draw the weights of a part anew, with the standard deviation `spread`, and return it in evaluation mode."""
+    """Draw the weights of a part anew, with the standard deviation `spread`, and return it in
+    evaluation mode.
+    """
 
     def one(module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):

@@ -11,12 +11,20 @@ PROC = Path("/proc")
 
 
 def describe(proc: Path = PROC) -> dict[str, str]:
-    """System, processor with the cores that this process may use, memory, and GPUs, as far as the system tells.
+    """System, processor with the cores that this process may use, memory, and GPUs, as far as the
+    system tells.
 
-    proc: where Linux says more than Python knows; elsewhere it is missing, and so is what it would say.
+    proc: where Linux says more than Python knows; elsewhere it is missing, and so is what it would
+    say.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    name = _first(proc / "cpuinfo", r"model name\s*: (.+)") or platform.processor() or platform.machine()
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    name = (
+        _first(proc / "cpuinfo", r"model name\s*: (.+)")
+        or platform.processor()
+        or platform.machine()
+    )
     words = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": f"{name}, {cores} core{'s' if cores > 1 else ''}",
@@ -24,13 +32,20 @@ def describe(proc: Path = PROC) -> dict[str, str]:
     kilobytes = _first(proc / "meminfo", r"MemTotal:\s*(\d+) kB")
     if kilobytes:
         words["memory"] = f"{int(kilobytes) / 2**20:.0f} GB"
-    models = [_first(path, r"Model:\s*(.+)") for path in sorted(proc.glob("driver/nvidia/gpus/*/information"))]
-    words["GPU"] = ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models)) or "none"
+    models = [
+        _first(path, r"Model:\s*(.+)")
+        for path in sorted(proc.glob("driver/nvidia/gpus/*/information"))
+    ]
+    words["GPU"] = (
+        ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models)) or "none"
+    )
     return words
 
 
 def _first(path: Path, pattern: str) -> str:
-    """Return the first group of the pattern's first match in a file; nothing where there is no such file."""
+    """Return the first group of the pattern's first match in a file; nothing where there is no such
+    file.
+    """
     if not path.exists():
         return ""
     words = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))

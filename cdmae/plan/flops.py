@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining, Start
     from cdmae.plan.sizes import Size
 
-BACKWARD = 2  # a backward pass is two forward ones: the gradients of the inputs and those of the weights
+BACKWARD = (
+    2  # a backward pass is two forward ones: the gradients of the inputs and those of the weights
+)
 TRAINED = 1 + BACKWARD  # of what is computed once, with its gradient
 
 
@@ -24,8 +26,9 @@ TRAINED = 1 + BACKWARD  # of what is computed once, with its gradient
 class Network:
     """The dimensions of a Transformer encoder; the defaults are BERT base's.
 
-    embedding: the width of the embeddings where another one than that of the layers (ELECTRA's); modern: ModernBERT's
-    layers, whose inner one is gated, with a third matrix, and which have neither biases nor learnt positions.
+    embedding: the width of the embeddings where another one than that of the layers (ELECTRA's);
+    modern: ModernBERT's layers, whose inner one is gated, with a third matrix, and which have
+    neither biases nor learnt positions.
     """
 
     layers: int = 12
@@ -42,18 +45,32 @@ class Network:
         """Return the network of a start."""
         if start.checkpoint:
             return cls.read(start.checkpoint)
-        return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.positions, start.heads)
+        return cls(
+            start.layers,
+            start.hidden,
+            start.feedforward,
+            start.vocabulary,
+            start.positions,
+            start.heads,
+        )
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """Return the network of a model that is here; what is not, or does not tell, is BERT base's."""
+        """Return the network of a model that is here; what is not, or does not tell, is BERT
+        base's.
+        """
         settings = settings_of(model)
         keys = {  # BERT's words, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
             "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
             "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",), "embedding": ("embedding_size",),
         }  # fmt: skip
-        sizes = {name: settings[key] for name, known in keys.items() for key in known if _is_size(settings.get(key))}
+        sizes = {
+            name: settings[key]
+            for name, known in keys.items()
+            for key in known
+            if _is_size(settings.get(key))
+        }
         return cls(**sizes, modern=settings.get("model_type") == "modernbert")
 
     def narrowed(self, share: float) -> Network:
@@ -63,7 +80,9 @@ class Network:
 
     @property
     def inners(self) -> int:
-        """Inner widths that a layer computes: two of ModernBERT's, of which one is the gate of the other."""
+        """Inner widths that a layer computes: two of ModernBERT's, of which one is the gate of the
+        other.
+        """
         return 1 + self.modern
 
     @property
@@ -80,7 +99,9 @@ class Network:
         return self.layers * layer + embedded * embedding + projection
 
     def layer(self, tokens: float) -> float:
-        """One layer over a text of n tokens: 2 n for every weight of its matrices, 4 n^2 d for the attention."""
+        """One layer over a text of n tokens: 2 n for every weight of its matrices, 4 n^2 d for the
+        attention.
+        """
         return 2 * tokens * self._matrices + 4 * tokens**2 * self.width
 
     def forward(self, tokens: float) -> float:
@@ -88,7 +109,9 @@ class Network:
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
-        """Price the language-model head over some tokens: the transform d x e, and the vocabulary, e x V."""
+        """Price the language-model head over some tokens: the transform d x e, and the vocabulary,
+        e x V.
+        """
         return 2 * tokens * (self.width + self.vocabulary) * (self.embedding or self.width)
 
 
@@ -98,15 +121,21 @@ def settings_of(model: str) -> dict[str, Any]:
 
 
 def longest(model: str) -> int:
-    """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
+    """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it
+    does not tell.
+    """
     cut = _object(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
     own = cut if _is_size(cut) else pretrained.positions(str(_folder(model)))
     return own or Network().positions
 
 
 def cut_into_chunks(start: Start) -> bool:
-    """Tell whether a start's tokenizer is BERT's, so that texts go through it in chunks; what is not here is BERT's."""
-    from cdmae.tokens.vocabulary import is_bert  # and numpy, which the start of every run would wait for
+    """Tell whether a start's tokenizer is BERT's, so that texts go through it in chunks; what is
+    not here is BERT's.
+    """
+    from cdmae.tokens.vocabulary import (
+        is_bert,
+    )  # and numpy, which the start of every run would wait for
 
     if not start.checkpoint:
         return True
@@ -117,7 +146,9 @@ def cut_into_chunks(start: Start) -> bool:
 
 
 def _folder(model: str) -> Path:
-    """Where the network of a model lies: in its folder or in the hub's cache, there perhaps as the first module."""
+    """Where the network of a model lies: in its folder or in the hub's cache, there perhaps as the
+    first module.
+    """
     folder = Path(model)
     if not folder.is_dir():
         from huggingface_hub import try_to_load_from_cache
@@ -148,17 +179,21 @@ def _object(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# --- pre-training ----------------------------------------------------------------------------------------------------
+# --- pre-training ---------------------------------------------------------------------------------
 
 
 def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
     """Price a passage of a collection in pre-training, forward and backward.
 
-    Spans are parts of a passage of up to so many times the length. What no loss reads (the last layer at other
-    positions) is counted all the same.
+    Spans are parts of a passage of up to so many times the length. What no loss reads (the last
+    layer at other positions) is counted all the same.
     """
     spans = encoder.spans
     whole = corpus.tokens(spans * encoder.max_length)
     n = whole if spans == 1 else 1 + whole / spans
-    trained = network.forward(n) + encoder.decoder_layers * network.layer(n) + network.head(encoder.predicted(n))
+    trained = (
+        network.forward(n)
+        + encoder.decoder_layers * network.layer(n)
+        + network.head(encoder.predicted(n))
+    )
     return spans * (TRAINED * trained + encoder.further_flops(network, n))

@@ -37,14 +37,20 @@ class Machine:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
     def rate(self, cores: int, gpus: int) -> float:
-        """Return the operations of networks per second of some GPUs, or of some cores where there are none."""
+        """Return the operations of networks per second of some GPUs, or of some cores where there
+        are none.
+        """
         return gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
 
 
 def here() -> Machine:
-    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE leave it."""
+    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE
+    leave it.
+    """
     try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+        listed = subprocess.run(
+            ["nvidia-smi", "-L"], capture_output=True, text=True, check=False
+        ).stdout
     except OSError:
         listed = ""
     gpus = [line for line in listed.splitlines() if line.startswith("GPU ")]

@@ -37,16 +37,24 @@ class Task:
         return f"{self.job.rule} {self.job.name}".rstrip()
 
 
-def tasks_of(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> list[Task]:
+def tasks_of(
+    planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
+) -> list[Task]:
     """Price the jobs that are due, or all of them; each comes after those whose results it reads."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:
         if not (everything or job.due):
             continue
-        given = job._replace(threads=min(machine.cores, job.threads), gpus=min(machine.gpus, job.gpus))
+        given = job._replace(
+            threads=min(machine.cores, job.threads), gpus=min(machine.gpus, job.gpus)
+        )
         price = planned.price(given)
-        seconds = price.start + price.seconds / given.threads + price.flops / machine.rate(given.threads, given.gpus)
+        seconds = (
+            price.start
+            + price.seconds / given.threads
+            + price.flops / machine.rate(given.threads, given.gpus)
+        )
         after = tuple(dict.fromkeys(makes[path] for path in job.inputs if path in makes))
         makes |= dict.fromkeys(job.outputs, len(tasks))
         tasks.append(Task(given, seconds, price.memory, price.disk, after))
@@ -72,7 +80,8 @@ def longest_chain(tasks: Sequence[Task]) -> list[Task]:
 def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
     """Return the least seconds in which a machine can do all tasks.
 
-    That is the longest chain, or the time that all tasks take its cores or its GPUs if no core or GPU ever waits.
+    That is the longest chain, or the time that all tasks take its cores or its GPUs if no core or
+    GPU ever waits.
     """
     chain = sum(task.seconds for task in longest_chain(tasks))
     cores = sum(task.seconds * task.job.threads for task in tasks) / machine.cores
@@ -84,10 +93,12 @@ def gpu_hours(tasks: Sequence[Task]) -> float:
     return sum(task.seconds * task.job.gpus for task in tasks) / 3600
 
 
-# --- its text --------------------------------------------------------------------------------------------------------
+# --- its text -------------------------------------------------------------------------------------
 
 
-def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> str:
+def text(
+    planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
+) -> str:
     """Write the whole plan, ready to be printed."""
     tasks = tasks_of(planned, jobs, machine, everything=everything)
     if not tasks:
@@ -95,7 +106,9 @@ def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything:
     chain = longest_chain(tasks)
     shown = sorted(chain, key=lambda task: -task.seconds)[:SHOWN]
     hours = f", {gpu_hours(tasks):.1f} GPU-hours" if machine.gpus else ""
-    devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
+    devices = f"{machine.cores} cores" + (
+        f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU"
+    )
     largest = max(tasks, key=lambda task: task.memory)
     memory = f"up to {_bytes(largest.memory)} ({largest.name})"
     if machine.memory is not None:
@@ -122,16 +135,23 @@ def _table(tasks: list[Task]) -> str:
         group = [task for task in tasks if task.job.rule == rule]
         hours, disk = gpu_hours(group), sum(task.disk for task in group)
         time = formats.duration(sum(task.seconds for task in group))
-        rows.append((rule, len(group), time, f"{hours:.1f}" if hours else "", _bytes(disk) if disk else ""))
+        rows.append(
+            (rule, len(group), time, f"{hours:.1f}" if hours else "", _bytes(disk) if disk else "")
+        )
     heads, align = ("rule", "jobs", "time", "GPU-hours", "disk"), ("left", *["right"] * 4)
     return tabulate(rows, heads, "plain", colalign=align, disable_numparse=True)
 
 
 def _room(planned: Planned, tasks: list[Task]) -> list[str]:
-    """Tell what the run leaves, what its sources fetch and keep besides, and plainly whether there is room."""
+    """Tell what the run leaves, what its sources fetch and keep besides, and plainly whether there
+    is room.
+    """
     results, left = _existing(planned.config.results), sum(task.disk for task in tasks)
     free = shutil.disk_usage(results).free
-    lines = ["disk       " + _compared(left, f"{_bytes(left)} in {planned.config.results}", free, "free there")]
+    lines = [
+        "disk       "
+        + _compared(left, f"{_bytes(left)} in {planned.config.results}", free, "free there")
+    ]
     fetched = [planned.downloads(task.job.name) for task in tasks if task.job.rule == "collection"]
     if files := {path: size for sizes in fetched for path, size in sizes.items()}:
         folder, size = _existing(os.path.commonpath(files)), sum(files.values())

@@ -35,7 +35,9 @@ def _table() -> dict[str, Units]:
     with open(TABLE, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             for rule in row["rule"].split():
-                unit = table.setdefault(rule, {}).setdefault(row["unit"], dict.fromkeys(PRICED, 0.0))
+                unit = table.setdefault(rule, {}).setdefault(
+                    row["unit"], dict.fromkeys(PRICED, 0.0)
+                )
                 for name in PRICED:
                     unit[name] += float(row[name] or 0)
     return table

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 BYTES_A_WORD = 6.0  # of English text, the space included
-# BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that were trained on the
-# default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and Unigram 1.40
+# BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that
+# were trained on the default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and
+# Unigram 1.40
 PIECES_A_WORD = 1.35
 MARGIN = 1.25  # by which estimates from the sizes of files may be too high
 
@@ -40,24 +41,31 @@ class Size:
     def tokens(self, longest: int) -> float:
         """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
 
-        Lengths are taken for gamma distributed with shape 2, mean m: the mean of the cut ones is
-        m - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted, 49.1.
+        Lengths are taken for gamma distributed with shape 2, mean m: the mean of the cut ones is m
+        - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted,
+        49.1.
         """
         mean, room = self.words * PIECES_A_WORD, longest - 2
         return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
 
 
 def size(config: Config, collection: str) -> Size:
-    """Return the size of a collection; raises `InputError` where it is neither made nor known to its source."""
+    """Return the size of a collection; raises `InputError` where it is neither made nor known to
+    its source.
+    """
     known = known_size(config, collection)
     if known is None:
         about = place(config.results, "about", collection=collection)
-        raise InputError(f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}")
+        raise InputError(
+            f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}"
+        )
     return known
 
 
 def known_size(config: Config, collection: str) -> Size | None:
-    """Return the size of a collection that is made, or what its source expects; None where it cannot tell."""
+    """Return the size of a collection that is made, or what its source expects; None where it
+    cannot tell.
+    """
     if counted := count(config, collection):
         return counted
     expected = config.collections[collection].settings.expected()
@@ -65,7 +73,8 @@ def known_size(config: Config, collection: str) -> Size | None:
 
 
 def check(config: Config) -> None:
-    """Refuse what has more passages, or words to count, than there are numbers; damaged collections are refused, too.
+    """Refuse what has more passages, or words to count, than there are numbers; damaged collections
+    are refused, too.
 
     Sizes are estimates with a margin before the job that counts, which refuses what is in between.
     """
@@ -83,7 +92,10 @@ def check(config: Config) -> None:
         if units > MARGIN * MOST_WORDS:
             words = f" is {encoder.collection}, of about {units:,.0f} {unit}s, whose n-grams cannot be counted together"
             remedy = "or maskings that do not read importance"
-            raise refusal(("encoders", name, "collection"), f"{words}; allowed: up to {MOST_WORDS:,}, {remedy}")
+            raise refusal(
+                ("encoders", name, "collection"),
+                f"{words}; allowed: up to {MOST_WORDS:,}, {remedy}",
+            )
 
 
 def count(config: Config, collection: str) -> Size | None:
@@ -102,7 +114,9 @@ def count(config: Config, collection: str) -> Size | None:
     with reading(passages):
         metadata = pq.read_metadata(passages)
     columns = (
-        metadata.row_group(group).column(number) for group in range(metadata.num_row_groups) for number in (1, 2)
+        metadata.row_group(group).column(number)
+        for group in range(metadata.num_row_groups)
+        for number in (1, 2)
     )
     words = sum(column.total_uncompressed_size for column in columns) / BYTES_A_WORD
     with reading(queries):

@@ -1,4 +1,5 @@
-"""How much work each job is: operations of networks, and the units that ``prices.csv`` has prices for.
+"""How much work each job is: operations of networks, and the units that ``prices.csv`` has prices
+for.
 
 One function per rule. All counts follow from the config and from the sizes of the collections.
 """
@@ -29,18 +30,25 @@ SELECT = 4000.0  # operations' worth of choosing the best, a query and passage
 PADDED = 2.0  # how much longer sentence-transformers takes, which pads
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take, for each GPU
 MARGIN = 1.25  # of the memory that a rule asks for
-LEAST, UNTOLD = 4000, 64000  # megabytes: of any job; of what is made at a source that cannot tell its size
+LEAST, UNTOLD = (
+    4000,
+    64000,
+)  # megabytes: of any job; of what is made at a source that cannot tell its size
 
 
 class Work(NamedTuple):
-    """The work of a job: operations of networks, and its units by the names that they have in the table."""
+    """The work of a job: operations of networks, and its units by the names that they have in the
+    table.
+    """
 
     flops: float = 0.0
     units: Mapping[str, float] = MappingProxyType({})
 
 
 class Price(NamedTuple):
-    """What a job takes: operations, seconds until it works, seconds of one core, bytes of disk and of memory."""
+    """What a job takes: operations, seconds until it works, seconds of one core, bytes of disk and
+    of memory.
+    """
 
     flops: float
     start: float
@@ -79,7 +87,9 @@ class Planned:
         return {name: self.size(name) for name in self.config.collections}
 
     def size(self, collection: str) -> Size:
-        """Return the size of a collection: counted once it is made, and told by its source until then."""
+        """Return the size of a collection: counted once it is made, and told by its source until
+        then.
+        """
         if collection not in self._counted and (counted := count(self.config, collection)):
             self._counted[collection] = counted
         if collection in self._counted:
@@ -109,7 +119,9 @@ class Planned:
         return self.config.evaluation.depth * max(self.evaluated, default=0)
 
     def downloads(self, collection: str) -> dict[Path, float]:
-        """Tell what the source of a collection fetches and keeps outside of the results: file to bytes."""
+        """Tell what the source of a collection fetches and keeps outside of the results: file to
+        bytes.
+        """
         return self.config.collections[collection].settings.downloads()
 
     def work(self, job: Job) -> Work:
@@ -124,7 +136,8 @@ class Planned:
         if "core" in table:
             units["core"] = job.threads
         seconds, disk, memory, device = (
-            sum(number * table[unit][column] for unit, number in units.items()) for column in prices.PRICED
+            sum(number * table[unit][column] for unit, number in units.items())
+            for column in prices.PRICED
         )
         host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device
         start = table["job"]["seconds"]
@@ -132,7 +145,9 @@ class Planned:
 
 
 def asked(planned: Planned, job: Job, attempt: int) -> int:
-    """Count the megabytes that a job asks for: those of the plan with a `MARGIN`, more at each further attempt."""
+    """Count the megabytes that a job asks for: those of the plan with a `MARGIN`, more at each
+    further attempt.
+    """
     try:
         memory = planned.price(job).memory
     except InputError:
@@ -140,7 +155,7 @@ def asked(planned: Planned, job: Job, attempt: int) -> int:
     return max(LEAST, round(MARGIN * memory / 1e6)) * attempt
 
 
-# --- data ------------------------------------------------------------------------------------------------------------
+# --- data -----------------------------------------------------------------------------------------
 
 
 def collection(planned: Planned, name: str) -> Work:
@@ -161,7 +176,8 @@ def tokenizer(planned: Planned, start: str) -> Work:
 def tokens(planned: Planned, start: str, name: str) -> Work:
     """Write word-pieces as integers, and where passages and their texts begin.
 
-    Tokenizers other than BERT's take longer. They number a piece twice, so that theirs may need uint32.
+    Tokenizers other than BERT's take longer. They number a piece twice, so that theirs may need
+    uint32.
     """
     corpus, entry = planned.size(name), planned.config.starts[start]
     pieces, chunks = corpus.all_words * PIECES_A_WORD, flops.cut_into_chunks(entry)
@@ -188,7 +204,7 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
     return Work(units={"word": words, "piece": PIECES_A_WORD * words})
 
 
-# --- training --------------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------
 
 
 def _states(network: Network) -> int:
@@ -201,7 +217,11 @@ def pretrain(planned: Planned, name: str) -> Work:
     encoder = planned.config.encoders[name]
     network = Network.of(planned.config.starts[encoder.start])
     weights, corpus = network.parameters(), planned.size(encoder.collection)
-    steps = encoder.take_step or encoder.steps or math.ceil(encoder.epochs * corpus.passages / encoder.batch)
+    steps = (
+        encoder.take_step
+        or encoder.steps
+        or math.ceil(encoder.epochs * corpus.passages / encoder.batch)
+    )
     return Work(
         steps * encoder.batch * flops.passage(network, encoder, corpus),
         {
@@ -220,7 +240,9 @@ def untrained(planned: Planned, name: str) -> Work:
 
 
 def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, float]]:
-    """Return the stage of a trained system, its collection, how many queries it sees in all, and units of its texts."""
+    """Return the stage of a trained system, its collection, how many queries it sees in all, and
+    units of its texts.
+    """
     stage = planned.config.stages[planned.config.systems[name].stage]
     corpus = planned.size(stage.collection)
     (queries,) = planned.queries([systems.trains_on(planned.config, name)])
@@ -239,7 +261,9 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
-    """Train on a group of passages and the query itself; with gradient caching, in chunks, forward once more."""
+    """Train on a group of passages and the query itself; with gradient caching, in chunks, forward
+    once more.
+    """
     stage, corpus, queries, texts = _training(planned, name)
     network, longest = planned.network(name), stage.passage_length
     times = 1 + (stage.queries * stage.group > stage.chunk) + BACKWARD
@@ -262,17 +286,21 @@ def train_reranker(planned: Planned, name: str) -> Work:
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """Score with a reranker all that its student draws: what there is to draw from, or as it has draws."""
+    """Score with a reranker all that its student draws: what there is to draw from, or as it has
+    draws.
+    """
     stage, corpus, queries, texts = _training(planned, student)
     name = planned.config.systems[student].teacher
     network = planned.network(name)
     drawn = min(stage.depth + stage.random_negatives, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     tokens = _pair(planned.config.stages[planned.config.systems[name].stage].max_length, corpus)
-    return Work(pairs * network.forward(tokens), texts | {"weight": network.parameters(), "pair": pairs})
+    return Work(
+        pairs * network.forward(tokens), texts | {"weight": network.parameters(), "pair": pairs}
+    )
 
 
-# --- search ----------------------------------------------------------------------------------------------------------
+# --- search ---------------------------------------------------------------------------------------
 
 
 def index_bm25(planned: Planned, name: str) -> Work:
@@ -281,11 +309,14 @@ def index_bm25(planned: Planned, name: str) -> Work:
 
 
 def _searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, float]:
-    """Count the queries of a search, the passages that they are compared with, and those that they get.
+    """Count the queries of a search, the passages that they are compared with, and those that they
+    get.
 
     mined: the (collection, split) of training queries; none: everything that is evaluated.
     """
-    depth = systems.mined(planned.config)[name, *mined] if mined else planned.config.evaluation.depth
+    depth = (
+        systems.mined(planned.config)[name, *mined] if mined else planned.config.evaluation.depth
+    )
     targets = [mined] if mined else systems.targets(planned.config)
     queries = planned.queries(targets)
     passages = [planned.size(collection).passages for collection, _ in targets]
@@ -320,19 +351,27 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
         longest = planned.config.stages[system.stage].passage_length
     tokens = corpus.tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
     operations = corpus.passages * network.forward(tokens) * (PADDED if system.model else 1)
-    return Work(operations, {"weight": network.parameters(), "component": corpus.passages * network.width})
+    return Work(
+        operations, {"weight": network.parameters(), "component": corpus.passages * network.width}
+    )
 
 
 def rerank(planned: Planned, name: str) -> Work:
     """Order the best passages of every query that is evaluated anew."""
-    system, evaluation, network = planned.config.systems[name], planned.config.evaluation, planned.network(name)
+    system, evaluation, network = (
+        planned.config.systems[name],
+        planned.config.evaluation,
+        planned.network(name),
+    )
     longest = planned.config.stages[system.stage].max_length
     operations = 0.0
     for (on, _), queries in zip(systems.targets(planned.config), planned.evaluated, strict=True):
         tokens = _pair(evaluation.lengths.get(on, 0) or longest, planned.size(on))
         operations += queries * system.depth * network.forward(tokens)
     hits = sum(planned.evaluated) * evaluation.depth
-    return Work(operations, {"weight": network.parameters(), "hit": hits, "hit read": planned.largest_run})
+    return Work(
+        operations, {"weight": network.parameters(), "hit": hits, "hit read": planned.largest_run}
+    )
 
 
 def measures(planned: Planned, name: str) -> Work:

@@ -1,15 +1,19 @@
-"""What a pre-training step reads: passages in a seeded order, masked on both sides, packed into micro-batches.
+"""What a pre-training step reads: passages in a seeded order, masked on both sides, packed into
+micro-batches.
 
-Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of the collection per
-epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone, so nothing of them needs saving, and
-neither accumulation nor the number of processes changes what a step learns from.
+Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
+the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone,
+so nothing of them needs saving, and neither accumulation nor the number of processes changes what a
+step learns from.
 
-Many steps are read and masked at a time, in numpy: nothing here runs per step in Python but cutting views.
+Many steps are read and masked at a time, in numpy: nothing here runs per step in Python but cutting
+views.
 
     B passages of a micro-batch, S rows, M predicted rows (filler included, see `cdmae.models.packed`)
 
-A side masks the text, or shows it as it is (`cdmae.masking.Side`). Where an objective reads two neighbouring spans of a
-passage, each of them is a sequence of its own, one after the other; below, "passages" then means spans.
+A side masks the text, or shows it as it is (`cdmae.masking.Side`). Where an objective reads two
+neighbouring spans of a passage, each of them is a sequence of its own, one after the other; below,
+"passages" then means spans.
 """
 
 from __future__ import annotations
@@ -47,11 +51,12 @@ MIDDLE = 0.25, 0.75  # where a passage is cut into two spans
 class View:
     """What one side of the model sees of a micro-batch, and what it must predict.
 
-    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: where its last layer is needed, the
-    rows to be predicted and perhaps [CLS]. masked: int64 [M], the predicted ones among `rows`. labels: int64 [M], their
-    original ids. weights: float32 [M], 1 / (predicted tokens of the side in the global batch), 0 for filler. hidden:
-    bool [B, m, n], which rows of its passage each of `rows` must not see, on the padded grids of `rows` and `inputs`;
-    None where all see the same. draws: float32 [M], numbers in [0, 1), on a side that samples.
+    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: where its last
+    layer is needed, the rows to be predicted and perhaps [CLS]. masked: int64 [M], the predicted
+    ones among `rows`. labels: int64 [M], their original ids. weights: float32 [M], 1 / (predicted
+    tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], which rows of its
+    passage each of `rows` must not see, on the padded grids of `rows` and `inputs`; None where all
+    see the same. draws: float32 [M], numbers in [0, 1), on a side that samples.
     """
 
     inputs: Packed
@@ -65,9 +70,11 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its views by side (`encoder`, ...), and its place in the global batch of `whole` passages.
+    """A micro-batch: its views by side (`encoder`, ...), and its place in the global batch of
+    `whole` passages.
 
-    common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an objective has one.
+    common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an
+    objective has one.
     """
 
     views: dict[str, View]
@@ -88,7 +95,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Texts:
-    """Stretches of a collection's word-pieces, int64 [B] each: where they begin, how long they are, in which epoch.
+    """Stretches of a collection's word-pieces, int64 [B] each: where they begin, how long they are,
+    in which epoch.
 
     rows: what tells their draws apart, the passage's row number for a passage.
     """
@@ -105,10 +113,11 @@ class Texts:
 
 @dataclass(frozen=True)
 class Masked:
-    """A side of many passages on the host: inputs framed by [CLS] and [SEP]; chosen bool [S]; labels int64 [S].
+    """A side of many passages on the host: inputs framed by [CLS] and [SEP]; chosen bool [S];
+    labels int64 [S].
 
-    chosen: what is to be predicted. hide: tells, from the texts, what each position must not see, bool [B, n, n];
-    draws: float32 [S], numbers in [0, 1) to sample by.
+    chosen: what is to be predicted. hide: tells, from the texts, what each position must not see,
+    bool [B, n, n]; draws: float32 [S], numbers in [0, 1) to sample by.
     """
 
     inputs: Ragged
@@ -122,7 +131,14 @@ class Masked:
         """Take a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
         draws = None if self.draws is None else self.draws[rows]
-        return Masked(self.inputs.cut(cut), self.chosen[rows], self.labels[rows], self.texts[cut], self.hide, draws)
+        return Masked(
+            self.inputs.cut(cut),
+            self.chosen[rows],
+            self.labels[rows],
+            self.texts[cut],
+            self.hide,
+            draws,
+        )
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
         """Put these passages on the device; `total` predicted tokens share the global batch's loss."""
@@ -138,7 +154,9 @@ class Masked:
         inputs, rows = packed.pack(self.inputs, on), packed.select(index, self.inputs.starts, on)
         hidden = None
         if self.hide is not None:
-            hidden = packed.put(self._hidden(self.hide(self.texts), rows.layout.longest, inputs.layout.longest), on)
+            hidden = packed.put(
+                self._hidden(self.hide(self.texts), rows.layout.longest, inputs.layout.longest), on
+            )
         return View(
             inputs,
             rows,
@@ -150,12 +168,15 @@ class Masked:
         )
 
     def _hidden(self, places: np.ndarray, rows: int, columns: int) -> np.ndarray:
-        """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of all rows.
+        """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of
+        all rows.
 
         [CLS] and [SEP] are seen by all, padding by none.
         """
         hidden = np.ones((len(places), rows, columns), bool)
-        for passage, (begin, end) in enumerate(zip(self.inputs.starts[:-1], self.inputs.starts[1:], strict=True)):
+        for passage, (begin, end) in enumerate(
+            zip(self.inputs.starts[:-1], self.inputs.starts[1:], strict=True)
+        ):
             size = end - begin - 2
             predicted = np.flatnonzero(self.chosen[begin + 1 : end - 1])
             hidden[passage, : len(predicted), 1 : size + 1] = places[passage, predicted, :size]
@@ -165,16 +186,21 @@ class Masked:
 
 @dataclass(frozen=True)
 class Step:
-    """A global batch on the host, its passages sorted by length. spans: the sequences of each passage, one or two."""
+    """A global batch on the host, its passages sorted by length. spans: the sequences of each
+    passage, one or two.
+    """
 
     sides: dict[str, Masked]
     spans: int = 1
 
-    def batches(self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
-        """Yield the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
+    def batches(
+        self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1
+    ) -> Iterator[Batch]:
+        """Yield the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every
+        `ranks`-th of them.
 
-        Weights refer to the global batch: adding up the gradients of all micro-batches, wherever they were computed,
-        is all there is to accumulation and to data parallelism.
+        Weights refer to the global batch: adding up the gradients of all micro-batches, wherever
+        they were computed, is all there is to accumulation and to data parallelism.
         """
         totals = {side: int(masked.chosen.sum()) for side, masked in self.sides.items()}
         starts = next(iter(self.sides.values())).inputs.starts
@@ -189,7 +215,8 @@ class Step:
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
-    """Return where to cut passages at `starts` into pieces of about `rows` rows, none of them empty.
+    """Return where to cut passages at `starts` into pieces of about `rows` rows, none of them
+    empty.
 
     As many pieces for every one of `ranks` processes, if there are passages enough.
     """
@@ -198,7 +225,9 @@ def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
     count = min(-(-count // ranks) * ranks, passages)
     places = np.arange(count + 1)
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1))
-    cuts = np.maximum.accumulate(cuts - places) + places  # each at least one passage after the one before
+    cuts = (
+        np.maximum.accumulate(cuts - places) + places
+    )  # each at least one passage after the one before
     return np.minimum(cuts, passages - count + places)
 
 
@@ -216,7 +245,9 @@ class Reader:
         max_length: int,
         seed: int,
     ) -> None:
-        """`values`: what the strategies know of each word-piece, float16 [T]; `max_length` counts [CLS] and [SEP]."""
+        """`values`: what the strategies know of each word-piece, float16 [T]; `max_length` counts
+        [CLS] and [SEP].
+        """
         if not len(tokens):
             raise InputError("the collection has no passages; there is nothing to pre-train on")
         self.tokens, self.values, self.vocabulary, self.sides = tokens, values, vocabulary, sides
@@ -230,7 +261,9 @@ class Reader:
         return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
 
     def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """Yield the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
+        """Yield the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on
+        another device.
+        """
         at_once = max(1, PASSAGES_AT_ONCE // self.batch)
         spans = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
         if not ahead:
@@ -254,7 +287,9 @@ class Reader:
             sides[name] = self.mask(name, texts, sides)
         size = self.batch * self.spans
         cuts = [slice(at, at + size) for at in range(0, len(texts.rows), size)]
-        return [Step({side: masked[cut] for side, masked in sides.items()}, self.spans) for cut in cuts]
+        return [
+            Step({side: masked[cut] for side, masked in sides.items()}, self.spans) for cut in cuts
+        ]
 
     def passages(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Epoch and passage at some places of the endless sequence, ascending."""
@@ -271,8 +306,9 @@ class Reader:
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
         """Return the passages `rows`, or two neighbouring spans of each, in their epochs.
 
-        Both spans are at most as long as a passage may be; where they meet is drawn from the middle half, and moved to
-        the begin of a word. Their draws are told apart by rows beyond those of the collection.
+        Both spans are at most as long as a passage may be; where they meet is drawn from the middle
+        half, and moved to the begin of a word. Their draws are told apart by rows beyond those of
+        the collection.
         """
         begins, lengths = self.tokens.starts[rows], self.lengths[rows]
         if self.spans == 1:
@@ -281,16 +317,24 @@ class Reader:
         low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
         high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
         cut = (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)
-        pieces = np.append(self.tokens.ids, self.tokens.ids.dtype.type(0))  # an empty last passage begins at the end
+        pieces = np.append(
+            self.tokens.ids, self.tokens.ids.dtype.type(0)
+        )  # an empty last passage begins at the end
         while (inside := (cut > 0) & ~self.vocabulary.word_starts[pieces[begins + cut]]).any():
             cut -= inside
-        pairs = (rows, rows + len(self.tokens)), (begins, begins + cut), (cut, np.minimum(lengths - cut, self.length))
+        pairs = (
+            (rows, rows + len(self.tokens)),
+            (begins, begins + cut),
+            (cut, np.minimum(lengths - cut, self.length)),
+        )
         return Texts(*(np.stack(pair, axis=1).ravel() for pair in pairs), np.repeat(epochs, 2))
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
         """Return the key of a purpose in each of some epochs, uint64 [B]."""
         different, place = np.unique(epochs, return_inverse=True)
-        return np.array([masking.key(self.seed, purpose, epoch) for epoch in different.tolist()], np.uint64)[place]
+        return np.array(
+            [masking.key(self.seed, purpose, epoch) for epoch in different.tolist()], np.uint64
+        )[place]
 
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
         """Equation 1 for one side of some texts, after the `others` of the same texts."""
@@ -298,7 +342,10 @@ class Reader:
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
         batch, starts = self.batch_of(texts, side), starts_of(texts.lengths + 2)
-        real, content = np.arange(batch.ids.shape[1]) < batch.lengths[:, None], sequences.content(starts)
+        real, content = (
+            np.arange(batch.ids.shape[1]) < batch.lengths[:, None],
+            sequences.content(starts),
+        )
 
         def framed(values: np.ndarray) -> np.ndarray:
             """Put values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
@@ -321,7 +368,9 @@ class Reader:
     def choose(
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which includes `masked`."""
+        """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which
+        includes `masked`.
+        """
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:
@@ -341,4 +390,6 @@ class Reader:
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
         """Return some texts as masking reads them, with what the side's strategy must know."""
         values = self.values.get(side.strategy)
-        return masking.read_spans(self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values)
+        return masking.read_spans(
+            self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
+        )

@@ -1,8 +1,9 @@
-"""Snapshots: a training's weights at some of its steps, which other entries of the config use as encoders of their own.
+"""Snapshots: a training's weights at some of its steps, which other entries of the config use as
+encoders of their own.
 
-One training serves them all: a snapshot of step s is bit for bit what the training would end in if its `take_step` were
-s. They are written when the training passes their steps and lie beside its state, so that a killed training that goes
-on behind a step has its snapshot already::
+One training serves them all: a snapshot of step s is bit for bit what the training would end in if
+its `take_step` were s. They are written when the training passes their steps and lie beside its
+state, so that a killed training that goes on behind a step has its snapshot already::
 
     state/.../snapshots/00001000/      while it runs
     encoders/cdmae/snapshots/00001000/ with the finished encoder
@@ -25,15 +26,21 @@ if TYPE_CHECKING:
 FOLDER = "snapshots"
 
 
-def keeping(saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> Callable[[int], None]:
-    """Return what writes the snapshot of a step if it is one of `steps`, called after every number of updates.
+def keeping(
+    saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]
+) -> Callable[[int], None]:
+    """Return what writes the snapshot of a step if it is one of `steps`, called after every number
+    of updates.
 
-    last: the last step that is computed; write: fills a folder with a step's encoder. Raises `InputError` for steps
-    that the training does not reach, and where it has gone on from a step behind one whose snapshot is not there.
+    last: the last step that is computed; write: fills a folder with a step's encoder. Raises
+    `InputError` for steps that the training does not reach, and where it has gone on from a step
+    behind one whose snapshot is not there.
     """
     beyond = [step for step in steps if not 0 < step <= last]
     if beyond:
-        raise InputError(f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step")
+        raise InputError(
+            f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step"
+        )
 
     def keep(step: int) -> None:
         earlier = [before for before in steps if before < step] if step == saved.step else []
@@ -57,11 +64,15 @@ def _place(folder: Path, step: int) -> Path:
 
 
 def take(*, name: str, encoder: Path, step: int, output: Path) -> None:
-    """Make the encoder `name`, the folder `output`, of what the training of `encoder` kept at `step`."""
+    """Make the encoder `name`, the folder `output`, of what the training of `encoder` kept at
+    `step`.
+    """
     place = _place(encoder, step)
     if not place.is_dir():
         raise InputError(f"{encoder} has no snapshot of step {step:,}; delete it and run again")
     about = read_json(place / "about.json")
     with complete(output) as aside:
-        shutil.copytree(place, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json"))
+        shutil.copytree(
+            place, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json")
+        )
         write_json(aside / "about.json", about | {"name": name})

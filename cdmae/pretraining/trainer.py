@@ -1,7 +1,8 @@
-"""Pre-training (sections 3.1 and 3.3, appendix A): what it reads, a step's gradient, what it writes.
+"""Pre-training (sections 3.1 and 3.3, appendix A): what it reads, a step's gradient, what it
+writes.
 
-One process, or one per GPU under torchrun: each takes its micro-batches of the global batch, and their gradients are
-added up. The loop around a step is `cdmae.training.loop`.
+One process, or one per GPU under torchrun: each takes its micro-batches of the global batch, and
+their gradients are added up. The loop around a step is `cdmae.training.loop`.
 """
 
 from __future__ import annotations
@@ -38,9 +39,20 @@ if TYPE_CHECKING:
 
     from cdmae.training.state import State
 
-COLUMNS = ["step", "loss", "encoder_loss", "decoder_loss", "spread", "gradient_norm", "learning_rate"]
+COLUMNS = [
+    "step",
+    "loss",
+    "encoder_loss",
+    "decoder_loss",
+    "spread",
+    "gradient_norm",
+    "learning_rate",
+]
 SIDES = ("encoder_loss", "decoder_loss")  # shown while it runs
-MEMORY = {"cpu": 2 << 30, "cuda": 0.35}  # for the activations of a micro-batch: bytes, or a share of the device's
+MEMORY = {
+    "cpu": 2 << 30,
+    "cuda": 0.35,
+}  # for the activations of a micro-batch: bytes, or a share of the device's
 MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more at a time make nothing faster
 
 
@@ -61,10 +73,10 @@ def pretrain(
 ) -> None:
     """Make the encoder `name` and write it to `output`; with objective none it is the start itself.
 
-    after: another encoder, whose weights it begins with instead of those of the start. tokens: of the collection, by
-    the same tokenizer; importance: aligned with them, or its n-grams where the masks read these alone; None where they
-    read neither. snapshots: steps that are written too (`cdmae.pretraining.snapshots`). A training that was stopped
-    goes on from its state.
+    after: another encoder, whose weights it begins with instead of those of the start. tokens: of
+    the collection, by the same tokenizer; importance: aligned with them, or its n-grams where the
+    masks read these alone; None where they read neither. snapshots: steps that are written too
+    (`cdmae.pretraining.snapshots`). A training that was stopped goes on from its state.
     """
     device = setup.set_up(threads)
     model = checkpoint.start_encoder(
@@ -77,7 +89,9 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    if commits := checkpoint.commits(checkpoint=after or start.checkpoint, generator=settings.generator):
+    if commits := checkpoint.commits(
+        checkpoint=after or start.checkpoint, generator=settings.generator
+    ):
         about["commits"] = commits
 
     def write(folder: Path, **further: Any) -> None:
@@ -95,7 +109,12 @@ def pretrain(
         write_json(folder / "about.json", about | further)
 
     def write_snapshot(folder: Path, step: int) -> None:
-        write(folder, settings=asdict(replace(settings, take_step=step)), steps=step, passages=len(reader.tokens))
+        write(
+            folder,
+            settings=asdict(replace(settings, take_step=step)),
+            steps=step,
+            passages=len(reader.tokens),
+        )
 
     with ranks.joined(device) as group:
         if not settings.pretrained:
@@ -105,7 +124,9 @@ def pretrain(
             return
         reader = read(settings, model.config, tokenizer, tokens, importance, seed)
         with states.opened(state, name, group) as saved:
-            keep = keeping(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+            keep = keeping(
+                saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot
+            )
             trained = train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
             if group.first:
                 trained["notes"] += probes.doubts(saved)
@@ -131,7 +152,11 @@ def train(
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader.tokens))
     probe = probes.looks(
-        network, reader, plan.last, saved, rows=micro_batch(model.config, settings.held_layers, device)
+        network,
+        reader,
+        plan.last,
+        saved,
+        rows=micro_batch(model.config, settings.held_layers, device),
     )
 
     def look(step: int) -> None:
@@ -195,7 +220,7 @@ def learn(
     return total
 
 
-# --- what it reads ---------------------------------------------------------------------------------------------------
+# --- what it reads --------------------------------------------------------------------------------
 
 
 def read(
@@ -206,10 +231,14 @@ def read(
     values: Path | None,
     seed: int,
 ) -> Reader:
-    """Read the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
+    """Read the steps of a pre-training; raises `InputError` where settings, model and files do not
+    fit together.
+    """
     settings.check_length(architectures.positions(config), "the positions of the start")
     if tokens is None:
-        raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
+        raise InputError(
+            f"objective {settings.objective} needs the tokens of a collection (--tokens)"
+        )
     vocabulary = Vocabulary.read(tokenizer)
     collection = read_tokens(tokens)
     if len(collection.word_starts) != vocabulary.size:
@@ -219,15 +248,26 @@ def read(
         )
     unit = "word" if values is None else table.unit_of(values)
     sides = objectives.objective(settings.objective).sides(settings, unit)
-    known = masking.values([side.strategy for side in sides.values() if side.strategy], collection, values)
-    return Reader(collection, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
+    known = masking.values(
+        [side.strategy for side in sides.values() if side.strategy], collection, values
+    )
+    return Reader(
+        collection,
+        known,
+        vocabulary,
+        sides,
+        batch=settings.batch,
+        max_length=settings.max_length,
+        seed=seed,
+    )
 
 
 def schedule(settings: Pretraining, passages: int) -> Schedule:
     """Tell how long a pre-training is.
 
-    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What comes after
-    `take_step` would not be used and is not computed; the schedule's horizon stays. The curve has a thousand rows.
+    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What
+    comes after `take_step` would not be used and is not computed; the schedule's horizon stays. The
+    curve has a thousand rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
     settings.check_step(steps, f"{steps:,}, the steps of this pre-training")
@@ -246,4 +286,9 @@ def micro_batch(config: PretrainedConfig, further_layers: int, device: torch.dev
         memory *= torch.cuda.get_device_properties(device).total_memory
     config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
-    return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + further_layers)))))
+    return int(
+        min(
+            MOST_ROWS[device.type],
+            max(256, memory / (layer * (config.num_hidden_layers + further_layers))),
+        )
+    )

@@ -17,19 +17,32 @@ from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
-USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
-POOLED = {"pooling": "cls", "similarity": "dot"}  # of earlier retrievers, whose cdmae.json does not tell them
+USES = {
+    "start": "word-pieces",
+    "encoder": "pre-training",
+    "stage": "fine-tuning",
+}  # of a collection, by who names it
+POOLED = {
+    "pooling": "cls",
+    "similarity": "dot",
+}  # of earlier retrievers, whose cdmae.json does not tell them
 PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
 
 
-def release(model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str) -> None:
-    """Write the folder `output`: every file of `model` (`cdmae.files.link`: weights are not copied), and the card.
+def release(
+    model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str
+) -> None:
+    """Write the folder `output`: every file of `model` (`cdmae.files.link`: weights are not
+    copied), and the card.
 
-    Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share it.
+    Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share
+    it.
     """
     model = Path(model)
     if not (model / "cdmae.json").exists():
-        raise InputError(f"{model} holds no trained model: it has no cdmae.json; delete the folder and train it again")
+        raise InputError(
+            f"{model} holds no trained model: it has no cdmae.json; delete the folder and train it again"
+        )
     facts = facts | {"about": {name: read_json(path) for name, path in facts["about"].items()}}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
     text = card(facts, read_measures(measures), read_json(model / "cdmae.json"), str(output))
@@ -45,12 +58,14 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
 
 
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
-    """Return the text of README.md: front matter for the hub, what it is, how to use it, on what, how well, limits.
+    """Return the text of README.md: front matter for the hub, what it is, how to use it, on what,
+    how well, limits.
 
-    facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance, collections; perhaps the
-    encoders `before` the encoder, by name), with the contents of about.json under `about` per collection and under
-    `training`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code names.
-    A card is published, so it shows local paths by their last parts.
+    facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance,
+    collections; perhaps the encoders `before` the encoder, by name), with the contents of
+    about.json under `about` per collection and under `training`. measures: per query; lengths: the
+    model's cdmae.json; place: the folder that the code names. A card is published, so it shows
+    local paths by their last parts.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
@@ -58,12 +73,17 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
     uses = {
         name: [use for part, use in USES.items() if facts[part].get("collection") == name]
-        + ["pre-training before that"] * any(encoder.get("collection") == name for encoder in before)
+        + ["pre-training before that"]
+        * any(encoder.get("collection") == name for encoder in before)
         for name in facts["collections"]
     }
     queries = measures.groupby(["collection", "split"], sort=False)["query_id"].nunique()
-    shown = means.map(points).unstack("measure", fill_value="")  # a row per collection and split, a column per measure
-    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(columns=measure_name)
+    shown = means.map(points).unstack(
+        "measure", fill_value=""
+    )  # a row per collection and split, a column per measure
+    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(
+        columns=measure_name
+    )
     shown.insert(0, "queries", queries.map(count))
     shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]

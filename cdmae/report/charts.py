@@ -1,9 +1,11 @@
-"""Draw the two kinds of figure the report needs as SVG: rows (bars, intervals, pairs of dots) and lines.
+"""Draw the two kinds of figure the report needs as SVG: rows (bars, intervals, pairs of dots) and
+lines.
 
-What stands where is computed here, and templates/*.svg.j2 write the marks. Panels are 340 units wide, so that their
-text is of one size on a phone and on a desk. In rows the label stands above its marks, so that names of any length fit
-and no axis crosses a text. The charts are drawn by hand because no library wraps labels, describes itself to those who
-do not see it, and follows a page's dark mode.
+What stands where is computed here, and templates/*.svg.j2 write the marks. Panels are 340 units
+wide, so that their text is of one size on a phone and on a desk. In rows the label stands above its
+marks, so that names of any length fit and no axis crosses a text. The charts are drawn by hand
+because no library wraps labels, describes itself to those who do not see it, and follows a page's
+dark mode.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from cdmae.formats import minus, printable
 from cdmae.report.templates import fill
 
 WIDTH = 340.0
-LETTER = 0.56  # the mean advance of a letter of a sans serif face, in units of its size, on the wide side
+# the mean advance of a letter of a sans serif face, in units of its size, on the wide side
+LETTER = 0.56
 SIZE = 12.0  # of labels
 SMALL = 11.0  # of numbers at axes
 DASHES = 3
@@ -30,7 +33,9 @@ BESIDE = 110.0  # the widest label that may stand beside its marks
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing of `WIDTH` x `height` with a title above and a description for those who do not see it."""
+    """A drawing of `WIDTH` x `height` with a title above and a description for those who do not see
+    it.
+    """
 
     name: str
     title: str
@@ -47,13 +52,20 @@ class Figure:
         """Return the figure as a file: its own colours, light and dark, its title inside."""
         title = wrapped(self.title, 13, WIDTH)
         top = 18.0 * len(title) + 6
-        page = {"figure": self, "title": title, "top": top, "width": WIDTH, "height": self.height + top + 24}
+        page = {
+            "figure": self,
+            "title": title,
+            "top": top,
+            "width": WIDTH,
+            "height": self.height + top + 24,
+        }
         return str(fill("figure.svg.j2", **page))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A label, the number it stands for, and marks on a common scale: a bar, an interval with its middle, or dots.
+    """A label, the number it stands for, and marks on a common scale: a bar, an interval with its
+    middle, or dots.
 
     `band` shades plus and minus that much around zero.
     """
@@ -102,7 +114,13 @@ def rows(
         return None
     values = [0.0]  # what the scale must reach
     for row in entries:
-        values += [row.bar or 0.0, *(row.interval or ()), -row.band, row.band, *(x for x, _ in row.dots)]
+        values += [
+            row.bar or 0.0,
+            *(row.interval or ()),
+            -row.band,
+            row.band,
+            *(x for x, _ in row.dots),
+        ]
     low, high = nice(min(values) if low is None else low, max(values) if high is None else high)
     widest = max(text_width(entry.label, SIZE) for entry in entries)
     beside = beside and widest <= BESIDE
@@ -142,7 +160,8 @@ def lines(
 ) -> Figure | None:
     """Draw lines over a common scale, their names above; None without lines.
 
-    x are whole numbers, `x_names` the names of 0, 1, 2... if any. A y that is not finite interrupts its line.
+    x are whole numbers, `x_names` the names of 0, 1, 2... if any. A y that is not finite interrupts
+    its line.
     """
     if not series:
         return None
@@ -160,7 +179,9 @@ def lines(
     x_low, x_high = (-0.3, len(x_names) - 0.7) if x_names else (min(0.0, *ends), max(ends))
     x, y = _scale(x_low, x_high, left, WIDTH - 8), _scale(low, high, bottom, top)
     whole = [value for value in ticks(x_low, x_high) if value == round(value)]
-    places = list(enumerate(x_names)) if x_names else [(value, tick_label(value)) for value in whole]
+    places = (
+        list(enumerate(x_names)) if x_names else [(value, tick_label(value)) for value in whole]
+    )
     room = (WIDTH - 8 - left) / max(len(places), 1) - 4
     drawing = fill(
         "lines.svg.j2", legend=legend, top=top, bottom=bottom, left=left, width=WIDTH, x=x, y=y, x_axis=x_axis,
@@ -170,7 +191,13 @@ def lines(
                 for one, class_ in zip(series, classes, strict=True)],
     )  # fmt: skip
     ranges = (f"{label} from {y[0]:.3g} to {y[-1]:.3g}" for label, y in numbers.items() if y)
-    return Figure(name, title, f"{title}: " + "; ".join(ranges), Markup(drawing), bottom + (36 if x_axis else 20))
+    return Figure(
+        name,
+        title,
+        f"{title}: " + "; ".join(ranges),
+        Markup(drawing),
+        bottom + (36 if x_axis else 20),
+    )
 
 
 def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
@@ -182,10 +209,14 @@ def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
         panels.append((figure, heading, at, top))
         at = top + figure.height + 16
     drawing = Markup(fill("stacked.svg.j2", panels=panels))
-    return Figure(name, title, ". ".join(figure.description for figure in figures), drawing, at - 16)
+    return Figure(
+        name, title, ". ".join(figure.description for figure in figures), drawing, at - 16
+    )
 
 
-def _legend(named: Sequence[tuple[str, int]], classes: Sequence[str] = ()) -> tuple[list[dict[str, Any]], float]:
+def _legend(
+    named: Sequence[tuple[str, int]], classes: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], float]:
     """Place names and their colours in lines that wrap; return where what is below may begin, too.
 
     `classes` are those of the lines that have the names; one more name is that of a reference.
@@ -197,13 +228,17 @@ def _legend(named: Sequence[tuple[str, int]], classes: Sequence[str] = ()) -> tu
         if x and x + wide > WIDTH:
             x, y = 0.0, y + 18
         style = classes[number] if number < len(classes) else "reference"
-        names.append({"name": name, "x": x, "y": y, "colour": colour, "class": style, "size": smaller})
+        names.append(
+            {"name": name, "x": x, "y": y, "colour": colour, "class": style, "size": smaller}
+        )
         x += wide + 14
     return names, y + 26 if names else 0.0
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round values (1, 2, 2.5 or 5 times a power of ten apart) inside `low` .. `high`, about `most` at most."""
+    """Return round values (1, 2, 2.5 or 5 times a power of ten apart) inside `low` .. `high`, about
+    `most` at most.
+    """
     if not high > low:
         return [low]
     rough = (high - low) / most
@@ -234,7 +269,9 @@ def _smaller(text: str, size: float, room: float) -> float:
 
 
 def wrapped(text: str, size: float, width: float) -> list[str]:
-    """Break `text` into lines that fit into `width`: after spaces, hyphens, underscores and slashes, else anywhere."""
+    """Break `text` into lines that fit into `width`: after spaces, hyphens, underscores and
+    slashes, else anywhere.
+    """
     most = max(int(width / (LETTER * size)), 4)
     lines, line = [], ""
     for piece in re.findall(rf"[^ \-_/]{{0,{most - 1}}}[ \-_/]|.{{1,{most}}}", text):

@@ -1,4 +1,6 @@
-"""Measure systems as a column of a table shows them: means over collections, differences, and the noise of a seed."""
+"""Measure systems as a column of a table shows them: means over collections, differences, and the
+noise of a seed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ MOST_SETS = 4  # zero-shot collections that are listed one by one beside the oth
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The mean over `sets` of the means over their targets, in one measure: the forums of a collection are one set.
+    """The mean over `sets` of the means over their targets, in one measure: the forums of a
+    collection are one set.
 
     `key` is the paper's column of these numbers, if it has one.
     """
@@ -56,14 +59,25 @@ class Column:
 
     def value(self, system: str) -> float:
         """Return the mean of a system, 0 to 1; nan unless it was measured on all targets."""
-        return fmean(fmean(self.facts.value(system, target, self.measure) for target in some) for some in self.sets)
+        return fmean(
+            fmean(self.facts.value(system, target, self.measure) for target in some)
+            for some in self.sets
+        )
 
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
-        """Show the mean of a system in points, and how far apart its seeds are in it; a dash where it is nan."""
+        """Show the mean of a system in points, and how far apart its seeds are in it; a dash where
+        it is nan.
+        """
         value = self.value(system)
-        by_seed = [[self.facts.by_seed(system, target, self.measure) for target in some] for some in self.sets]
+        by_seed = [
+            [self.facts.by_seed(system, target, self.measure) for target in some]
+            for some in self.sets
+        ]
         seeds = min(len(values) for some in by_seed for values in some)
-        means = [fmean(fmean(values[seed] for values in some) for some in by_seed) for seed in range(seeds)]
+        means = [
+            fmean(fmean(values[seed] for values in some) for some in by_seed)
+            for seed in range(seeds)
+        ]
         spread = Spread(100 * stdev(means), seeds) if seeds > 1 else None
         number = None if math.isnan(value) else 100 * value
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
@@ -91,7 +105,10 @@ class Column:
         return {name: gaps[name]._replace(p=p_of[name]) for name in wanted if name in gaps}
 
     def _paired(self, a: str, b: str) -> Difference | None:
-        by_set = [[self.facts.difference(a, b, target, self.measure) for target in some] for some in self.sets]
+        by_set = [
+            [self.facts.difference(a, b, target, self.measure) for target in some]
+            for some in self.sets
+        ]
         if any(None in differences for differences in by_set):
             return None
         return pooled([pooled(differences) for differences in by_set])
@@ -103,8 +120,15 @@ class Column:
         It is the band of single trainings, or of means over the seeds of the run. For several
         targets it is the mean, because one seed serves them all.
         """
-        deviations = [seed_deviation(self.facts, target, self.measure) for some in self.sets for target in some]
-        bands = [0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation for deviation in deviations]
+        deviations = [
+            seed_deviation(self.facts, target, self.measure)
+            for some in self.sets
+            for target in some
+        ]
+        bands = [
+            0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation
+            for deviation in deviations
+        ]
         of_one_training = fmean(max(self.facts.noise, band) for band in bands)
         return of_one_training / math.sqrt(self.facts.trainings)
 
@@ -122,20 +146,31 @@ class Column:
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
-    groups = [[mean for name in group for mean in facts.by_seed(name, target, measure)] for group in repeated(facts)]
+    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing
+    was.
+    """
+    groups = [
+        [mean for name in group for mean in facts.by_seed(name, target, measure)]
+        for group in repeated(facts)
+    ]
     squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
     freedom = sum(max(len(means) - 1, 0) for means in groups)
     return math.sqrt(squares / freedom) if freedom else math.nan
 
 
 def pooled(several: list[Difference]) -> Difference:
-    """Average differences over collections, each counting once; the queries of different ones are independent."""
+    """Average differences over collections, each counting once; the queries of different ones are
+    independent.
+    """
     if len(several) == 1:
         return several[0]
-    a, b, mean = (math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3])
+    a, b, mean = (
+        math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3]
+    )
     half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
-    p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
+    p = (
+        math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0
+    )  # of a normal with that 95 % interval
     return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
 
 
@@ -169,7 +204,12 @@ def zero_shot_measures(facts: Facts) -> list[list[Column]]:
 
 def together(columns: Sequence[Column], name: str) -> Column:
     """Average over columns, each counting once, in the measure of the first."""
-    return Column(columns[0].facts, name, [some for column in columns for some in column.sets], columns[0].measure)
+    return Column(
+        columns[0].facts,
+        name,
+        [some for column in columns for some in column.sets],
+        columns[0].measure,
+    )
 
 
 def everywhere(facts: Facts) -> list[Column]:

@@ -1,6 +1,8 @@
-"""What the report is about: measures, trainings, counts and costs, read from what the workflow wrote.
+"""What the report is about: measures, trainings, counts and costs, read from what the workflow
+wrote.
 
-Every part may be missing: a run with BM25 alone has no encoders, a run without its benchmark files no costs.
+Every part may be missing: a run with BM25 alone has no encoders, a run without its benchmark files
+no costs.
 """
 
 from __future__ import annotations
@@ -42,10 +44,12 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """The curve of a training (a frame with `step` and losses, or None) and what its about.json records.
+    """The curve of a training (a frame with `step` and losses, or None) and what its about.json
+    records.
 
-    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None;
-    retrieval: how well halves of passages find each other there (`cdmae.pretraining.probes.halves`), or None.
+    bottleneck: the decoder's losses with three vectors at some steps
+    (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: how well halves of passages find
+    each other there (`cdmae.pretraining.probes.halves`), or None.
     """
 
     curve: pd.DataFrame | None = None
@@ -61,7 +65,9 @@ class Training:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A collection in numbers: passages, and per split its queries, how many are judged, and the judgments."""
+    """A collection in numbers: passages, and per split its queries, how many are judged, and the
+    judgments.
+    """
 
     passages: int
     queries: dict[str, int]
@@ -104,7 +110,9 @@ class Facts:
 
     @property
     def noise(self) -> float:
-        """Return the difference that another seed makes as the config has it: not in points, but a share of 1."""
+        """Return the difference that another seed makes as the config has it: not in points, but a
+        share of 1.
+        """
         return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
@@ -146,7 +154,11 @@ class Facts:
     @cached_property
     def targets(self) -> list[Target]:
         """Return what was measured on, in the config's order."""
-        named = [Target(name, split) for name, splits in self.evaluation.collections.items() for split in splits]
+        named = [
+            Target(name, split)
+            for name, splits in self.evaluation.collections.items()
+            for split in splits
+        ]
         measured = {target for _, target, _ in self.values}
         return [target for target in named if target in measured]
 
@@ -179,19 +191,31 @@ class Facts:
         return self.system(system).get("encoder", "")
 
     def pretraining_seconds(self, encoder: str) -> float:
-        """Tell how long a pre-training took: what the trainer recorded, else its job; nan if unknown."""
-        jobs = self.benchmarks[(self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)]
+        """Tell how long a pre-training took: what the trainer recorded, else its job; nan if
+        unknown.
+        """
+        jobs = self.benchmarks[
+            (self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)
+        ]
         about = self.encoders[encoder].about if encoder in self.encoders else {}
         return float(about.get("seconds") or jobs["seconds"].sum(min_count=1))
 
     def zero_shot(self, target: Target) -> bool:
-        """Tell whether nothing was trained on queries of this collection, while something was on another's."""
+        """Tell whether nothing was trained on queries of this collection, while something was on
+        another's.
+        """
         used = {entry.get("stage") for entry in self.entries("systems").values()}
-        trained = {stage.get("collection") for name, stage in self.entries("stages").items() if name in used}
+        trained = {
+            stage.get("collection")
+            for name, stage in self.entries("stages").items()
+            if name in used
+        }
         return bool(trained) and target.collection not in trained
 
     def main_measure(self, target: Target) -> str:
-        """Return the measure that stands for a target: the config's first; nDCG@10 if zero-shot or much judged."""
+        """Return the measure that stands for a target: the config's first; nDCG@10 if zero-shot or
+        much judged.
+        """
         corpus = self.collections.get(target.collection)
         many = corpus is not None and corpus.per_query(target.split) > MANY
         graded = GRADED in self.measures_of(target) and (many or self.zero_shot(target))
@@ -213,13 +237,18 @@ class Facts:
         return math.nan if values is None else float(values.mean())
 
     def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
-        """Return the mean over the queries of each of its trainings; nothing where it was not measured."""
+        """Return the mean over the queries of each of its trainings; nothing where it was not
+        measured.
+        """
         values = self.values.get((system, target, measure))
         return [] if values is None else values.mean().tolist()
 
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
-        return max((len(values) for (_, where, _), values in self.values.items() if where == target), default=0)
+        return max(
+            (len(values) for (_, where, _), values in self.values.items() if where == target),
+            default=0,
+        )
 
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
@@ -243,10 +272,16 @@ def read(path: Path | str) -> Facts:
     return Facts(
         config=config,
         values=_values(file["measures"]),
-        collections={name: _corpus(config, name, folder) for name, folder in file["collections"].items()},
+        collections={
+            name: _corpus(config, name, folder) for name, folder in file["collections"].items()
+        },
         encoders={name: training(folder) for name, folder in file["encoders"].items()},
         trained={name: training(folder) for name, folder in file["trained"].items()},
-        masked_terms={name: read_json(terms) for name, terms in file["masked_terms"].items() if Path(terms).exists()},
+        masked_terms={
+            name: read_json(terms)
+            for name, terms in file["masked_terms"].items()
+            if Path(terms).exists()
+        },
         benchmarks=benchmarks(file.get("benchmarks")),
         versions=file["versions"],
         machine=file["machine"],
@@ -259,7 +294,9 @@ def read(path: Path | str) -> Facts:
 
 def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
     """Count what a collection holds in the splits that are trained or measured on."""
-    stages = [stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name]
+    stages = [
+        stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name
+    ]
     measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
     splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
     qrels = {split: read_qrels(folder, split)["query"] for split in splits}
@@ -299,7 +336,9 @@ def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame
     """Read the measures of all systems and seeds: `Facts.values`."""
     by_seed: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)
     for name, path in paths.items():
-        for (*target, measure), rows in read_measures(path).groupby(["collection", "split", "measure"], sort=False):
+        for (*target, measure), rows in read_measures(path).groupby(
+            ["collection", "split", "measure"], sort=False
+        ):
             values = rows.set_index("query_id")["value"].rename(name)
             by_seed[replicas.base(name), Target(*target), measure].append(values)
     frames = {key: pd.concat(several, axis=1) for key, several in by_seed.items()}

@@ -1,4 +1,6 @@
-"""Write the report: ``index.html``, which answers first whether masking by importance helped, tables and figures."""
+"""Write the report: ``index.html``, which answers first whether masking by importance helped,
+tables and figures.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def build(facts: Path | str, output: Path | str) -> None:
 
 
 def write(facts: Facts, output: Path | str) -> None:
-    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
+    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is
+    there.
+    """
     sections = [section for gather in ORDER if (section := gather(facts))]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
@@ -45,13 +49,17 @@ def write(facts: Facts, output: Path | str) -> None:
             for kind, text in _forms(table).items():
                 (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
         for figure in (figure for section in sections for figure in section.figures):
-            (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
+            (folder / "figures" / f"{figure.name}.svg").write_text(
+                figure.standalone() + "\n", encoding="utf-8"
+            )
         page = fill("page.html.j2", title=title, facts=facts, sections=sections)
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
 def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
-    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder `output`."""
+    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder
+    `output`.
+    """
     measured = facts_module.read(facts)
     table = exhibits.table(name, measured)
     if name.startswith("figure"):

@@ -1,4 +1,6 @@
-"""Write a table in four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the unrounded numbers."""
+"""Write a table in four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the
+unrounded numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from markupsafe import Markup
 from cdmae import formats
 from cdmae.report.templates import fill
 
-WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
+# a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its
+# box
+WIDE = 5
 LONG = 14  # characters of a column's name that is as good as prose
 _TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
@@ -31,7 +35,9 @@ _MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![
 
 
 class Spread(NamedTuple):
-    """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
+    """The standard deviation of a mean over trainings that differ in the seed, and how many they
+    are.
+    """
 
     deviation: float
     seeds: int
@@ -41,7 +47,8 @@ class Spread(NamedTuple):
 class Cell:
     """One line of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
 
-    `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are columns of their own.
+    `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are
+    columns of their own.
     """
 
     text: str
@@ -68,7 +75,8 @@ def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below the names of the `columns`; the first `heads` columns name the row, the others hold numbers.
+    """Rows of cells below the names of the `columns`; the first `heads` columns name the row, the
+    others hold numbers.
 
     `texts`: columns that are prose, set to the left. `name` is that of its files.
     """
@@ -85,20 +93,30 @@ class Table:
         cls, name: str, caption: str, frame: pd.DataFrame, forms: Mapping[str, Callable[[Any], str]] | None = None,
         **sides: Any,
     ) -> Table:  # fmt: skip
-        """Make the table of a frame; `forms` writes the numbers of a column, a dash where there is none."""
+        """Make the table of a frame; `forms` writes the numbers of a column, a dash where there is
+        none.
+        """
         cells = [
             [number_cell(value, forms[column]) for value in values.tolist()]
             if forms and column in forms else values.tolist()
             for column, values in frame.items()
         ]  # fmt: skip
-        return cls(name, caption, list(frame), [list(row) for row in zip(*cells, strict=True)], **sides)
+        return cls(
+            name, caption, list(frame), [list(row) for row in zip(*cells, strict=True)], **sides
+        )
 
     def html(self) -> Markup:
         """Return the table for the page, with the other forms to take away."""
         prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
         across = len(self.columns) + sum(map(bool, self._seeds))
-        files = [("csv", "csv", self.csv()), ("md", "markdown", self.markdown()), ("tex", "x-tex", self.tex())]
-        files = [(kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files]
+        files = [
+            ("csv", "csv", self.csv()),
+            ("md", "markdown", self.markdown()),
+            ("tex", "x-tex", self.tex()),
+        ]
+        files = [
+            (kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files
+        ]
         return Markup(fill(
             "columns.html.j2", table=self, title=self._title, files=files, rows=self._cells.to_numpy().tolist(),
             wide=across > WIDE or (prose and across > 2),
@@ -107,35 +125,53 @@ class Table:
 
     def markdown(self) -> str:
         """Return the table for a README, below its title: the best bold."""
-        text = self._written(_markdown).to_markdown(index=False, colalign=self._sides, disable_numparse=True)
+        text = self._written(_markdown).to_markdown(
+            index=False, colalign=self._sides, disable_numparse=True
+        )
         return f"{self._title}\n\n{text}\n"
 
     def tex(self) -> str:
-        """Return the table for a paper, as ``tabular`` (needs booktabs, amssymb): best bold, second underlined."""
+        """Return the table for a paper, as ``tabular`` (needs booktabs, amssymb): best bold, second
+        underlined.
+        """
         sides = "".join(side[0] for side in self._sides)
         return f"% {self._title}\n{self._written(_tex).to_latex(index=False, escape=False, column_format=sides)}"
 
     def csv(self) -> str:
-        """Return the table for a program: unrounded, without marks; deviations and notes are columns of their own."""
+        """Return the table for a program: unrounded, without marks; deviations and notes are
+        columns of their own.
+        """
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
             columns.append(cells.map(_csv))
             if seeds:
-                deviations = cells.map(lambda cell: _number(cell.spread.deviation) if cell.spread else "")
+                deviations = cells.map(
+                    lambda cell: _number(cell.spread.deviation) if cell.spread else ""
+                )
                 columns.append(deviations.rename(f"{name}, deviation over {seeds} seeds"))
-        notes = [cells.map(lambda cell: cell.note).rename(f"{name}, note") for name, cells in self._cells.items()]
-        return pd.concat([*columns, *(column for column in notes if column.any())], axis=1).to_csv(index=False)
+        notes = [
+            cells.map(lambda cell: cell.note).rename(f"{name}, note")
+            for name, cells in self._cells.items()
+        ]
+        return pd.concat([*columns, *(column for column in notes if column.any())], axis=1).to_csv(
+            index=False
+        )
 
     @cached_property
     def _cells(self) -> pd.DataFrame:
-        rows = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        rows = [
+            [cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows
+        ]
         return pd.DataFrame(rows, columns=self.columns)
 
     @cached_property
     def _seeds(self) -> list[int]:
         """Count, for every column, the seeds that its spreads are over; 0 without."""
         columns = self._cells.to_numpy().T
-        return [max((cell.spread.seeds for cell in column if cell.spread), default=0) for column in columns]
+        return [
+            max((cell.spread.seeds for cell in column if cell.spread), default=0)
+            for column in columns
+        ]
 
     @property
     def _sides(self) -> list[str]:
@@ -144,22 +180,38 @@ class Table:
 
     @property
     def _title(self) -> str:
-        spread = f", \N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds" if any(self._seeds) else ""
+        spread = (
+            f", \N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds"
+            if any(self._seeds)
+            else ""
+        )
         return self.caption + spread
 
     def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
-        """Return cells and names of columns as texts, escaped: pandas does not know the signs that stand here."""
+        """Return cells and names of columns as texts, escaped: pandas does not know the signs that
+        stand here.
+        """
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
 def highlight(cells: pd.Series) -> pd.Series:
-    """Mark the best and the second best of a column, equal if they read equal. A column of one value stays plain."""
-    values = [float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells]
-    first, second, *_ = [*sorted({value for value in values if value is not None}, reverse=True), None, None]
+    """Mark the best and the second best of a column, equal if they read equal. A column of one
+    value stays plain.
+    """
+    values = [
+        float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells
+    ]
+    first, second, *_ = [
+        *sorted({value for value in values if value is not None}, reverse=True),
+        None,
+        None,
+    ]
     if second is None:
         return cells
     pairs = zip(cells, values, strict=True)
-    return pd.Series([replace(cell, best=v == first, second=v == second) for cell, v in pairs], cells.index)
+    return pd.Series(
+        [replace(cell, best=v == first, second=v == second) for cell, v in pairs], cells.index
+    )
 
 
 def _number(value: float | str) -> str:

@@ -1,7 +1,9 @@
-"""Put numbers into words: the jinja2 templates of the page, one for each section, and those of the figures.
+"""Put numbers into words: the jinja2 templates of the page, one for each section, and those of the
+figures.
 
-HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are filters. The style
-sheets stand beside this module; colours.css has the colours, each with its light and its dark form.
+HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
+filters. The style sheets stand beside this module; colours.css has the colours, each with its light
+and its dark form.
 """
 
 from __future__ import annotations
@@ -29,13 +31,19 @@ def decimal(number: float) -> str:
 
 
 def literal(style: str) -> Markup:
-    """Write the colours of `style` out, dark ones in a media query: figures that stand alone know no variables."""
-    light, dark = (re.sub(r"var\(--([\w-]+)\)", lambda use, i=i: COLOURS[use[1]][i], style) for i in (0, 1))
+    """Write the colours of `style` out, dark ones in a media query: figures that stand alone know
+    no variables.
+    """
+    light, dark = (
+        re.sub(r"var\(--([\w-]+)\)", lambda use, i=i: COLOURS[use[1]][i], style) for i in (0, 1)
+    )
     return Markup(f"{light}\n@media(prefers-color-scheme:dark){{{dark}}}")
 
 
 def breakable(text: str) -> Markup:
-    """Let a text break behind its signs; not as `Markup`, in which Python 3.11 escapes what is put into it."""
+    """Let a text break behind its signs; not as `Markup`, in which Python 3.11 escapes what is put
+    into it.
+    """
     return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 
 
@@ -49,9 +57,13 @@ _ENVIRONMENT.filters |= {
     "breakable": breakable,
     "decimal": decimal,
     "literal": literal,
-    "yaml": lambda value, width=80: yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=width),
+    "yaml": lambda value, width=80: yaml.safe_dump(
+        value, sort_keys=False, allow_unicode=True, width=width
+    ),
 }
-_ENVIRONMENT.tests["known"] = lambda number: number is not None and number == number  # neither missing nor nan
+_ENVIRONMENT.tests["known"] = lambda number: (
+    number is not None and number == number
+)  # neither missing nor nan
 
 
 def fill(name: str, /, **values: Any) -> TemplateModule:

@@ -1,4 +1,6 @@
-"""Passages found for a question, as a person reads them: ranked, wrapped, the words of the question emphasised."""
+"""Passages found for a question, as a person reads them: ranked, wrapped, the words of the question
+emphasised.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Answer(NamedTuple):
 
 
 def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
-    """Write the answers, best first, in lines of `width` columns; with a terminal's escape sequences if `coloured`."""
+    """Write the answers, best first, in lines of `width` columns; with a terminal's escape
+    sequences if `coloured`.
+    """
     words, dim, plain = (question_words(question), DIM, PLAIN) if coloured else (set(), "", "")
     blocks = []
     for rank, answer in enumerate(answers, 1):
@@ -47,7 +51,9 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return the words of a question that may be emphasised: all but stop-words, or all if it has no others."""
+    """Return the words of a question that may be emphasised: all but stop-words, or all if it has
+    no others.
+    """
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 

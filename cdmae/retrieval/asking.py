@@ -17,16 +17,20 @@ from cdmae.training import setup
 
 
 def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threads: int = 1) -> Run:
-    """Rank the best `depth` passages for a text, as the system's own rule does for the queries of a split.
+    """Rank the best `depth` passages for a text, as the system's own rule does for the queries of a
+    split.
 
-    system: its settings, with the folders that it reads: `index` of BM25, `model` and `vectors` of a retriever, `model`
-    and `tokens` of a reranker; systems that it is made from (`reranks`, `of`) are such mappings, too. length: where
-    texts are cut; 0: at the model's own lengths.
+    system: its settings, with the folders that it reads: `index` of BM25, `model` and `vectors` of
+    a retriever, `model` and `tokens` of a reranker; systems that it is made from (`reranks`, `of`)
+    are such mappings, too. length: where texts are cut; 0: at the model's own lengths.
     """
     if system["kind"] == "bm25":
         return bm25.search(system["index"], [text], depth, system["k1"], system["b"], threads)
     if system["kind"] in ("retriever", "external"):
-        query, shards = encode(system, [text], length, threads), vectors.read_vectors(system["vectors"])
+        query, shards = (
+            encode(system, [text], length, threads),
+            vectors.read_vectors(system["vectors"]),
+        )
         return search(query, shards, depth, threads=threads, device=str(setup.device()))
     parts = [system["reranks"]] if system["kind"] == "reranker" else system["of"]
     runs = [ask(part, text, depth, length=length, threads=threads) for part in parts]
@@ -38,7 +42,9 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
     return reorder(judge, query, read_tokens(system["tokens"]), runs[0], system["depth"])
 
 
-def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> np.ndarray:
+def encode(
+    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+) -> np.ndarray:
     """Encode queries by a retriever or a foreign one, as its own rule does: float32 [Q, D]."""
     if system["kind"] == "external":
         cut = length or system["query_length"]

@@ -46,7 +46,9 @@ HITS = 1 << 20  # per call; Anserini keeps each in some 150 bytes until it write
 # Columns of a TREC file that are read.
 READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}
 # In Java's words for an index that is incomplete or damaged.
-INCOMPLETE = "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
+INCOMPLETE = (
+    "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
+)
 TREC = (
     csv.ReadOptions(column_names=["query", "Q0", "passage", "rank", "score", "tag"]),
     csv.ParseOptions(delimiter=" "),
@@ -84,7 +86,9 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
         (aside / "write.lock").unlink(missing_ok=True)
 
 
-def _write_passages(path: Path, collection: Path | str, first: int, last: int, progress: Progress) -> None:
+def _write_passages(
+    path: Path, collection: Path | str, first: int, last: int, progress: Progress
+) -> None:
     """Write the passages `first` to `last` - 1 as JSON lines for Anserini."""
     columns = ["title", "text"]
     with open(path, "w", encoding="utf-8") as file:

@@ -1,7 +1,8 @@
-"""Retrievers of others, loaded by sentence-transformers with their own pooling, prompts and normalisation.
+"""Retrievers of others, loaded by sentence-transformers with their own pooling, prompts and
+normalisation.
 
-Vectors are compared by inner product throughout. A model made for the cosine gets its vectors normalised, which is the
-same thing; one made for a distance is refused.
+Vectors are compared by inner product throughout. A model made for the cosine gets its vectors
+normalised, which is the same thing; one made for a distance is refused.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ BATCH = 64
 
 
 def load(model: str, length: int = 0) -> SentenceTransformer:
-    """Load the model in the folder `model`, or of that name at the hub; raises `InputError` with the reason why not.
+    """Load the model in the folder `model`, or of that name at the hub; raises `InputError` with
+    the reason why not.
 
-    What the hub's cache holds is taken from there. Code that comes with a model is not run. Texts are cut at `length`
-    word-pieces, or at the model's own.
+    What the hub's cache holds is taken from there. Code that comes with a model is not run. Texts
+    are cut at `length` word-pieces, or at the model's own.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
@@ -47,39 +49,66 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
             local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
         if not local:  # asked once; loading would ask, and wait, for every file
             huggingface_hub.model_info(name, revision=revision, timeout=10)
-        loaded = SentenceTransformer(name, revision=revision, local_files_only=local, trust_remote_code=False)
+        loaded = SentenceTransformer(
+            name, revision=revision, local_files_only=local, trust_remote_code=False
+        )
     except Exception as error:  # of many libraries
         where = "" if local else ", neither a folder here nor in the cache of the hub"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
         reason = checkpoint.PICKLED if pickled else cause(error)
-        raise InputError(f"sentence-transformers cannot load the model {model}{where}: {reason}") from None
+        raise InputError(
+            f"sentence-transformers cannot load the model {model}{where}: {reason}"
+        ) from None
     finally:
         logging.enable_progress_bar()
     if loaded.similarity_fn_name not in ("dot", "cosine"):
-        raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
+        raise InputError(
+            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine"
+        )
     for commit in checkpoint.commits(model=model).values():
         say(f"{model} is commit {commit} of the hub")
-    # where a model has lengths of its own for queries and passages, they count, not that of all texts
-    for holder, key in ((loaded, "max_seq_length"), (loaded[0], "query_length"), (loaded[0], "document_length")):
+    # where a model has lengths of its own for queries and passages, they count, not that of all
+    # texts
+    for holder, key in (
+        (loaded, "max_seq_length"),
+        (loaded[0], "query_length"),
+        (loaded[0], "document_length"),
+    ):
         own = getattr(holder, key, None)
         if own is not None and not (isinstance(own, int | float) and own >= 1):
             raise InputError(f"the model {model} has a {key} of {own}; allowed: a number from 1")
         if length and own:
             setattr(holder, key, min(length, own))
             if length > own:
-                say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
+                say(
+                    f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}"
+                )
     return loaded.eval()
 
 
-def encode_passages(model: str, collection: Path, output: Path, length: int, passage_prompt: str = "") -> None:
-    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces.
+def encode_passages(
+    model: str, collection: Path, output: Path, length: int, passage_prompt: str = ""
+) -> None:
+    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to
+    `length` pieces.
 
-    The prompt comes before them, or the model's own. A killed run goes on after its last whole shard.
+    The prompt comes before them, or the model's own. A killed run goes on after its last whole
+    shard.
     """
     files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
-    with Progress(count_passages(collection), unit="passages", label=f"encode with {model}") as progress:
-        key = [model, [vectors.stamp(path) for path in files], vectors.SHARD, length, passage_prompt]
-        vectors.write(output, shards(model, collection, length, progress, passage_prompt), key, progress)
+    with Progress(
+        count_passages(collection), unit="passages", label=f"encode with {model}"
+    ) as progress:
+        key = [
+            model,
+            [vectors.stamp(path) for path in files],
+            vectors.SHARD,
+            length,
+            passage_prompt,
+        ]
+        vectors.write(
+            output, shards(model, collection, length, progress, passage_prompt), key, progress
+        )
 
 
 def shards(
@@ -89,18 +118,28 @@ def shards(
     loaded = load(model, length)
 
     def make(first: int, last: int) -> np.ndarray:
-        (passages,) = stream_passages(collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last)
+        (passages,) = stream_passages(
+            collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last
+        )
         columns = passages.to_pydict()
-        texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
+        texts = [
+            f"{title} {text}" if title else text
+            for title, text in zip(*columns.values(), strict=True)
+        ]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
-        encoded = [_encode(model, loaded.encode_document, batch, loaded, prompt, progress) for batch in batches]
+        encoded = [
+            _encode(model, loaded.encode_document, batch, loaded, prompt, progress)
+            for batch in batches
+        ]
         return np.concatenate(encoded)
 
     return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
 
 
 def encode_queries(model: str, texts: list[str], length: int, prompt: str = "") -> np.ndarray:
-    """Encode queries cut to `length` word-pieces, the prompt or the model's own before them, float32 [Q, D]."""
+    """Encode queries cut to `length` word-pieces, the prompt or the model's own before them,
+    float32 [Q, D].
+    """
     loaded = load(model, length)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
 
@@ -113,7 +152,9 @@ def _encode(
     prompt: str,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Encode texts, float32 [n, D]; raises `InputError` where the model `name` cannot, or gives no numbers."""
+    """Encode texts, float32 [n, D]; raises `InputError` where the model `name` cannot, or gives no
+    numbers.
+    """
     normalised = model.similarity_fn_name == "cosine"
     how = {"batch_size": BATCH, "show_progress_bar": False, "normalize_embeddings": normalised}
     try:
@@ -121,12 +162,18 @@ def _encode(
     except (MemoryError, OSError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # of many libraries
-        raise InputError(f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}") from None
+        raise InputError(
+            f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
+        ) from None
     found = np.asarray(encoded, np.float32)
     if found.shape != (len(texts), model.get_embedding_dimension()):
-        raise InputError(f"the model {name} gives an array of the shape {found.shape} for {len(texts)} texts")
+        raise InputError(
+            f"the model {name} gives an array of the shape {found.shape} for {len(texts)} texts"
+        )
     if not np.isfinite(found).all():
-        raise InputError(f"the model {name} gives vectors with NaN or infinity: it is damaged; use another one")
+        raise InputError(
+            f"the model {name} gives vectors with NaN or infinity: it is damaged; use another one"
+        )
     if progress:
         progress.advance(len(texts))
     return found

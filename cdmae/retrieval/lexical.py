@@ -20,7 +20,8 @@ def search(
     b: float,
     threads: int = 1,
 ) -> None:
-    """Search for the queries of each split in its collection and write the run to the output in its place.
+    """Search for the queries of each split in its collection and write the run to the output in its
+    place.
 
     For each collection once its index.
     """

@@ -52,7 +52,9 @@ def score(
         )
         scores[cut] = reranker.score_all(model.network, pairs, model.precision, budget, device)
     if not np.isfinite(scores).all():
-        raise InputError("the reranker's scores are not finite: its training diverged; train it again")
+        raise InputError(
+            "the reranker's scores are not finite: its training diverged; train it again"
+        )
     return scores
 
 

@@ -1,19 +1,23 @@
-"""Exact search by inner product: faiss scans the passages block by block, and a running best is kept.
+"""Exact search by inner product: faiss scans the passages block by block, and a running best is
+kept.
 
-faiss's products come from matrix multiplication, whose last bits depend on the shape of the block, and among equal
-scores it keeps any. So faiss proposes and a fixed computation disposes: every passage of a block that could be among a
-query's best K is scored again, by faiss's product of one pair of vectors, and ranked by that score, ties by row. What
-is found depends neither on blocks nor on threads, nor on whether a CPU or a GPU searched.
+faiss's products come from matrix multiplication, whose last bits depend on the shape of the block,
+and among equal scores it keeps any. So faiss proposes and a fixed computation disposes: every
+passage of a block that could be among a query's best K is scored again, by faiss's product of one
+pair of vectors, and ranked by that score, ties by row. What is found depends neither on blocks nor
+on threads, nor on whether a CPU or a GPU searched.
 
-Which passages could be? Summed in any order, a product of float32 vectors is off by at most g = D 2^-24 |q| |p|
-[Higham, Accuracy and Stability of Numerical Algorithms, section 3.1], so the two scores of a pair differ by at most
-2 g, the slack. A passage enters if its score by faiss is at most the slack below what the K-th best is sure to reach.
-faiss is asked for some passages more than K, and for four times as many as long as the last one still enters: no tie is
-missed. Where nearly all scores are equal, as after a collapsed training, that takes several scans instead of one.
+Which passages could be? Summed in any order, a product of float32 vectors is off by at most g = D
+2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1], so the two
+scores of a pair differ by at most 2 g, the slack. A passage enters if its score by faiss is at most
+the slack below what the K-th best is sure to reach. faiss is asked for some passages more than K,
+and for four times as many as long as the last one still enters: no tie is missed. Where nearly all
+scores are equal, as after a collapsed training, that takes several scans instead of one.
 
-On a CPU a scan by numpy with a floor per query took 0.8 s of the processor, not 2.1 s, for 200 queries, depth 1000 and
-100,000 passages of 768 numbers: 2.6 times less, and 4.5 times at depth 100; for one query it took 1.6 times more. faiss
-is here for the GPU and for being the same engine everywhere.
+On a CPU a scan by numpy with a floor per query took 0.8 s of the processor, not 2.1 s, for 200
+queries, depth 1000 and 100,000 passages of 768 numbers: 2.6 times less, and 4.5 times at depth 100;
+for one query it took 1.6 times more. faiss is here for the GPU and for being the same engine
+everywhere.
 
 Memory is bounded by the result and one block, whatever the number of passages.
 
@@ -38,15 +42,20 @@ QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
 
 Shards = Sequence[np.ndarray | Shard]
-Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]  # [b, D], [n, D], k -> two of [b, k]
+Knn = Callable[
+    [np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]
+]  # [b, D], [n, D], k -> two of [b, k]
 
 
-def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu") -> Run:
-    """Find the `depth` passages of `shards` with the greatest inner product for each of `queries`, ties by row.
+def search(
+    queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
+) -> Run:
+    """Find the `depth` passages of `shards` with the greatest inner product for each of `queries`,
+    ties by row.
 
-    queries: [Q, D]; shards: [p, D] each, memory-mapped, made as they are read or in memory, rows counted through.
-    Products are float32. Every query gets min(depth, P) passages. Raises `InputError` for vectors that do not fit
-    together or are not finite.
+    queries: [Q, D]; shards: [p, D] each, memory-mapped, made as they are read or in memory, rows
+    counted through. Products are float32. Every query gets min(depth, P) passages. Raises
+    `InputError` for vectors that do not fit together or are not finite.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
@@ -74,8 +83,14 @@ def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1,
 
 
 def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.ResultHeap:
-    """Find the best passages: their scores ``D`` and ids ``I``, -2 minus the row, both [Q, K] in order."""
-    best, lengths, first = faiss.ResultHeap(len(queries), depth, keep_max=True), _lengths(queries), 0
+    """Find the best passages: their scores ``D`` and ids ``I``, -2 minus the row, both [Q, K] in
+    order.
+    """
+    best, lengths, first = (
+        faiss.ResultHeap(len(queries), depth, keep_max=True),
+        _lengths(queries),
+        0,
+    )
     if not np.isfinite(lengths).all():
         raise InputError("the vectors of some queries are not finite: the model has diverged")
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
@@ -85,8 +100,12 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
                 block = np.ascontiguousarray(vectors[start : start + PASSAGES], np.float32)
                 longest = _lengths(block).max()
                 if not np.isfinite(longest):
-                    raise InputError(f"the vectors of passages from row {first + start} on are not finite: delete them")
-                slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest  # .02 for the terms of higher order
+                    raise InputError(
+                        f"the vectors of passages from row {first + start} on are not finite: delete them"
+                    )
+                slack = (
+                    2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
+                )  # .02 for the terms of higher order
                 for begin in range(0, len(queries), QUERIES):
                     some = np.arange(begin, min(begin + QUERIES, len(queries)))
                     _merge(best, queries, some, block, first + start, slack, knn)
@@ -97,7 +116,9 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return at least the Euclidean lengths, float64 [n]: inf or nan where float32 cannot hold the square."""
+    """Return at least the Euclidean lengths, float64 [n]: inf or nan where float32 cannot hold the
+    square.
+    """
     squares = np.empty(len(vectors), np.float32)
     faiss.fvec_norms_L2sqr(*map(faiss.swig_ptr, (squares, vectors)), vectors.shape[1], len(vectors))
     lost = vectors.shape[1] * np.finfo(np.float32).tiny  # squares below it count as 0
@@ -108,10 +129,11 @@ def _merge(
     best: faiss.ResultHeap, queries: np.ndarray, left: np.ndarray, block: np.ndarray, row: int, slack: np.ndarray,
     knn: Knn,
 ) -> None:  # fmt: skip
-    """Let a block's passages, the first of which is `row`, compete for the places of the queries `left`.
+    """Let a block's passages, the first of which is `row`, compete for the places of the queries
+    `left`.
 
-    Of equal scores the heap keeps those that came first, and then drops the lowest id. So passages come by row, and
-    their ids go down from -2, because -1 is faiss's id of nothing.
+    Of equal scores the heap keeps those that came first, and then drops the lowest id. So passages
+    come by row, and their ids go down from -2, because -1 is faiss's id of nothing.
     """
     depth, count = best.k, min(len(block), _asked(best.k))
     while len(left):
@@ -121,7 +143,9 @@ def _merge(
             sure = np.maximum(sure, scores[:, depth - 1] - slack[left])
         enters = scores >= (sure - slack[left])[:, None]
         done = ~enters[:, -1] | (count == len(block))
-        columns = np.where(enters, columns, -1)[done, : enters[done].sum(1).max(initial=0)]  # scores descend
+        columns = np.where(enters, columns, -1)[
+            done, : enters[done].sum(1).max(initial=0)
+        ]  # scores descend
         columns = np.sort(columns, axis=1)
         scores = np.where(columns < 0, -np.inf, _products(queries[left[done]], block, columns))
         best.add_result_subset(left[done], scores, -2 - (row + columns))
@@ -142,18 +166,26 @@ def _products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) ->
 
 
 def _knn(device: str, depth: int) -> Knn:
-    """Return the search of a block by faiss on `device` (cpu, cuda, cuda:1); on the CPU where it cannot, aloud."""
+    """Return the search of a block by faiss on `device` (cpu, cuda, cuda:1); on the CPU where it
+    cannot, aloud.
+    """
     on_cpu = partial(faiss.knn, metric=faiss.METRIC_INNER_PRODUCT)
     kind, _, number = device.partition(":")
     if kind == "cpu":
         return on_cpu
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
-        say(f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); the CPU searches")
+        say(
+            f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); the CPU searches"
+        )
         return on_cpu
     if _asked(depth) > GPU_MOST:
-        say(f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth {depth:,}; the CPU searches")
+        say(
+            f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth {depth:,}; the CPU searches"
+        )
         return on_cpu
     resources, place = faiss.StandardGpuResources(), int(number or 0)
     on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=place)
     # many near-ties are more hits than a GPU finds
-    return lambda queries, block, count: (on_gpu if count <= GPU_MOST else on_cpu)(queries, block, count)
+    return lambda queries, block, count: (on_gpu if count <= GPU_MOST else on_cpu)(
+        queries, block, count
+    )

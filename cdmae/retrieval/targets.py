@@ -42,7 +42,10 @@ def search(
     for collection in dict.fromkeys(collections):
         numbers = [number for number, folder in enumerate(collections) if folder == collection]
         queries = [read_queries(collection, splits[number]) for number in numbers]
-        excluded = [left_out(collection, splits[number], frame) for number, frame in zip(numbers, queries, strict=True)]
+        excluded = [
+            left_out(collection, splits[number], frame)
+            for number, frame in zip(numbers, queries, strict=True)
+        ]
         extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in excluded)
         texts = [frame["text"].tolist() for frame in queries]
         runs = find(numbers[0], texts, depth + extra).split(map(len, queries))

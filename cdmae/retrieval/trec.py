@@ -1,7 +1,8 @@
-"""Runs as the text files that trec_eval, ir_measures and pyserini read: ``query_id Q0 passage_id rank score system``.
+"""Runs as the text files that trec_eval, ir_measures and pyserini read: ``query_id Q0 passage_id
+rank score system``.
 
-White space separates the columns and has no place in an id: where one holds some, it is written as in addresses,
-``a%20b``, and so is every ``%``.
+White space separates the columns and has no place in an id: where one holds some, it is written as
+in addresses, ``a%20b``, and so is every ``%``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from cdmae.files import check_file, complete
 from cdmae.log import say
 from cdmae.runs import Run
 
-# what str.split() splits at; nothing at all; and a byte order mark, which readers drop at the beginning of a file
+# what str.split() splits at; nothing at all; and a byte order mark, which readers drop at the
+# beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 LARGEST = float(np.finfo(np.float32).max)  # of a score: beyond it float32 is infinite
 PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # what is not unpacked
@@ -33,28 +35,45 @@ COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
 def write_run(
-    path: Path | str, run: Run, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, system: str
+    path: Path | str,
+    run: Run,
+    query_ids: Sequence[str],
+    passage_ids: Sequence[str] | pa.Array,
+    system: str,
 ) -> None:
-    """Write a run as text. The ids of millions of passages are an Arrow array, a tenth of as many Python objects.
+    """Write a run as text. The ids of millions of passages are an Arrow array, a tenth of as many
+    Python objects.
 
-    Those who read it order by score, and equal scores by passage id. So that they find the ranking of the run, an equal
-    score is written as the next smaller float32.
+    Those who read it order by score, and equal scores by passage id. So that they find the ranking
+    of the run, an equal score is written as the next smaller float32.
     """
     if len(run) != len(query_ids):
-        raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
-    query_ids, passage_ids = names(query_ids, "query"), pa.array(names(passage_ids, "passage"), pa.string())
+        raise InputError(
+            f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again"
+        )
+    query_ids, passage_ids = (
+        names(query_ids, "query"),
+        pa.array(names(passage_ids, "passage"), pa.string()),
+    )
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for row, query_id in enumerate(query_ids):
             passages, scores = run.ranked(row)
-            hits = zip(passage_ids.take(pa.array(passages)).to_pylist(), distinct(scores).tolist(), strict=True)
+            hits = zip(
+                passage_ids.take(pa.array(passages)).to_pylist(),
+                distinct(scores).tolist(),
+                strict=True,
+            )
             file.writelines(
-                f"{query_id} Q0 {name} {rank} {score:.9g} {system}\n"  # nine digits hold a float32 exactly
+                # nine digits hold a float32 exactly
+                f"{query_id} Q0 {name} {rank} {score:.9g} {system}\n"
                 for rank, (name, score) in enumerate(hits, 1)
             )
 
 
 def distinct(scores: np.ndarray) -> np.ndarray:
-    """Make scores go down strictly, float32: one not below the one before becomes the next smaller number."""
+    """Make scores go down strictly, float32: one not below the one before becomes the next smaller
+    number.
+    """
     if np.all(scores[1:] < scores[:-1]):
         return scores
     falling = scores.astype(np.float32, copy=True)
@@ -65,24 +84,36 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Return the ids as these files can hold them, distinct like the ids; say so if they are not the ids themselves."""
+    """Return the ids as these files can hold them, distinct like the ids; say so if they are not
+    the ids themselves.
+    """
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
-    say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
+    say(
+        f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b"
+    )
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return [re.sub(r"[\s%\x1c-\x1f]|^\ufeff", lambda match: quote(match[0]), name) or "%" for name in ids]
+    return [
+        re.sub(r"[\s%\x1c-\x1f]|^\ufeff", lambda match: quote(match[0]), name) or "%"
+        for name in ids
+    ]
 
 
-def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int) -> Run:
+def read_run(
+    path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int
+) -> Run:
     """Read the best `depth` passages per query of somebody's run, by score, equal scores by rank.
 
-    Queries without a line have an empty list. Raises `InputError`, with file and line, for a line that has not six
-    columns, an id that the split or the collection lacks, a passage that a query has twice, and a score that is no
-    number.
+    Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
+    that has not six columns, an id that the split or the collection lacks, a passage that a query
+    has twice, and a score that is no number.
     """
     lines = read_lines(path)
-    for column, known, of in (("query_id", query_ids, "split"), ("passage_id", passage_ids, "collection")):
+    for column, known, of in (
+        ("query_id", query_ids, "split"),
+        ("passage_id", passage_ids, "collection"),
+    ):
         rows = pd.Index(names(known, column.removesuffix("_id"))).get_indexer(lines[column])
         _refuse(rows < 0, path, lines[column], f"{column} is", f"allowed: ids of the {of}")
         lines[column] = rows
@@ -90,13 +121,17 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short, empty = int((counts < depth).sum()), int((counts == 0).sum())
-        say(f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, {empty:,} none")
+        say(
+            f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, {empty:,} none"
+        )
     return run
 
 
 def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
     """Make a run of lines whose ids are row numbers, the best `depth` of so many queries."""
-    lines = lines.sort_values(["query_id", "score", "rank"], ascending=[True, False, True], kind="stable")
+    lines = lines.sort_values(
+        ["query_id", "score", "rank"], ascending=[True, False, True], kind="stable"
+    )
     lines = lines[lines.groupby("query_id").cumcount() < depth]
     starts = np.concatenate([[0], np.cumsum(np.bincount(lines["query_id"], minlength=queries))])
     return Run(lines["passage_id"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
@@ -107,15 +142,29 @@ def read_lines(path: Path | str) -> pd.DataFrame:
     lines = _columns(path, COLUMNS)
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
-        _refuse(~(numbers.abs() <= LARGEST), path, lines[column], f"{column} is", "allowed: a number of float32")
+        _refuse(
+            ~(numbers.abs() <= LARGEST),
+            path,
+            lines[column],
+            f"{column} is",
+            "allowed: a number of float32",
+        )
         lines[column] = numbers
     twice = lines.duplicated(["query_id", "passage_id"])
-    _refuse(twice, path, lines["passage_id"], "the query has a second line for", "allowed: one line for each passage")
+    _refuse(
+        twice,
+        path,
+        lines["passage_id"],
+        "the query has a second line for",
+        "allowed: one line for each passage",
+    )
     return lines
 
 
 def read_qrels(path: Path | str) -> pd.DataFrame:
-    """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id, passage_id, grade)."""
+    """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id,
+    passage_id, grade).
+    """
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
         raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
@@ -125,21 +174,40 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     _refuse(~small, path, lines["grade"], "the grade is", allowed)
     lines["grade"] = grades.astype(int)
     twice = lines.duplicated(["query_id", "passage_id"])
-    _refuse(twice, path, lines["passage_id"], "the query has a second judgment of", "allowed: one for each passage")
+    _refuse(
+        twice,
+        path,
+        lines["passage_id"],
+        "the query has a second judgment of",
+        "allowed: one for each passage",
+    )
     return lines
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of so many columns as text; it may end in ``.gz``. Below a header of BEIR, without Q0.
+    """Read a file of so many columns as text; it may end in ``.gz``. Below a header of BEIR,
+    without Q0.
 
     The index is the line number, from 1, because no line is left out.
     """
-    options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
-    options |= {"keep_default_na": False, "na_values": [""], "index_col": False}  # too many columns would be an index
+    options = {
+        "sep": r"\s+",
+        "header": None,
+        "dtype": str,
+        "quoting": csv.QUOTE_NONE,
+        "skip_blank_lines": False,
+    }
+    options |= {
+        "keep_default_na": False,
+        "na_values": [""],
+        "index_col": False,
+    }  # too many columns would be an index
     check_file(path)
     suffix = Path(path).suffix.lower()
     if suffix in PACKED:
-        raise InputError(f"{path} is packed as {suffix}; allowed: plain text, or text packed as .gz")
+        raise InputError(
+            f"{path} is packed as {suffix}; allowed: plain text, or text packed as .gz"
+        )
     packed = "gzip" if suffix == ".gz" else None
     try:
         lines = pd.read_csv(path, names=[*columns, "rest"], compression=packed, **options)
@@ -147,22 +215,34 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
-        raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
+        raise InputError(
+            f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}"
+        ) from None
     lines.index += 1
     if lines.iloc[:1, :2].to_numpy().tolist() == [["query-id", "corpus-id"]]:
         columns = tuple(name for name in columns if name != "Q0")
         lines = lines.iloc[1:, : len(columns) + 1].set_axis([*columns, "rest"], axis=1)
-    _refuse(lines.isna().all(axis=1), path, lines[columns[0]].fillna(""), "the line is empty:", "leave it out")
+    _refuse(
+        lines.isna().all(axis=1),
+        path,
+        lines[columns[0]].fillna(""),
+        "the line is empty:",
+        "leave it out",
+    )
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
     expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
     _refuse(wrong, path, lines[columns[0]], f"not {len(columns)} columns; it begins with", expected)
     return lines
 
 
-def _refuse(wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str) -> None:
+def _refuse(
+    wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str
+) -> None:
     """Raise an `InputError` for the first line that is wrong, if one is."""
     wrong = np.asarray(wrong)
     if wrong.any():
         line = int(wrong.argmax())
         more = f" (and {wrong.sum() - 1:,} more lines)" if wrong.sum() > 1 else ""
-        raise InputError(f"{path}, line {values.index[line]}: {what} {show(values.iloc[line])}{more}; {allowed}")
+        raise InputError(
+            f"{path}, line {values.index[line]}: {what} {show(values.iloc[line])}{more}; {allowed}"
+        )

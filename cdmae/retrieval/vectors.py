@@ -1,7 +1,7 @@
 """Inference (section 3.5): a retriever's vectors of a collection and of queries.
 
-Passages are encoded shard by shard, each shard sorted by length: what is computed together has nearly one length, and
-a finished shard outlives a kill.
+Passages are encoded shard by shard, each shard sorted by length: what is computed together has
+nearly one length, and a finished shard outlives a kill.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -31,12 +31,17 @@ from cdmae.tokens.corpus import read_tokens
 from cdmae.training import setup
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
-BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
+BUDGET = {
+    "cpu": 1 << 13,
+    "cuda": 1 << 17,
+}  # word-pieces computed together: what a cache, or a GPU, likes
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of vectors of this `shape` [p, D] that is made by `make`, or checked, whenever it is read."""
+    """A shard of vectors of this `shape` [p, D] that is made by `make`, or checked, whenever it is
+    read.
+    """
 
     shape: tuple[int, int]
     make: Callable[[], np.ndarray]
@@ -51,9 +56,11 @@ class Shard:
 
 
 def read_vectors(folder: Path | str) -> list[Shard]:
-    """Open the shards of a collection's vectors in the order of the passages: float32 [p, D] each, memory-mapped.
+    """Open the shards of a collection's vectors in the order of the passages: float32 [p, D] each,
+    memory-mapped.
 
-    Each is checked against its checksum when it is read, just before it is searched: the disk is read once.
+    Each is checked against its checksum when it is read, just before it is searched: the disk is
+    read once.
     """
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
@@ -64,7 +71,9 @@ def read_vectors(folder: Path | str) -> list[Shard]:
         width = shards[0].shape[1] if shards else found.shape[-1]
         if found.ndim != 2 or found.dtype != np.float32 or found.shape[1] != width:
             what = f"an array of {found.dtype} of the shape {list(found.shape)}"
-            raise InputError(f"{path} holds {what}; allowed: float32 in two dimensions; {remedy(path)}")
+            raise InputError(
+                f"{path} holds {what}; allowed: float32 in two dimensions; {remedy(path)}"
+            )
         shards.append(Shard(found.shape, partial(read_array, path)))
     return shards
 
@@ -72,11 +81,15 @@ def read_vectors(folder: Path | str) -> list[Shard]:
 def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:
     """Cut `count` passages into shards of vectors of D = `width`; make(first, last): of these rows."""
     edges = [*range(0, count, SHARD), count]
-    return [Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)]
+    return [
+        Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)
+    ]
 
 
 def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> None:
-    """Write shards as the folder `output`; those that a killed run has left are not made again (see `pieces`)."""
+    """Write shards as the folder `output`; those that a killed run has left are not made again (see
+    `pieces`).
+    """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
             path = folder / f"{number:05d}.npy"
@@ -92,9 +105,11 @@ def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> No
 def encode_passages(
     model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
 ) -> None:
-    """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the folder `output`.
+    """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the
+    folder `output`.
 
-    Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its last whole shard.
+    Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its
+    last whole shard.
     """
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with Progress(len(read_tokens(tokens)), unit="passages", label="encode") as progress:
@@ -102,9 +117,15 @@ def encode_passages(
 
 
 def shards(
-    model: Path | str, tokens: Path | str, threads: int, length: int = 0, progress: Progress | None = None
+    model: Path | str,
+    tokens: Path | str,
+    threads: int,
+    length: int = 0,
+    progress: Progress | None = None,
 ) -> list[Shard]:
-    """Return the vectors of a collection, float32 [p, D] in the order of the passages, encoded when they are read."""
+    """Return the vectors of a collection, float32 [p, D] in the order of the passages, encoded when
+    they are read.
+    """
     device, source = setup.set_up(threads), read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
@@ -112,14 +133,20 @@ def shards(
 
     def make(first: int, last: int) -> np.ndarray:
         rows = np.arange(first, last)
-        read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
+        read = sequences.single(
+            source, rows, retriever.lengths["passage_length"], retriever.vocabulary
+        )
         return encode(retriever, read, device, progress)
 
     return cut(len(source), retriever.network.config.hidden_size, make)
 
 
-def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0) -> np.ndarray:
-    """Encode queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's own."""
+def encode_queries(
+    model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
+) -> np.ndarray:
+    """Encode queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's
+    own.
+    """
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     retriever.network.to(device)
@@ -130,8 +157,12 @@ def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, le
 
 
 @torch.inference_mode()
-def encode(model: Model, read: Ragged, device: torch.device, progress: Progress | None = None) -> np.ndarray:
-    """Encode sequences as vectors, float32 [n, D], in order; raises `InputError` where one is no number."""
+def encode(
+    model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
+) -> np.ndarray:
+    """Encode sequences as vectors, float32 [n, D], in order; raises `InputError` where one is no
+    number.
+    """
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
@@ -141,19 +172,23 @@ def encode(model: Model, read: Ragged, device: torch.device, progress: Progress 
         if progress:
             progress.advance(len(rows))
     if not np.isfinite(encoded).all():
-        raise InputError("the model gives vectors that are not numbers: its training diverged; train it again")
+        raise InputError(
+            "the model gives vectors that are not numbers: its training diverged; train it again"
+        )
     return encoded
 
 
-# --- pieces of an output, kept until it is whole ---------------------------------------------------------------------
+# --- pieces of an output, kept until it is whole --------------------------------------------------
 
 
 @contextlib.contextmanager
 def pieces(output: Path, key: Any) -> Iterator[Path]:
-    """Yield a hidden folder beside `output` for its finished pieces; it goes when the context ends without an error.
+    """Yield a hidden folder beside `output` for its finished pieces; it goes when the context ends
+    without an error.
 
-    After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values that tell what they are
-    made from) is another one. It lies outside `output`, which Snakemake deletes before a job.
+    After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values
+    that tell what they are made from) is another one. It lies outside `output`, which Snakemake
+    deletes before a job.
     """
     folder = output.with_name(f".{output.name}.pieces")
     kept = folder / "key.json"

@@ -19,8 +19,9 @@ TOKENS = ("ids", "starts", "text_starts", "word_starts")
 class Tokens:
     """The word-pieces of a collection, titles first, without special tokens.
 
-    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its text (after the title)
-    begins at ``text_starts[p]``; ``word_starts[id]`` tells whether a word-piece begins a word.
+    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its
+    text (after the title) begins at ``text_starts[p]``; ``word_starts[id]`` tells whether a
+    word-piece begins a word.
     """
 
     ids: np.ndarray
@@ -34,7 +35,9 @@ class Tokens:
 
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
-        """Make tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
+        """Make tokens from the lengths of their segments: title, text, title, text, ...; int64 [2
+        P].
+        """
         edges = np.concatenate([[0], np.cumsum(lengths)])
         return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
 
@@ -48,9 +51,14 @@ def write_tokens(folder: Path | str, tokens: Tokens) -> None:
 
 
 def stream_tokens(
-    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], dtype: type, word_starts: np.ndarray
+    folder: Path | str,
+    parts: Iterable[tuple[np.ndarray, np.ndarray]],
+    dtype: type,
+    word_starts: np.ndarray,
 ) -> None:
-    """Write what `write_tokens` would, from `parts` as they come: ids of `dtype`, and lengths as `Tokens.of`."""
+    """Write what `write_tokens` would, from `parts` as they come: ids of `dtype`, and lengths as
+    `Tokens.of`.
+    """
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
@@ -64,16 +72,31 @@ def stream_tokens(
 
 
 def read_tokens(folder: Path | str) -> Tokens:
-    """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids lead nowhere."""
+    """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids
+    lead nowhere.
+    """
     folder = Path(folder)
     ids, *others = (read_array(folder / f"{name}.npy") for name in TOKENS)
     tokens = Tokens(ids, *map(np.array, others))
     # Compiled code, which does not look where it reads, would crash on damaged places and ids.
     starts, texts, pieces = tokens.starts, tokens.text_starts, len(tokens.word_starts)
-    rising = len(starts) and starts[0] == 0 and starts[-1] == len(tokens.ids) and (starts[1:] >= starts[:-1]).all()
-    within = rising and len(texts) == len(tokens) and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
+    rising = (
+        len(starts)
+        and starts[0] == 0
+        and starts[-1] == len(tokens.ids)
+        and (starts[1:] >= starts[:-1]).all()
+    )
+    within = (
+        rising
+        and len(texts) == len(tokens)
+        and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
+    )
     for name, right, what in (
-        ("starts", rising, f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy"),
+        (
+            "starts",
+            rising,
+            f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy",
+        ),
         ("text_starts", within, "a place for every passage, between two of starts.npy"),
         (
             "ids",
@@ -82,12 +105,16 @@ def read_tokens(folder: Path | str) -> Tokens:
         ),
     ):
         if not right:
-            raise InputError(f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again")
+            raise InputError(
+                f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again"
+            )
     return tokens
 
 
 def _largest(ids: np.ndarray) -> int:
-    """Find the largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
+    """Find the largest of memory-mapped numbers, read block by block beside the map, which would
+    keep all of them.
+    """
     if not isinstance(ids, np.memmap):
         return int(ids.max(initial=0))
     largest, block = 0, 1 << 22

@@ -1,8 +1,9 @@
-"""From text to word-pieces: every collection is tokenised once, by the Hugging Face tokenizer of its model.
+"""From text to word-pieces: every collection is tokenised once, by the Hugging Face tokenizer of
+its model.
 
-WordPiece tokenizers read title and text apart: neither changes the word-pieces of the other. Byte-level BPE and Unigram
-tokenizers read them joined by a space, as a user of the trained model joins them, and their own word boundaries count
-(`Vocabulary.doubled`).
+WordPiece tokenizers read title and text apart: neither changes the word-pieces of the other.
+Byte-level BPE and Unigram tokenizers read them joined by a space, as a user of the trained model
+joins them, and their own word boundaries count (`Vocabulary.doubled`).
 """
 
 from __future__ import annotations
@@ -30,17 +31,22 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
-LONGEST = 1000  # letters of a word in training, whose time grows with their square; what is longer is cut
+# single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about
+# 1,000
+ALPHABET = 1000
+LONGEST = (
+    1000  # letters of a word in training, whose time grows with their square; what is longer is cut
+)
 SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces of some of it
 ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Train an uncased WordPiece tokenizer with BERT's normalisation; `vocabulary` bounds the number of word-pieces.
+    """Train an uncased WordPiece tokenizer with BERT's normalisation; `vocabulary` bounds the
+    number of word-pieces.
 
-    `texts` are gone through twice. The same texts give the same vocabulary in every process. Little text gives a
-    smaller one.
+    `texts` are gone through twice. The same texts give the same vocabulary in every process. Little
+    text gives a smaller one.
     """
     from transformers import BertTokenizer
 
@@ -56,11 +62,17 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
-    # The trainer numbers continuing characters as it meets them in a randomly seeded hash map, and breaks ties by
-    # number; naming all of them beforehand makes it repeatable.
-    fixed = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters if _continues(tokenizer, letter))]
+    # The trainer numbers continuing characters as it meets them in a randomly seeded hash map, and
+    # breaks ties by number; naming all of them beforehand makes it repeatable.
+    fixed = [
+        *SPECIALS,
+        *letters,
+        *(f"##{letter}" for letter in letters if _continues(tokenizer, letter)),
+    ]
     if len(fixed) > vocabulary:
-        raise InputError(f"vocabulary is {vocabulary}; the single characters of this text alone need {len(fixed)}")
+        raise InputError(
+            f"vocabulary is {vocabulary}; the single characters of this text alone need {len(fixed)}"
+        )
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
         special_tokens=fixed,
@@ -86,38 +98,61 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
 
 def _continues(tokenizer: Tokenizer, letter: str) -> bool:
     # Punctuation and Chinese characters are words of their own and never continue one.
-    return len(tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("a" + letter))) == 1
+    return (
+        len(
+            tokenizer.pre_tokenizer.pre_tokenize_str(
+                tokenizer.normalizer.normalize_str("a" + letter)
+            )
+        )
+        == 1
+    )
 
 
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that does not tell words."""
+    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that does
+    not tell words.
+    """
     from transformers import AutoTokenizer
 
     try:
         name, revision = pretrained.divided(str(folder))
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-    except Exception as error:  # of files that others wrote, the libraries raise whatever Python and Rust do
-        raise InputError(f"{folder} holds no tokenizer that transformers can load: {cause(error)}") from None
-    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes up without files
+    except (
+        Exception
+    ) as error:  # of files that others wrote, the libraries raise whatever Python and Rust do
+        raise InputError(
+            f"{folder} holds no tokenizer that transformers can load: {cause(error)}"
+        ) from None
+    if set(tokenizer.get_vocab()) <= set(
+        tokenizer.all_special_tokens
+    ):  # what transformers makes up without files
         raise InputError(
             f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
         )
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise InputError(f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can load")
+        raise InputError(
+            f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can load"
+        )
     check(json.loads(backend.to_str()), folder)
-    if lacking := [name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None]:
+    if lacking := [
+        name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None
+    ]:
         raise InputError(
             f"the tokenizer in {folder} has no {lacking[0]} token; allowed: that of a masked language model"
         )
     if not backend.encode(SAMPLE, add_special_tokens=False).ids:
-        raise InputError(f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does")
+        raise InputError(
+            f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does"
+        )
     return tokenizer
 
 
 @dataclass(frozen=True)
 class Texts:
-    """What a tokenizer is trained on: the titles and the texts of a collection, read anew each time."""
+    """What a tokenizer is trained on: the titles and the texts of a collection, read anew each
+    time.
+    """
 
     collection: Path
 
@@ -128,14 +163,16 @@ class Texts:
                 yield from filter(None, passages[name].to_pylist())
 
 
-# --- tokenising a collection -----------------------------------------------------------------------------------------
+# --- tokenising a collection ----------------------------------------------------------------------
 
 
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
-    """Return the word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
+    """Return the word-pieces of `passages` (columns title and text) by the tokenizer in the folder
+    `tokenizer`.
 
-    The ids are those that the Hugging Face tokenizer gives for title and text without special tokens. A
-    special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
+    The ids are those that the Hugging Face tokenizer gives for title and text without special
+    tokens. A special token spelt out in a text, such as ``[MASK]``, becomes that special token
+    there, and so it does here.
     """
     vocabulary = Vocabulary.read(tokenizer)
     done = list(_tokenised([passages], tokenizer, vocabulary, threads))
@@ -144,8 +181,12 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     return Tokens.of(ids, lengths, vocabulary.word_starts)
 
 
-def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int) -> None:
-    """Tokenise as `tokenise` does, passages as they come, straight into the files that `write_tokens` would write."""
+def tokenise_to(
+    folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int
+) -> None:
+    """Tokenise as `tokenise` does, passages as they come, straight into the files that
+    `write_tokens` would write.
+    """
     vocabulary = Vocabulary.read(tokenizer)
     done = _tokenised(passages, tokenizer, vocabulary, threads)
     stream_tokens(folder, done, _dtype(vocabulary), vocabulary.word_starts)
@@ -173,7 +214,9 @@ def _tokenised(
 
     with Threads(threads) as pool:
         tables = (table.select(["title", "text"]) for table in passages)
-        yield from pool.stream(work, (batch for table in tables for batch in table.to_batches(ROWS_AT_ONCE)))
+        yield from pool.stream(
+            work, (batch for table in tables for batch in table.to_batches(ROWS_AT_ONCE))
+        )
 
 
 class _Apart:
@@ -202,7 +245,9 @@ class _Joined:
         self.pieces = vocabulary.pieces
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch as `_Apart` does; word-pieces that continue a word have the second half of the ids."""
+        """Tokenise a batch as `_Apart` does; word-pieces that continue a word have the second half
+        of the ids.
+        """
         titles, texts = ([text or "" for text in column.to_pylist()] for column in batch.columns)
         joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
         ids, lengths = [np.empty(0, self.dtype)], np.zeros((len(titles), 2), np.int64)
@@ -215,6 +260,8 @@ class _Joined:
             continues = np.zeros(count, bool)
             continues[1:] = words[1:] == words[:-1]
             continues[of_title : of_title + 1] = False
-            ids.append((np.array(encoding.ids, np.int64) + self.pieces * continues).astype(self.dtype))
+            ids.append(
+                (np.array(encoding.ids, np.int64) + self.pieces * continues).astype(self.dtype)
+            )
             lengths[row] = of_title, count - of_title
         return np.concatenate(ids), lengths.ravel()

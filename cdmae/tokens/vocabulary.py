@@ -1,4 +1,6 @@
-"""What a tokenizer's folder says: its word-pieces, its special tokens. Transformers, slow to import, is not needed."""
+"""What a tokenizer's folder says: its word-pieces, its special tokens. Transformers, slow to
+import, is not needed.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tok
 class Vocabulary:
     """What masking and counting must know of a tokenizer; V word-pieces.
 
-    special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may replace a masked one
-    (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word; separators: how
-    many stand between the two texts of a pair; second: the type of the second one's tokens.
+    special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may
+    replace a masked one (neither special nor ``[unused...]``); word_starts: bool [V], whether a
+    word-piece begins a word; separators: how many stand between the two texts of a pair; second:
+    the type of the second one's tokens.
 
-    doubled: a tokenizer whose pieces do not tell by themselves whether they begin a word ("mail" of "mail" and of
-    "e-mail" in byte-level BPE). Each of its pieces has two ids here, its own where it begins a word, and that plus
-    V / 2 where it continues one. So an id tells what a word is, whatever the tokenizer; models read `of_model`.
+    doubled: a tokenizer whose pieces do not tell by themselves whether they begin a word ("mail" of
+    "mail" and of "e-mail" in byte-level BPE). Each of its pieces has two ids here, its own where it
+    begins a word, and that plus V / 2 where it continues one. So an id tells what a word is,
+    whatever the tokenizer; models read `of_model`.
     """
 
     size: int
@@ -59,16 +63,27 @@ class Vocabulary:
         """Read it from a tokenizer's folder."""
         tokenizer = read_backend(folder)
         pieces, named = _pieces(tokenizer), special_tokens(folder)
-        ids = {f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", "")) for name in ("pad", "mask")}
+        ids = {
+            f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", ""))
+            for name in ("pad", "mask")
+        }
         if lacking := [name[:-3] for name, number in ids.items() if number is None]:
             raise InputError(
                 f"the tokenizer in {folder} names no {lacking[0]}_token in its tokenizer_config.json; allowed: the "
                 "tokenizer of a masked language model"
             )
         special = np.zeros(len(pieces), dtype=bool)
-        special[[index for index, token in tokenizer.get_added_tokens_decoder().items() if token.special]] = True
+        special[
+            [
+                index
+                for index, token in tokenizer.get_added_tokens_decoder().items()
+                if token.special
+            ]
+        ] = True
         special[[index for index, piece in enumerate(pieces) if piece in named.values()]] = True
-        unused = np.array([not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces])
+        unused = np.array(
+            [not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces]
+        )
         doubled = not is_bert(json.loads(tokenizer.to_str()))
         return cls(
             size=len(pieces) << doubled,
@@ -86,22 +101,35 @@ class Vocabulary:
 
 
 def special_tokens(folder: Path | str) -> dict[str, str]:
-    """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token": "<mask>", ...}``."""
+    """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token":
+    "<mask>", ...}``.
+    """
     path = Path(folder) / "tokenizer_config.json"
     options = read_json(path)
     if not isinstance(options, dict):
-        raise InputError(f"{path} holds no JSON object; allowed: the tokenizer of a masked language model")
+        raise InputError(
+            f"{path} holds no JSON object; allowed: the tokenizer of a masked language model"
+        )
     named = {key: value for key, value in options.items() if key.endswith("_token") and value}
-    tokens = {key: value["content"] if isinstance(value, dict) else value for key, value in named.items()}
+    tokens = {
+        key: value["content"] if isinstance(value, dict) else value for key, value in named.items()
+    }
     return {key: value for key, value in tokens.items() if isinstance(value, str)}
 
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
-    """Return the ids of what the tokenizer puts before and behind a text, and how it divides a pair."""
+    """Return the ids of what the tokenizer puts before and behind a text, and how it divides a
+    pair.
+    """
     empty = [tokenizer.encode("", add_special_tokens=False) for _ in range(2)]
     framed = [tokenizer.post_process(empty[0], second, True) for second in (None, empty[1])]
     single, pair = (encoding.ids for encoding in framed)
-    if len(single) != 2 or pair[:1] != single[:1] or len(pair) not in (3, 4) or set(pair[1:]) != {single[1]}:
+    if (
+        len(single) != 2
+        or pair[:1] != single[:1]
+        or len(pair) not in (3, 4)
+        or set(pair[1:]) != {single[1]}
+    ):
         raise InputError(
             f"the tokenizer in {folder} puts {len(single)} special tokens around a text and {len(pair)} around a pair; "
             "allowed: one before it, one behind it, and one or two of the latter between two texts"
@@ -111,12 +139,17 @@ def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
 
 
 def read_pieces(folder: Path | str) -> list[str]:
-    """Return the word-pieces by id (see `Vocabulary`) as text; those that continue a word have ## in front."""
+    """Return the word-pieces by id (see `Vocabulary`) as text; those that continue a word have ##
+    in front.
+    """
     tokenizer = read_backend(folder)
     pieces = _pieces(tokenizer)
     if is_bert(json.loads(tokenizer.to_str())):
         return pieces
-    texts = [tokenizer.decoder.decode([piece]).strip() if tokenizer.decoder else piece for piece in pieces]
+    texts = [
+        tokenizer.decoder.decode([piece]).strip() if tokenizer.decoder else piece
+        for piece in pieces
+    ]
     return [*texts, *(f"##{text}" for text in texts)]
 
 
@@ -126,7 +159,9 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def read_backend(folder: Path | str) -> Tokenizer:
-    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it does not tell words."""
+    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it does not
+    tell words.
+    """
     from tokenizers import Tokenizer
 
     path = Path(folder) / "tokenizer.json"
@@ -144,10 +179,15 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
 def is_bert(parts: dict[str, Any]) -> bool:
     """Tell whether a tokenizer, as it stands in ``tokenizer.json``, is BERT's WordPiece."""
-    types = [pretrained.part(parts, name).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
+    types = [
+        pretrained.part(parts, name).get("type")
+        for name in ("model", "normalizer", "pre_tokenizer")
+    ]
     return types == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
 
 
 def check(parts: dict[str, Any], folder: Path | str) -> None:
-    """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that does not tell words."""
+    """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that does not tell
+    words.
+    """
     pretrained.check_tokenizer(parts, f"the tokenizer in {folder}")

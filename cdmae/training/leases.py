@@ -1,8 +1,8 @@
 """Leases on folders: of two processes that would train in one, only one does.
 
-The operating system's lock on ``lease.lock`` ends with its process, however that ends, and not while the process is
-suspended. Hosts that do not share locks (some network file systems) or have none see the file ``lease`` instead, which
-its holder touches every few seconds.
+The operating system's lock on ``lease.lock`` ends with its process, however that ends, and not
+while the process is suspended. Hosts that do not share locks (some network file systems) or have
+none see the file ``lease`` instead, which its holder touches every few seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from cdmae.files import write_text
 
 WAIT = 5.0  # seconds for a trainer that is ending to let go of the folder
 HEARTBEAT = 5.0  # seconds between two signs of life
-DEAD = 90.0  # seconds without one after which another host's trainer counts as gone; NFS may show a change 60 s late
+# seconds without one after which another host's trainer counts as gone; NFS may show a change 60 s
+# late
+DEAD = 90.0
 
 
 @contextmanager
@@ -102,7 +104,8 @@ class Lease:
             pass
 
     def _remove_empty(self) -> None:
-        """Remove a marker without content, which a loss of power leaves; filelock would wait for its owner for ever.
+        """Remove a marker without content, which a loss of power leaves; filelock would wait for
+        its owner for ever.
 
         A living owner fills it at once.
         """
@@ -114,7 +117,8 @@ class Lease:
             self._path.unlink(missing_ok=True)
 
     def _compromised(self, loss: LeaseCompromise) -> None:
-        """Make a deleted marker again; where another process has made its own, leave it the folder and end this one.
+        """Make a deleted marker again; where another process has made its own, leave it the folder
+        and end this one.
 
         filelock calls this from the thread that touches the marker.
         """
@@ -138,7 +142,11 @@ class Lease:
     def _refusal(self) -> str:
         """Name the holder, and its job in SLURM."""
         owner = self._markers[0].owner
-        process = f"process {owner.pid} on {owner.hostname.partition('?')[0]}" if owner else "an unknown process"
+        process = (
+            f"process {owner.pid} on {owner.hostname.partition('?')[0]}"
+            if owner
+            else "an unknown process"
+        )
         number = self._job.read_text(encoding="utf-8") if self._job.exists() else ""
         job = f", job {number}" if number else ""
         return f"{self._name} is being trained already, by {process}{job}; wait for it or end it ({self._folder})"

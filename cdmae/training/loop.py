@@ -1,8 +1,10 @@
-"""The training loop, one for all trainers: pre-training, the retriever and the reranker bring their batches and a step.
+"""The training loop, one for all trainers: pre-training, the retriever and the reranker bring their
+batches and a step.
 
-One process, or one per GPU under torchrun. What a training depends on is a function of the step (data, masks, dropout,
-learning rate) or is saved (weights, optimiser, sums of the curve): killed at any moment and started again, it ends in
-the same bits (on the CPU). The device is waited for only where numbers are shown or saved.
+One process, or one per GPU under torchrun. What a training depends on is a function of the step
+(data, masks, dropout, learning rate) or is saved (weights, optimiser, sums of the curve): killed at
+any moment and started again, it ends in the same bits (on the CPU). The device is waited for only
+where numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from cdmae.config.stages import Stage
     from cdmae.training.state import State
 
-COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
-SHRUNK = 0.2  # of the spread that a training began with: of those that ended well none has been below .24
+# spread of the outputs, relative to their size, below which the inputs are all the same to the
+# model
+COLLAPSED = 1e-4
+# of the spread that a training began with: of those that ended well none has been below .24
+SHRUNK = 0.2
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # times the loss of guessing
 
@@ -37,8 +42,8 @@ Batch = TypeVar("Batch")
 class Schedule:
     """How long a training is.
 
-    steps, warmup: of the learning rate; last: the last step that is computed, up to `steps`; interval: steps between
-    two rows of the curve.
+    steps, warmup: of the learning rate; last: the last step that is computed, up to `steps`;
+    interval: steps between two rows of the curve.
     """
 
     steps: int
@@ -62,11 +67,13 @@ def train(
 ) -> tuple[float, list[str]]:
     """Train `network` in place, from where its state left off.
 
-    Returns the seconds it took, earlier runs included, and what it has to say of itself (`Meter.notes`).
+    Returns the seconds it took, earlier runs included, and what it has to say of itself
+    (`Meter.notes`).
 
-    batches: those from a step on, counted from 0. learn: adds the gradient of a step's batch to the weights, the global
-    batch's in every process, and returns its numbers, 0-d tensors with `loss` and `spread` among them. columns: of the
-    curve. shown: the losses on a line of progress; guessing: what each of them is to a model that knows nothing.
+    batches: those from a step on, counted from 0. learn: adds the gradient of a step's batch to the
+    weights, the global batch's in every process, and returns its numbers, 0-d tensors with `loss`
+    and `spread` among them. columns: of the curve. shown: the losses on a line of progress;
+    guessing: what each of them is to a model that knows nothing.
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
@@ -89,34 +96,49 @@ def train(
                 progress.advance(**{loss: numbers[loss] for loss in shown})
                 written = done % schedule.interval == 0 or done == schedule.last
                 save = False
-                if done < schedule.last and (written or group.size == 1):  # several processes agree where all ask
+                if done < schedule.last and (
+                    written or group.size == 1
+                ):  # several processes agree where all ask
                     save = group.any(bool(stop.requested) or saved.due())
                 if written or save:
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
-                    saved.add(CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None))
+                    saved.add(
+                        CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None)
+                    )
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    unsaved = save_if_possible(saved, done, {"seconds": time.monotonic() - begun, **state})
+                    unsaved = save_if_possible(
+                        saved, done, {"seconds": time.monotonic() - begun, **state}
+                    )
                     if group.any(bool(stop.requested)):
                         if unsaved is not None:
                             raise unsaved
                         signal = stop.requested or "a signal"
-                        raise Interrupted(f"{signal}: {saved.name} is saved at step {done:,}; run it again to go on")
+                        raise Interrupted(
+                            f"{signal}: {saved.name} is saved at step {done:,}; run it again to go on"
+                        )
     return time.monotonic() - begun, meter.notes
 
 
-# --- what it shows ---------------------------------------------------------------------------------------------------
+# --- what it shows --------------------------------------------------------------------------------
 
 
 def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
     """Return the values of some numbers; waits for the device, once."""
-    return dict(zip(numbers, torch.stack([value.float() for value in numbers.values()]).tolist(), strict=True))
+    return dict(
+        zip(
+            numbers,
+            torch.stack([value.float() for value in numbers.values()]).tolist(),
+            strict=True,
+        )
+    )
 
 
 class Meter:
-    """Sums of numbers over an interval of steps, on the device; saved with the state, so that resuming keeps them.
+    """Sums of numbers over an interval of steps, on the device; saved with the state, so that
+    resuming keeps them.
 
     notes: what a reader of the result must know, said once while the training runs.
     """
@@ -138,8 +160,8 @@ class Meter:
     def means(self, warm: int | None = None) -> dict[str, float]:
         """Return the means since the last call; waits for the device.
 
-        warm: the step, once the warm-up is over. Notes where the outputs have by then moved together: what the start
-        knew is lost, even where the loss goes on to fall.
+        warm: the step, once the warm-up is over. Notes where the outputs have by then moved
+        together: what the start knew is lost, even where the loss goes on to fall.
         """
         means = {name: value / self._count for name, value in floats(self._sums).items()}
         self._sums, self._count = {}, 0
@@ -154,7 +176,12 @@ class Meter:
 
     def state_dict(self) -> dict[str, Any]:
         """Return what `load_state_dict` needs."""
-        return {"sums": self._sums, "count": self._count, "spread": self._spread, "notes": self.notes}
+        return {
+            "sums": self._sums,
+            "count": self._count,
+            "spread": self._spread,
+            "notes": self.notes,
+        }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state."""
@@ -162,7 +189,7 @@ class Meter:
         self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
 
 
-# --- what stops it ---------------------------------------------------------------------------------------------------
+# --- what stops it --------------------------------------------------------------------------------
 
 
 def check(
@@ -176,7 +203,8 @@ def check(
 ) -> None:
     """Stop with words where a training diverged, or after its warm-up collapsed.
 
-    peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see `train`.
+    peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see
+    `train`.
     """
     how, what, worst = "diverged", "", max(losses, key=numbers.__getitem__)
     lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
@@ -188,10 +216,12 @@ def check(
         how = "collapsed"
         what = f"all inputs of step {step:,} are the same to the model (relative spread {numbers['spread']:.1g})"
     if what:
-        raise InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
+        raise InputError(
+            f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
+        )
 
 
-# --- what it saves and resumes from ----------------------------------------------------------------------------------
+# --- what it saves and resumes from ---------------------------------------------------------------
 
 
 def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSError | None:
@@ -203,15 +233,19 @@ def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSErro
         saved.save(step, payload)
     except OSError as error:
         reason = error.strerror or error
-        say(f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it are kept")
+        say(
+            f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it are kept"
+        )
         return error
     return None
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:
-    """Load the newest state into the `parts`, if there is one; returns the seconds that it took to get there.
+    """Load the newest state into the `parts`, if there is one; returns the seconds that it took to
+    get there.
 
-    The first process reads first: it deletes damaged states. Raises `InputError` where the state does not fit.
+    The first process reads first: it deletes damaged states. Raises `InputError` where the state
+    does not fit.
     """
     if not saved.group.first:
         saved.group.any(False)

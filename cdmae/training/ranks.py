@@ -1,6 +1,7 @@
 """The processes of one training, as torchrun starts them: one per GPU, or the only one.
 
-Losses are normalised over the global batch before the processes share it out, so all they ever exchange is sums.
+Losses are normalised over the global batch before the processes share it out, so all they ever
+exchange is sums.
 """
 
 from __future__ import annotations
@@ -48,14 +49,20 @@ class Ranks:
         return bool(total > 0)
 
     def check_batch(self, name: str, size: int) -> None:
-        """Raise `InputError` unless a global batch, the setting `name`, has a part for every process."""
+        """Raise `InputError` unless a global batch, the setting `name`, has a part for every
+        process.
+        """
         if size < self.size:
-            raise InputError(f"{name} is {size}; allowed: at least {self.size}, the number of processes")
+            raise InputError(
+                f"{name} is {size}; allowed: at least {self.size}, the number of processes"
+            )
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that torchrun started (``RANK``, ``WORLD_SIZE``), as long as the context lasts."""
+    """Join the processes that torchrun started (``RANK``, ``WORLD_SIZE``), as long as the context
+    lasts.
+    """
     size = int(os.environ.get("WORLD_SIZE", 1))
     if size == 1:
         yield Ranks(device=device)

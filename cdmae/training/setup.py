@@ -1,6 +1,8 @@
-"""Parts that every trainer uses: device, precision, optimiser, schedule, random generators, signals.
+"""Parts that every trainer uses: device, precision, optimiser, schedule, random generators,
+signals.
 
-No framework: `cdmae.training.loop` and the trainers call these. Nothing here touches torch's global generator.
+No framework: `cdmae.training.loop` and the trainers call these. Nothing here touches torch's global
+generator.
 """
 
 from __future__ import annotations
@@ -18,23 +20,32 @@ from types import FrameType
 import torch
 from torch import nn
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
+SIGNALS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGUSR1,
+)  # asked to end, Ctrl-C, SLURM's warning before preemption
 
 
-# --- the machine -----------------------------------------------------------------------------------------------------
+# --- the machine ----------------------------------------------------------------------------------
 
 
 def device() -> torch.device:
-    """Return the GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
+    """Return the GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the
+    CPU.
+    """
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     return torch.device("cpu")
 
 
 def set_up(threads: int) -> torch.device:
-    """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to use."""
+    """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to
+    use.
+    """
     torch.set_num_threads(max(1, threads))
-    # glibc keeps freed memory then: mapping and zeroing it anew for every tensor costs a third of the time
+    # glibc keeps freed memory then: mapping and zeroing it anew for every tensor costs a third of
+    # the time
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
@@ -44,12 +55,16 @@ def set_up(threads: int) -> torch.device:
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     else:
-        torch.set_flush_denormal(True)  # Adam's moments of unused embeddings decay into slow denormal numbers
+        torch.set_flush_denormal(
+            True
+        )  # Adam's moments of unused embeddings decay into slow denormal numbers
     return chosen
 
 
 def precision(name: str, on: torch.device) -> str:
-    """Tell what ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else ``fp32``."""
+    """Tell what ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else
+    ``fp32``.
+    """
     if name != "auto":
         return name
     if on.type == "cuda":
@@ -58,21 +73,25 @@ def precision(name: str, on: torch.device) -> str:
 
 
 def scoring_precision(name: str, on: torch.device) -> str:
-    """Return the precision in which a model trained in `name` scores: float32 on the CPU, `name` on a GPU.
+    """Return the precision in which a model trained in `name` scores: float32 on the CPU, `name` on
+    a GPU.
 
-    On a CPU those who load the model compute in float32 too, and shall get the very scores of our runs.
+    On a CPU those who load the model compute in float32 too, and shall get the very scores of our
+    runs.
     """
     return "fp32" if on.type == "cpu" else precision(name, on)
 
 
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
-    """Make a context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
+    """Make a context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``);
+    weights stay float32.
+    """
     if precision(name, on) == "fp32":
         return nullcontext()
     return torch.autocast(on.type, torch.bfloat16)
 
 
-# --- randomness ------------------------------------------------------------------------------------------------------
+# --- randomness -----------------------------------------------------------------------------------
 
 
 def seed_of(seed: int, purpose: str, *numbers: int) -> int:
@@ -86,14 +105,19 @@ def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch
     return torch.Generator(device=on).manual_seed(seed_of(seed, purpose, *numbers))
 
 
-# --- optimiser and schedule ------------------------------------------------------------------------------------------
+# --- optimiser and schedule -----------------------------------------------------------------------
 
 
 def adamw(parameters: Iterable[nn.Parameter], weight_decay: float) -> torch.optim.AdamW:
-    """Make a fused AdamW (beta .9, .999, eps 1e-8); biases and the weights of LayerNorm do not decay, as in BERT."""
+    """Make a fused AdamW (beta .9, .999, eps 1e-8); biases and the weights of LayerNorm do not
+    decay, as in BERT.
+    """
     trained = [weights for weights in parameters if weights.requires_grad]
     groups = [
-        {"params": [weights for weights in trained if weights.ndim > 1], "weight_decay": weight_decay},
+        {
+            "params": [weights for weights in trained if weights.ndim > 1],
+            "weight_decay": weight_decay,
+        },
         {"params": [weights for weights in trained if weights.ndim < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=0.0, fused=True)
@@ -106,7 +130,8 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
-    """Return the rate of update `step` (0-based) of `steps`: linear from 0 up to `peak` at `warmup`, then down to 0.
+    """Return the rate of update `step` (0-based) of `steps`: linear from 0 up to `peak` at
+    `warmup`, then down to 0.
 
     The same as ``transformers.get_linear_schedule_with_warmup``.
     """
@@ -116,11 +141,13 @@ def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
 
 
 def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
-    """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on the device."""
+    """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on
+    the device.
+    """
     return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
 
 
-# --- signals ---------------------------------------------------------------------------------------------------------
+# --- signals --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -132,9 +159,11 @@ class Stop:
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Turn SIGTERM, SIGINT and SIGUSR1 into a request, which a loop looks at, as long as the context lasts.
+    """Turn SIGTERM, SIGINT and SIGUSR1 into a request, which a loop looks at, as long as the
+    context lasts.
 
-    A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be saved.
+    A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be
+    saved.
     """
     stop, before = Stop(), {}
 

@@ -1,6 +1,8 @@
-"""Training states: what lets a killed trainer go on to the same bits, and a lease so that only one goes on.
+"""Training states: what lets a killed trainer go on to the same bits, and a lease so that only one
+goes on.
 
-A state folder lies outside the declared outputs, because Snakemake deletes those before a job and after a failure::
+A state folder lies outside the declared outputs, because Snakemake deletes those before a job and
+after a failure::
 
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name carries the checksum of the content
     steps.tsv, ...              the curve and other tables so far, to be looked at: the state has them, too
@@ -46,14 +48,18 @@ def save_seconds() -> float:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= LONGEST_PAUSE:
-        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to {LONGEST_PAUSE:,}")
+        raise InputError(
+            f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to {LONGEST_PAUSE:,}"
+        )
     return seconds
 
 
 class State:
-    """The state of the training `name` in its folder, as `opened` gives it to the processes `group`.
+    """The state of the training `name` in its folder, as `opened` gives it to the processes
+    `group`.
 
-    step: of the state resumed from, 0 at the start. tables: by file name, rows of texts with a header.
+    step: of the state resumed from, 0 at the start. tables: by file name, rows of texts with a
+    header.
     """
 
     def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:
@@ -77,20 +83,28 @@ class State:
     def add(self, table: str, **values: float) -> None:
         """Append a row to a table, which `begin` began."""
         numbers = (values[name] for name in self.tables[table][0])
-        self.tables[table].append([str(number) if isinstance(number, int) else f"{number:.6g}" for number in numbers])
+        self.tables[table].append(
+            [str(number) if isinstance(number, int) else f"{number:.6g}" for number in numbers]
+        )
 
     def write_table(self, table: str, folder: Path) -> None:
         """Write a table, header and rows, as a file of that name."""
         write_text(folder / table, "".join("\t".join(row) + "\n" for row in self.tables[table]))
 
     def latest(self) -> dict[str, Any] | None:
-        """Read the payload of the newest whole state (tensors on the CPU), None where there is none.
+        """Read the payload of the newest whole state (tensors on the CPU), None where there is
+        none.
 
-        A damaged state is skipped aloud and deleted. Raises `KeyError` for one of another version of this code.
+        A damaged state is skipped aloud and deleted. Raises `KeyError` for one of another version
+        of this code.
         """
         for path in reversed(self._states()):
             if f"{_checksum(path):08x}" != path.name.split(".")[1]:
-                print(f"{path} is damaged; going on from the state before it", file=sys.stderr, flush=True)
+                print(
+                    f"{path} is damaged; going on from the state before it",
+                    file=sys.stderr,
+                    flush=True,
+                )
                 path.unlink()
                 continue
             payload = _load(path)
@@ -99,7 +113,8 @@ class State:
         return None
 
     def save(self, step: int, payload: dict[str, Any]) -> None:
-        """Write the state after `step` updates; `payload` holds tensors, numbers, strings and containers of them.
+        """Write the state after `step` updates; `payload` holds tensors, numbers, strings and
+        containers of them.
 
         Raises OSError where the system cannot, as on a full disk; the states before it are kept.
         """
@@ -132,7 +147,8 @@ class State:
     def finish(self, output: Path) -> Iterator[Path]:
         """Yield a folder to write the result to, which becomes `output`, whole or not at all.
 
-        The tables, and folders beside the state, are put into it. Nothing is left of the state afterwards.
+        The tables, and folders beside the state, are put into it. Nothing is left of the state
+        afterwards.
         """
         folders = [path for path in self.folder.iterdir() if path.is_dir()]
         with complete(output) as aside:
@@ -141,7 +157,9 @@ class State:
             for table in self.tables:
                 self.write_table(table, aside)
             for path in folders:
-                shutil.copytree(path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*"))
+                shutil.copytree(
+                    path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*")
+                )
         for path in folders:
             shutil.rmtree(path)
         for path in self.folder.iterdir():
@@ -155,7 +173,8 @@ class State:
 
 @contextmanager
 def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
-    """Lease a state folder (made if need be) to the first process as long as the context lasts; the others read it.
+    """Lease a state folder (made if need be) to the first process as long as the context lasts; the
+    others read it.
 
     Raises `InputError` where another training holds it and does not let go within some seconds.
     """
@@ -164,16 +183,23 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with leases.held(folder, name) as lease:
-        for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:  # what a kill in the middle of a save has left
+        for path in [
+            *folder.glob(".*.part"),
+            *folder.glob("step-*"),
+        ]:  # what a kill in the middle of a save has left
             if path.suffix != ".pt":
                 path.unlink()
         yield State(folder, name, group, lease)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:
-    """Write by `torch.save`, which hides the system's error, such as a full disk, behind one of its own."""
+    """Write by `torch.save`, which hides the system's error, such as a full disk, behind one of its
+    own.
+    """
     try:
-        with open(path, "wb") as file:  # given a path, it would not even keep the number of the error
+        with open(
+            path, "wb"
+        ) as file:  # given a path, it would not even keep the number of the error
             torch.save(payload, file)
     except RuntimeError as error:
         cause = error.__context__
@@ -183,17 +209,28 @@ def _save(payload: dict[str, Any], path: Path) -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Read what `State.save` wrote; raises `InputError` for a file of another program, whose code is not run."""
+    """Read what `State.save` wrote; raises `InputError` for a file of another program, whose code
+    is not run.
+    """
     try:
         payload = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, RuntimeError) as error:
+    except (
+        pickle.UnpicklingError,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:
         if "alloc" in str(error):  # of the memory
             raise
         raise InputError(
             f"{path} is no state of a training that was written here ({type(error).__name__}); delete it and run again"
         ) from None
     if not isinstance(payload, dict):
-        raise InputError(f"{path} is no state of a training that was written here; delete it and run again")
+        raise InputError(
+            f"{path} is no state of a training that was written here; delete it and run again"
+        )
     return payload
 
 

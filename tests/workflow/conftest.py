@@ -1,4 +1,6 @@
-"""A checkout to run the workflow in, and one finished smoke run that the tests copy instead of repeating it."""
+"""A checkout to run the workflow in, and one finished smoke run that the tests copy instead of
+repeating it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Checkout:
         for part in parts:
             path = source / part
             if path.is_dir() and not path.is_symlink():
-                shutil.copytree(path, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    path, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+                )
             elif path.exists():
                 shutil.copy2(path, folder / part, follow_symlinks=False)
         return cls(folder)
@@ -43,8 +47,14 @@ class Checkout:
         return Checkout.of(self.folder, folder, (*PARTS, "results", ".snakemake"))
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
-        """Start the workflow as ./run does once there is an environment; it leads a process group of its own."""
-        place = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | environment
+        """Start the workflow as ./run does once there is an environment; it leads a process group
+        of its own.
+        """
+        place = (
+            os.environ
+            | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+            | environment
+        )
         place.pop("PYTHONPATH", None)
         return subprocess.Popen(
             [sys.executable, "workflow/start.py", *arguments],
@@ -77,7 +87,11 @@ def jobs(said: str) -> Counter:
     counts = Counter()
     for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
         wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
-        values = [wildcard.partition("=")[2] for wildcard in wildcards[1].split(", ")] if wildcards else []
+        values = (
+            [wildcard.partition("=")[2] for wildcard in wildcards[1].split(", ")]
+            if wildcards
+            else []
+        )
         counts[" ".join([rule, ",".join(values)]).strip()] += 1
     return counts
 

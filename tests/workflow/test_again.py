@@ -19,7 +19,9 @@ STAGE3 = [
 def test_a_second_run_has_nothing_to_do(smoke):
     said = smoke.run(*SMOKE)
     assert "Nothing to be done" in said
-    assert said.splitlines()[-1] == "report: results/smoke/report/index.html", "where it is, as after the first run"
+    assert said.splitlines()[-1] == "report: results/smoke/report/index.html", (
+        "where it is, as after the first run"
+    )
     assert "report: " not in smoke.run(*SMOKE, "-n")
 
 
@@ -34,9 +36,14 @@ def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
     before = trained.read_bytes()
     more = overlay("encoders: {both: {after: mae}, early: {snapshot_of: mae, take_step: 10}}")
     targets = [f"results/smoke/encoders/{name}" for name in ("both", "early")]
-    assert jobs(finished.run(*SMOKE, more, *targets)) == Counter(["pretrain mae", "pretrain both", "snapshot early"])
+    assert jobs(finished.run(*SMOKE, more, *targets)) == Counter(
+        ["pretrain mae", "pretrain both", "snapshot early"]
+    )
     assert trained.read_bytes() == before
-    found = {name: (finished.results / f"encoders/{name}/model.safetensors").read_bytes() for name in ("both", "early")}
+    found = {
+        name: (finished.results / f"encoders/{name}/model.safetensors").read_bytes()
+        for name in ("both", "early")
+    }
     assert len({before, *found.values()}) == 3
 
 
@@ -48,12 +55,17 @@ def test_the_evaluation_restarts_no_training(smoke, overlay):
 def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
     """Of a zero-shot collection, of two splits searched together, and of training queries."""
     shutil.rmtree(finished.results / "vectors")
-    runs = [finished.results / f"runs/cdmae-stage1/{name}.parquet" for name in ("scikit-learn.test", "pydocs.dev")]
+    runs = [
+        finished.results / f"runs/cdmae-stage1/{name}.parquet"
+        for name in ("scikit-learn.test", "pydocs.dev")
+    ]
     runs.append(finished.results / "negatives/cdmae-stage1.pydocs.train.parquet")
     before = [path.read_bytes() for path in runs]
     targets = [str(path.relative_to(finished.folder)) for path in runs]
     kept = overlay("evaluation: {keep_vectors: false}")
-    assert finished.plan(kept, *targets) == Counter({"search cdmae-stage1": 1, "mine cdmae-stage1,pydocs,train": 1})
+    assert finished.plan(kept, *targets) == Counter(
+        {"search cdmae-stage1": 1, "mine cdmae-stage1,pydocs,train": 1}
+    )
     finished.run(*SMOKE, kept, *targets)
     assert [path.read_bytes() for path in runs] == before
     assert not (finished.results / "vectors").exists()
@@ -61,7 +73,9 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
 
 
 def test_a_comment_restarts_nothing(finished):
-    finished.edit("cdmae/finetuning/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
+    finished.edit(
+        "cdmae/finetuning/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl("
+    )
     finished.edit("workflow/scripts/pretrain.py", "\ncommand(", "\n# How it begins.\ncommand(")
     assert finished.plan() == Counter()
 
@@ -77,4 +91,6 @@ def test_a_change_in_the_kl_restarts_what_imports_it(finished):
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
             "mine_bm25", "search_bm25"}  # fmt: skip
     assert not kept & {job.split()[0] for job in found}
-    assert "Params have changed since last execution: code of cdmae.finetuning.losses" in finished.said
+    assert (
+        "Params have changed since last execution: code of cdmae.finetuning.losses" in finished.said
+    )

@@ -20,7 +20,9 @@ def test_it_answers_as_the_run_does(smoke, system):
     question = read_queries(folder, "dev")["text"][3]
     ranked = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet").ranked(3)[0][:3]
     names = read_passages(folder).take(ranked)["passage_id"].to_pylist()
-    said = smoke.run("search", *SMOKE, "--system", system, "--collection", "pydocs", "--depth", "3", question)
+    said = smoke.run(
+        "search", *SMOKE, "--system", system, "--collection", "pydocs", "--depth", "3", question
+    )
     assert f"{system} on pydocs" in said
     assert [name for name in re.findall(r"\S+", said) if name in names] == names
 
@@ -28,12 +30,16 @@ def test_it_answers_as_the_run_does(smoke, system):
 def on_dev(path):
     """The MRR@10 of a system on pydocs dev, from its measures."""
     frame = pd.read_csv(path, sep="\t")
-    return frame.query("collection == 'pydocs' and split == 'dev' and measure == 'RR@10'")["value"].mean()
+    return frame.query("collection == 'pydocs' and split == 'dev' and measure == 'RR@10'")[
+        "value"
+    ].mean()
 
 
 def test_by_default_it_asks_the_best_on_dev(smoke):
     means = {path.stem: on_dev(path) for path in (smoke.results / "measures").glob("*.tsv")}
-    assert f"{max(means, key=means.get)} on pydocs" in smoke.run("search", *SMOKE, "merge two sorted lists")
+    assert f"{max(means, key=means.get)} on pydocs" in smoke.run(
+        "search", *SMOKE, "merge two sorted lists"
+    )
 
 
 def test_a_fusion_tells_its_weights(smoke):
@@ -44,7 +50,9 @@ def test_a_fusion_tells_its_weights(smoke):
 
 def test_measures_that_a_changed_config_asks_for_must_be_made_first(smoke, tmp_path):
     (tmp_path / "other.yaml").write_text("evaluation: {measures: [nDCG@7]}\n")
-    said = smoke.run("search", *SMOKE, str(tmp_path / "other.yaml"), "merge two sorted lists", status=1)
+    said = smoke.run(
+        "search", *SMOKE, str(tmp_path / "other.yaml"), "merge two sorted lists", status=1
+    )
     assert "has no nDCG@7 on pydocs dev; ./run makes it again" in said
 
 
@@ -57,7 +65,13 @@ systems:
 
 def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, tmp_path):
     (tmp_path / "mixed.yaml").write_text(MIXED)
-    finished.run(*SMOKE, str(tmp_path / "mixed.yaml"), "results/smoke/trained/student", "--rerun-triggers", "mtime")
+    finished.run(
+        *SMOKE,
+        str(tmp_path / "mixed.yaml"),
+        "results/smoke/trained/student",
+        "--rerun-triggers",
+        "mtime",
+    )
     parts, mixed = (
         [read_run(finished.results / f"negatives/{name}.pydocs.train.parquet") for name in names]
         for names in (("bm25", "cdmae-stage1"), ("mixed",))

@@ -1,4 +1,6 @@
-"""The template for a collection of one's own, with a published checkpoint in the layout of bert-base-uncased."""
+"""The template for a collection of one's own, with a published checkpoint in the layout of
+bert-base-uncased.
+"""
 
 import json
 import random
@@ -15,7 +17,14 @@ pytestmark = pytest.mark.workflow
 SMALL = {  # over config/collection.yaml
     "results": "results/mine",
     "encoders": {"cdmae": {"batch": 8, "epochs": 0.25, "max_length": 32}},
-    "training": {"queries": 8, "group": 4, "epochs": 1, "warmup_steps": 1, "passage_length": 32, "max_length": 48},
+    "training": {
+        "queries": 8,
+        "group": 4,
+        "epochs": 1,
+        "warmup_steps": 1,
+        "passage_length": 32,
+        "max_length": 48,
+    },
     "stages": {"reranker": {"forward_factor": 2}},
 }
 
@@ -24,19 +33,31 @@ def write_collection(folder, checkpoint):
     """Passages of random words in BEIR's layout, and queries of some words of theirs."""
     rng = random.Random(1)
     vocabulary = json.loads((checkpoint / "tokenizer.json").read_text())["model"]["vocab"]
-    words = sorted(piece for piece in vocabulary if piece.isascii() and piece.isalpha() and len(piece) > 4)
+    words = sorted(
+        piece for piece in vocabulary if piece.isascii() and piece.isalpha() and len(piece) > 4
+    )
     passages = [rng.sample(words[:2000], 30) for _ in range(60)]
     (folder / "qrels").mkdir(parents=True)
-    with (folder / "corpus.jsonl").open("w") as corpus, (folder / "queries.jsonl").open("w") as queries:
+    with (
+        (folder / "corpus.jsonl").open("w") as corpus,
+        (folder / "queries.jsonl").open("w") as queries,
+    ):
         for row, passage in enumerate(passages):
-            corpus.write(json.dumps({"_id": f"p{row}", "title": passage[0], "text": " ".join(passage[1:])}) + "\n")
-            queries.write(json.dumps({"_id": f"q{row}", "text": " ".join(rng.sample(passage, 5))}) + "\n")
+            corpus.write(
+                json.dumps({"_id": f"p{row}", "title": passage[0], "text": " ".join(passage[1:])})
+                + "\n"
+            )
+            queries.write(
+                json.dumps({"_id": f"q{row}", "text": " ".join(rng.sample(passage, 5))}) + "\n"
+            )
     for split, rows in {"train": range(8), "test": range(8, 16)}.items():
         judged = "".join(f"q{row}\tp{row}\t1\n" for row in rows)
         (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
 
 
-def test_a_published_checkpoint_goes_through_all_stages_to_the_report(tiny_bert, fresh, overlay, tmp_path):
+def test_a_published_checkpoint_goes_through_all_stages_to_the_report(
+    tiny_bert, fresh, overlay, tmp_path
+):
     from sentence_transformers import SentenceTransformer
 
     write_collection(tmp_path / "mine", tiny_bert)
@@ -44,17 +65,30 @@ def test_a_published_checkpoint_goes_through_all_stages_to_the_report(tiny_bert,
         "collections": {"mine": {"path": str(tmp_path / "mine")}},
         "starts": {"bert": {"checkpoint": str(tiny_bert)}},
     }
-    said = fresh.run("--configfile", "config/collection.yaml", overlay(yaml.safe_dump(SMALL | mine)))
+    said = fresh.run(
+        "--configfile", "config/collection.yaml", overlay(yaml.safe_dump(SMALL | mine))
+    )
     results = fresh.folder / "results/mine"
     assert "My collection" in (results / "report/index.html").read_text(), said
-    assert sorted(path.name for path in (results / "models").iterdir()) == ["reranker", "stage1", "stage2", "stage3"]
+    assert sorted(path.name for path in (results / "models").iterdir()) == [
+        "reranker",
+        "stage1",
+        "stage2",
+        "stage3",
+    ]
 
-    before, after = (load_file(folder / "model.safetensors") for folder in (tiny_bert, results / "encoders/cdmae"))
+    before, after = (
+        load_file(folder / "model.safetensors")
+        for folder in (tiny_bert, results / "encoders/cdmae")
+    )
     name = "bert.encoder.layer.1.output.LayerNorm."
     change = (after[f"{name}weight"] - before[f"{name}gamma"]).abs().max()
     assert 0 < change < 0.01, "it was pre-trained from there"
 
-    texts = [" ".join(json.loads(line)["text"] for line in (tmp_path / "mine/corpus.jsonl").open()), "bridge"]
+    texts = [
+        " ".join(json.loads(line)["text"] for line in (tmp_path / "mine/corpus.jsonl").open()),
+        "bridge",
+    ]
     model = results / "models/stage3"
     theirs = SentenceTransformer(str(model), device="cpu")
     theirs[0].query_length = 32

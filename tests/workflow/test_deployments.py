@@ -1,4 +1,6 @@
-"""Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
+"""Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks
+these two for.
+"""
 
 import os
 import subprocess
@@ -12,7 +14,8 @@ pytestmark = pytest.mark.workflow
 
 TARGET = "results/smoke/tokens/tiny/pydocs"
 
-# An environment that records which scripts run in it, with the packages of the one that runs the tests.
+# An environment that records which scripts run in it, with the packages of the one that runs the
+# tests.
 CONDA = """set -e
 case "$*" in
     --version) echo conda 26.1.0 ;;
@@ -56,23 +59,31 @@ def tools(tmp_path, programs):
     return put
 
 
-def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(finished, programs):
+def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(
+    finished, programs
+):
     """Although another Python, without any packages, is first on the PATH."""
     bare = programs({"python": "echo no packages >&2; exit 1"})
     command = [sys.executable, "-m", "snakemake", TARGET, "--force", *SMOKE]
     environment = os.environ | {"PATH": f"{bare}:/usr/bin:/bin"}
-    ended = subprocess.run(command, cwd=finished.folder, env=environment, capture_output=True, text=True)
+    ended = subprocess.run(
+        command, cwd=finished.folder, env=environment, capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stderr
 
 
 def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):
     tools(conda=CONDA, activate=ACTIVATE)
-    finished.run(*SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs"))
+    finished.run(
+        *SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs")
+    )
     (asked,) = tmp_path.glob("envs/*.yaml")
     assert asked.read_text() == (ROOT / "envs/cpu.yaml").read_text()
     ran = (tmp_path / "ran").read_text().splitlines()
     assert set(ran) == {f"{asked.with_suffix('')} workflow/scripts/tokens.py"}
-    assert not finished.plan(TARGET), "what one environment has made another one does not make again"
+    assert not finished.plan(TARGET), (
+        "what one environment has made another one does not make again"
+    )
 
 
 def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
@@ -80,7 +91,10 @@ def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
     tools(apptainer=APPTAINER)
     said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
-    assert f"cdmae: the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`" in said
+    assert (
+        f"cdmae: the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`"
+        in said
+    )
     said = finished.run(*run, "-n", CDMAE_IMAGE="oras://registry.example/cdmae:1")
     assert "image oras://registry.example/cdmae:1 will be pulled" in said
     image.touch()

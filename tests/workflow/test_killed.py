@@ -49,7 +49,9 @@ class Training:
         assert not self.output.exists()
 
     def kill_snakemake(self):
-        """The trainer, left alone, saves its state and ends; as long as it lives no other one begins beside it."""
+        """The trainer, left alone, saves its state and ends; as long as it lives no other one
+        begins beside it.
+        """
         process, trainer = self.begin()
         end(process, signal.SIGKILL)
         said = self.checkout.run(*SMOKE, self.target, status=1)
@@ -68,7 +70,9 @@ class Training:
         assert not self.output.exists()
 
     def start_afresh(self, overlay):
-        """With another setting nothing goes on from the state, which stays where it is for the old one."""
+        """With another setting nothing goes on from the state, which stays where it is for the old
+        one.
+        """
         before = self.steps()
         said = self.checkout.run(*SMOKE, overlay, self.target)
         assert "goes on from step" not in said

@@ -31,7 +31,9 @@ def table(smoke):
     """A function that reads a table of the report: a row of texts by the first cell."""
 
     def read(name):
-        with open(smoke.results / f"report/tables/{name}.csv", encoding="utf-8", newline="") as file:
+        with open(
+            smoke.results / f"report/tables/{name}.csv", encoding="utf-8", newline=""
+        ) as file:
             rows = list(csv.DictReader(file))
         return {row[next(iter(row))]: row for row in rows}
 
@@ -48,7 +50,9 @@ def first_screen(smoke):
 
 
 def said(row, column, form):
-    """A number of a table as a sentence writes it; tables hold points, sentences are formed of shares."""
+    """A number of a table as a sentence writes it; tables hold points, sentences are formed of
+    shares.
+    """
     return form(float(row[column]) / 100).replace("\N{NO-BREAK SPACE}", " ")
 
 
@@ -62,11 +66,16 @@ def test_systems_and_collections_stand_in_the_order_of_the_config(smoke, config,
     assert list(overview) == list(config.systems) == list(table("systems"))
     assert list(table("collections")) == list(config.collections)
     assert list(table("encoders")) == list(config.encoders)
-    columns = [column for column in next(iter(overview.values())) if not column.endswith("note")][1:]
+    columns = [column for column in next(iter(overview.values())) if not column.endswith("note")][
+        1:
+    ]
     for measure in ("MRR@10", "nDCG@10"):
         of_measure = [column.partition(",")[0] for column in columns if column.endswith(measure)]
         targets = [f"{collection} {split}" for collection, split in systems.targets(config)]
-        places = [next(at for at, target in enumerate(targets) if target.startswith(name)) for name in of_measure]
+        places = [
+            next(at for at, target in enumerate(targets) if target.startswith(name))
+            for name in of_measure
+        ]
         assert places and places == sorted(places)
     known = read_json(smoke.results / "facts.json")["config"]
     for section, entries in config.values().items():
@@ -78,8 +87,12 @@ def test_every_table_names_its_measures(smoke, config):
     names = "|".join(re.escape(formats.measure_name(name)) for name in config.evaluation.measures)
     tables = [path for form in MEASURED for path in smoke.results.glob(f"report/tables/{form}.md")]
     assert len(tables) > 6
-    assert [path.name for path in tables if not re.search(names, path.read_text(encoding="utf-8"))] == []
-    heads = next(csv.reader((smoke.results / f"report/tables/{OVERVIEW}.csv").open(encoding="utf-8")))
+    assert [
+        path.name for path in tables if not re.search(names, path.read_text(encoding="utf-8"))
+    ] == []
+    heads = next(
+        csv.reader((smoke.results / f"report/tables/{OVERVIEW}.csv").open(encoding="utf-8"))
+    )
     assert all(re.search(names, head) for head in heads[1:])
     zero_shot = {head.rpartition(" ")[2] for head in heads if "zero-shot" in head}
     assert {"MRR@10", "nDCG@10"} <= zero_shot
@@ -91,17 +104,23 @@ def test_the_first_screen_says_what_its_table_holds_of_one_baseline(first_screen
     assert list(row)[1:3] == ["cdmae-stage1", config.evaluation.baseline]
     a, b = (said(row, name, formats.points) for name in list(row)[1:3])
     assert f"they reach MRR@10 {a} and {b} on pydocs dev" in first_screen
-    assert f"By how much{said(row, 'difference', formats.signed)} points" in first_screen.replace("much ", "much")
+    assert f"By how much{said(row, 'difference', formats.signed)} points" in first_screen.replace(
+        "much ", "much"
+    )
     assert f"How sure{p_of(row)} after Holm" in first_screen.replace("sure ", "sure")
     low, high = map(float, row["95 % interval"].split(" to "))
     assert f"interval {formats.interval(low / 100, high / 100)} over" in first_screen
     assert f"Every comparison above is with {config.evaluation.baseline}." in first_screen
     note = table("results-pydocs-dev")["cdmae-stage1"]["MRR@10, note"]
-    assert note.endswith(p_of(row)) and note.startswith(f"against {config.evaluation.baseline}: "), "one correction"
+    assert note.endswith(p_of(row)) and note.startswith(
+        f"against {config.evaluation.baseline}: "
+    ), "one correction"
 
 
 def test_other_sentences_of_the_first_screen_have_their_rows_in_tables(first_screen, table):
-    best, value = re.search(r"The best system here is (\S+), with MRR@10 (\S+) on pydocs dev", first_screen).groups()
+    best, value = re.search(
+        r"The best system here is (\S+), with MRR@10 (\S+) on pydocs dev", first_screen
+    ).groups()
     assert value == said(table(OVERVIEW)[best], "pydocs dev, MRR@10", formats.points)
     over = re.search(r"That is (\S+) points compared with bm25 \((.*?)\)", first_screen)
     if over:
@@ -124,4 +143,6 @@ def test_a_run_so_small_advises_nothing(first_screen):
 def test_the_weights_of_a_fusion_are_the_ones_that_were_chosen(smoke, table):
     about = read_json(smoke.results / "fusions/fused.json")
     parts = zip(about["weights"], about["systems"], strict=True)
-    assert table("fusions")["fused"]["weights"] == ", ".join(f"{weight:g} × {name}" for weight, name in parts)
+    assert table("fusions")["fused"]["weights"] == ", ".join(
+        f"{weight:g} × {name}" for weight, name in parts
+    )

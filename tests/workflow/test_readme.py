@@ -1,4 +1,6 @@
-"""What README and docs tell people to type works: on the smoke run, or as a dry run where the real one takes long."""
+"""What README and docs tell people to type works: on the smoke run, or as a dry run where the real
+one takes long.
+"""
 
 import re
 import shlex
@@ -15,12 +17,22 @@ pytestmark = pytest.mark.workflow
 README = (ROOT / "README.md").read_text()
 TEXT = README + (ROOT / "docs/commands.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-TOUR = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/tour.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+TOUR = re.findall(
+    r"^```python\n(.*?)^```", (ROOT / "docs/tour.md").read_text(), flags=re.MULTILINE | re.DOTALL
+)
 SHELL = "\n".join(text for kind, text in BLOCKS if kind == "sh")
-FOUND = [*re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE), *re.findall(r"`(\./run[^`\n]*)`", TEXT)]
+FOUND = [
+    *re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE),
+    *re.findall(r"`(\./run[^`\n]*)`", TEXT),
+]
 COMMANDS = sorted({each.strip().removesuffix(" -n") for each in FOUND})
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
-ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml", "mine.run")  # needs a cluster, or files of one's own
+ELSEWHERE = (
+    "--workflow-profile",
+    "mine.yaml",
+    "my.yaml",
+    "mine.run",
+)  # needs a cluster, or files of one's own
 
 
 def test_there_is_something_to_try():
@@ -28,13 +40,20 @@ def test_there_is_something_to_try():
     assert PYTHON
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if not any(word in each for word in ELSEWHERE)])
+@pytest.mark.parametrize(
+    "command", [each for each in COMMANDS if not any(word in each for word in ELSEWHERE)]
+)
 def test_command(smoke, command):
     words = shlex.split(command)[1:]
     name = words[0] if words else ""
     if name == "--help":
-        said = subprocess.run([str(ROOT / "run"), name], capture_output=True, text=True, check=True).stdout
-        assert all(f"./run {each}" in said for each in ("plan", "search", "importance", "test", "table_stages"))
+        said = subprocess.run(
+            [str(ROOT / "run"), name], capture_output=True, text=True, check=True
+        ).stdout
+        assert all(
+            f"./run {each}" in said
+            for each in ("plan", "search", "importance", "test", "table_stages")
+        )
     elif name == "--help-snakemake":
         assert "--rerun-triggers" in smoke.run(name)
     elif name in ("search", "importance", "adopt", "sizes"):
@@ -53,7 +72,9 @@ def test_command(smoke, command):
 @pytest.mark.parametrize("text", PYTHON)
 def test_python(smoke, text):
     text = text.replace('"results/', '"results/smoke/')
-    found = subprocess.run([sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True
+    )
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip()
 
@@ -62,11 +83,17 @@ def test_tour(smoke):
     collection = smoke.results / "collections/pydocs"
     passages = read_passages(collection, ["passage_id"])["passage_id"].to_pylist()
     right = int(read_qrels(collection, "test")["passage"].iloc[0])
-    names = {"time.ctime": passages[right], '"time"': f'"{passages[right - 1]}"', "results/": "results/smoke/"}
+    names = {
+        "time.ctime": passages[right],
+        '"time"': f'"{passages[right - 1]}"',
+        "results/": "results/smoke/",
+    }
     text = "\n".join(TOUR)
     for old, new in names.items():
         assert old in text
         text = text.replace(old, new)
-    finished = subprocess.run([sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True
+    )
     assert finished.returncode == 0, finished.stderr
     assert "nDCG@10" in finished.stdout

@@ -1,4 +1,6 @@
-"""What is refused before any job: wrong configs in a sentence, and a second run at the same results."""
+"""What is refused before any job: wrong configs in a sentence, and a second run at the same
+results.
+"""
 
 import subprocess
 import sys
@@ -34,7 +36,9 @@ def test_without_run_snakemake_refuses_it_too(code, overlay):
 
 
 def test_two_runs_at_once(fresh):
-    first = fresh.start(*SMOKE, "results/smoke/encoders/cdmae")  # takes longer than the second needs to start
+    first = fresh.start(
+        *SMOKE, "results/smoke/encoders/cdmae"
+    )  # takes longer than the second needs to start
     lock = fresh.results / ".lock"
     wait_for(lambda: lock.exists() and lock.read_text())
     said = fresh.run(*SMOKE, "results/smoke/bm25/pydocs", status=1)

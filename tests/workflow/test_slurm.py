@@ -1,6 +1,8 @@
-"""Submitting through workflow/profiles/slurm, to a SLURM of two nodes that slurm.sh starts on this machine.
+"""Submitting through workflow/profiles/slurm, to a SLURM of two nodes that slurm.sh starts on this
+machine.
 
-A training that is cancelled, warned before its time limit, or requeued ends in the weights of one that was left alone.
+A training that is cancelled, warned before its time limit, or requeued ends in the weights of one
+that was left alone.
 """
 
 import importlib.util
@@ -21,12 +23,20 @@ from tests.workflow.conftest import ROOT, Checkout, wait_for
 SCRIPT = Path(__file__).with_name("slurm.sh")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
 
-# Smoke with one encoder and one retriever on one collection: a job of every kind that SLURM treats in its own way.
+# Smoke with one encoder and one retriever on one collection: a job of every kind that SLURM treats
+# in its own way.
 GONE = {
     "collections": ["scikit-learn", "networkx"],
     "encoders": ["none", "mae"],
     "stages": ["stage2", "stage3", "reranker"],
-    "systems": ["none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker", "fused"],
+    "systems": [
+        "none-stage1",
+        "mae-stage1",
+        "cdmae-stage2",
+        "cdmae-stage3",
+        "cdmae-reranker",
+        "fused",
+    ],
 }
 MEASURES = "results/smoke/measures/cdmae-stage1.tsv"
 
@@ -41,7 +51,8 @@ def tiny() -> str:
     return yaml.safe_dump(values)
 
 
-# What a user of two-node pre-training writes into the profile; and how often this impatient one looks at the queue.
+# What a user of two-node pre-training writes into the profile; and how often this impatient one
+# looks at the queue.
 NODES = ("nodes=2", "gpu=2", "gres=gpu:1", "tasks=2", "tasks_per_gpu=0", "mpi=srun")
 RESOURCES = [f"pretrain:{each}" for each in NODES]
 PROFILE = (
@@ -59,18 +70,27 @@ leases.held(Path(sys.argv[1]), "twin").__enter__()
 
 def missing() -> str:
     """Why there can be no SLURM here."""
-    if lacking := [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]:
+    if lacking := [
+        name
+        for name in PROGRAMS
+        if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    ]:
         return f"needs {', '.join(lacking)} (apt install slurmctld slurmd slurm-client munge)"
     if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
         return "needs the Python package snakemake-executor-plugin-slurm"
     if os.geteuid():
         return "slurmd runs as root only"
-    if subprocess.run(["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode:
+    if subprocess.run(
+        ["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True
+    ).returncode:
         return "this machine does not let the nodes have namespaces of their own"
     return ""
 
 
-pytestmark = [pytest.mark.workflow, pytest.mark.skipif(bool(missing()), reason=missing() or "nothing")]
+pytestmark = [
+    pytest.mark.workflow,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "nothing"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +101,10 @@ def cluster(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("slurm")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with pytest.MonkeyPatch.context() as patch, subprocess.Popen([SCRIPT, "hold", folder], text=True, **pipes) as held:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        subprocess.Popen([SCRIPT, "hold", folder], text=True, **pipes) as held,
+    ):
         if not held.stdout.readline():
             said = held.communicate()[1].strip() or "nothing"
             pytest.skip(f"SLURM does not start here; it said: {said.splitlines()[-1]}")
@@ -96,7 +119,9 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(cluster, tmp_path_factory):
-    """The tiny workflow from nothing to its measures, every job a job of SLURM and none interrupted."""
+    """The tiny workflow from nothing to its measures, every job a job of SLURM and none
+    interrupted.
+    """
     checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
     (checkout.folder / "tiny.yaml").write_text(tiny())
     checkout.said = submit(checkout, MEASURES).communicate()[0]
@@ -106,8 +131,18 @@ def whole(cluster, tmp_path_factory):
 SUBMITTED: list[subprocess.Popen] = []
 
 
-def submit(checkout: Checkout, target: str, *resources: str, **environment: str) -> subprocess.Popen:
-    words = (target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources)
+def submit(
+    checkout: Checkout, target: str, *resources: str, **environment: str
+) -> subprocess.Popen:
+    words = (
+        target,
+        "--configfile",
+        "tiny.yaml",
+        *PROFILE,
+        "--set-resources",
+        *RESOURCES,
+        *resources,
+    )
     SUBMITTED.append(checkout.start(*words, **environment))
     return SUBMITTED[-1]
 
@@ -115,7 +150,9 @@ def submit(checkout: Checkout, target: str, *resources: str, **environment: str)
 class Training:
     """A training of the whole run, to be made once more and interrupted in the middle."""
 
-    def __init__(self, whole: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str):
+    def __init__(
+        self, whole: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str
+    ):
         self.checkout = Checkout.of(whole.folder, folder, (*os.listdir(whole.folder),))
         self.rule, self.target = rule, f"results/smoke/{output}"
         self.output = self.checkout.folder / self.target
@@ -124,7 +161,10 @@ class Training:
         self.wanted = self.weights()
         shutil.rmtree(self.output)
         self.process = submit(self.checkout, self.target, *resources, CDMAE_SAVE_SECONDS="0")
-        wait_for(lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None, seconds=600)
+        wait_for(
+            lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None,
+            seconds=600,
+        )
         self.signal(signal.SIGSTOP)
         assert self.process.poll() is None, self.process.communicate()[0]
         self.job = queue("--states", "running")
@@ -179,17 +219,25 @@ def run(*words: str) -> str:
 
 def failed_jobs(checkout: Checkout) -> str:
     """What the jobs that SLURM counts as failed have said; the logs of the others are deleted."""
-    return "".join(path.read_text() for path in (checkout.folder / ".snakemake/slurm_logs").rglob("*.log"))
+    return "".join(
+        path.read_text() for path in (checkout.folder / ".snakemake/slurm_logs").rglob("*.log")
+    )
 
 
 def test_the_workflow_runs_with_a_stage_on_two_nodes(whole):
-    """Two torchruns, on nodes with names and process ids of their own, train together; the end is reached."""
+    """Two torchruns, on nodes with names and process ids of their own, train together; the end is
+    reached.
+    """
     assert (whole.folder / MEASURES).exists(), whole.said + failed_jobs(whole)
     assert "Trying to restart" not in whole.said
-    assert "account" not in whole.said, "the executor warns of what the profile leaves out on purpose"
+    assert "account" not in whole.said, (
+        "the executor warns of what the profile leaves out on purpose"
+    )
     about = json.loads((whole.results / "encoders/cdmae/about.json").read_text())
     assert about["processes"] == 2
-    assert not (whole.results / "state").exists() or not list((whole.results / "state").rglob("step-*.pt"))
+    assert not (whole.results / "state").exists() or not list(
+        (whole.results / "state").rglob("step-*.pt")
+    )
 
 
 def test_cancelled_on_two_nodes(whole, tmp_path):
@@ -202,22 +250,30 @@ def test_cancelled_on_two_nodes(whole, tmp_path):
 
 
 def test_requeued_on_two_nodes(whole, tmp_path):
-    """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and it goes on."""
+    """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and
+    it goes on.
+    """
     training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
     (state,) = training.states.iterdir()
     other_node = ("srun", "--nodelist", "n2", "--mem", "100", "--chdir", training.checkout.folder)
     twin = [*other_node, sys.executable, "-c", TWIN, state]
     refused = subprocess.run(twin, capture_output=True, text=True)
-    assert re.search(rf"twin is being trained already, by process \d+ on n1, job {training.job};", refused.stderr)
+    assert re.search(
+        rf"twin is being trained already, by process \d+ on n1, job {training.job};", refused.stderr
+    )
     run("scontrol", "requeue", training.job)
     assert "Trying to restart" not in training.finish()
     assert "Restarts=1" in run("scontrol", "show", "job", training.job)
 
 
 def test_warned_before_the_time_limit(whole, tmp_path):
-    """The profile's SIGUSR1, which wakes a halted process, makes the trainer save and end; the retry goes on."""
+    """The profile's SIGUSR1, which wakes a halted process, makes the trainer save and end; the
+    retry goes on.
+    """
     name = "cdmae-stage1"
     training = Training(whole, tmp_path / "checkout", "train_retriever", name, f"trained/{name}")
-    run("scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes")  # less than the five of the profile
+    run(
+        "scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes"
+    )  # less than the five of the profile
     training.finish()
     assert f"SIGUSR1: {name} is saved at step" in failed_jobs(training.checkout)

@@ -1,4 +1,6 @@
-"""The whole pipeline on the tiny collection: every stage wrote what the next one and the reader need."""
+"""The whole pipeline on the tiny collection: every stage wrote what the next one and the reader
+need.
+"""
 
 import json
 from pathlib import Path
@@ -38,7 +40,9 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
     for job in jobs:
         assert all((smoke.folder / path).exists() for path in job.outputs), job
     logs, costs = smoke.results / "logs", smoke.results / "benchmarks"
-    names = {path.relative_to(logs).with_suffix("") for path in logs.glob("**/*.log")} - {Path("facts/report")}
+    names = {path.relative_to(logs).with_suffix("") for path in logs.glob("**/*.log")} - {
+        Path("facts/report")
+    }
     assert names == {path.relative_to(costs).with_suffix("") for path in costs.glob("**/*.tsv")}
     assert len(names) == len(jobs)
 
@@ -71,7 +75,10 @@ def test_tokens_importance_and_masked_terms(at):
 
 
 def test_pretrain(config, at):
-    steps = {name: read_json(at(f"encoders/{name}/about.json")).get("steps", 0) for name in config.encoders}
+    steps = {
+        name: read_json(at(f"encoders/{name}/about.json")).get("steps", 0)
+        for name in config.encoders
+    }
     assert steps == {"none": 0, "mae": 30, "cdmae": 30}
     curve = pd.read_csv(at("encoders/cdmae/steps.tsv"), sep="\t")
     assert curve["step"].iloc[-1] == 30
@@ -106,7 +113,9 @@ def test_runs_and_measures(config, at):
         assert found["value"].between(0, 1).all()
         assert set(found["measure"]) == set(config.evaluation.measures)
     values = read_measures(at("measures/bm25.tsv"))
-    assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, "BM25 finds things"
+    assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, (
+        "BM25 finds things"
+    )
 
 
 def test_models_are_whole_and_have_cards(config, at):
@@ -114,11 +123,15 @@ def test_models_are_whole_and_have_cards(config, at):
     for system in systems.trained(config):
         folders = (Path(at(f"{part}/{system}")) for part in ("trained", "models"))
         trained, model = ({path.name for path in folder.iterdir()} for folder in folders)
-        assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {"modules.json"}
+        assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {
+            "modules.json"
+        }
         assert trained - {".snakemake_timestamp"} <= model
         text = Path(at(f"models/{system}/README.md")).read_text()
         assert system in text and "RR@10" in text
-        assert "Made from python 3." in text and "passages: " in text, "the collection's versions and counts"
+        assert "Made from python 3." in text and "passages: " in text, (
+            "the collection's versions and counts"
+        )
 
 
 def test_report(config, smoke):

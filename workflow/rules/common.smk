@@ -73,7 +73,9 @@ shell.prefix(
 
 # Jobs run with the Python that runs Snakemake, also where its environment is not activated. Environments of conda and
 # images have their own.
-if workflow.deployment_settings.deployment_method.isdisjoint({DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}):
+if workflow.deployment_settings.deployment_method.isdisjoint(
+    {DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}
+):
     put_python_first()
 
 # SLURM warns all processes of a job before its time limit. Trainers save their state upon it
@@ -103,7 +105,9 @@ collection_rows = {
     name: {
         "files": list(map(str, entry.settings.depends())),
         "threads": entry.settings.threads(),
-        "length": settings.evaluation.lengths.get(name, 0),  # where systems cut its texts; 0: at their own lengths
+        "length": settings.evaluation.lengths.get(
+            name, 0
+        ),  # where systems cut its texts; 0: at their own lengths
     }
     for name, entry in settings.collections.items()
 }
@@ -123,8 +127,15 @@ def of(rows, pattern):
     """Fill in a pattern from the row of the first wildcard."""
 
     def paths(wildcards):
-        columns = {"target": TARGETS, "collection": evaluated, **rows[wildcards[0]], **dict(wildcards.items())}
-        return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
+        columns = {
+            "target": TARGETS,
+            "collection": evaluated,
+            **rows[wildcards[0]],
+            **dict(wildcards.items()),
+        }
+        return expand(
+            pattern, **{key: [] if value == "" else value for key, value in columns.items()}
+        )
 
     return paths
 
@@ -233,7 +244,10 @@ def length(wildcards):
 def encoding(wildcards):
     """List the settings of vectors, with the model of an external retriever."""
     row = system_rows[wildcards.system]
-    return plain({"length": length(wildcards)} | {key: row[key] for key in ("model", "passage_prompt") if key in row})
+    return plain(
+        {"length": length(wildcards)}
+        | {key: row[key] for key in ("model", "passage_prompt") if key in row}
+    )
 
 
 def searching(wildcards):
@@ -280,7 +294,9 @@ def run_files(wildcards):
 def measuring(wildcards):
     """List the collections and splits on which a system is measured, and by what."""
     targets = targets_of(wildcards)
-    measured = [" ".join(settings.evaluation.measured(collection, split)) for collection, split in targets]
+    measured = [
+        " ".join(settings.evaluation.measured(collection, split)) for collection, split in targets
+    ]
     return plain({**where(wildcards), "names": [name for name, _ in targets], "measures": measured})
 
 
@@ -302,7 +318,9 @@ def waiting(section, gpus_asked):
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
     Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
     """
-    several = min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
+    several = (
+        min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1
+    )  # a cluster has a queue of its own
     return lambda wildcards: several * FIRST + waiting_for[section][wildcards[0]]
 
 
@@ -315,7 +333,9 @@ def memory_of(rule, gpus_asked=0):
     """Ask for megabytes by the size of the data, as `./run plan` estimates them, and for more at each further attempt."""
 
     def megabytes(wildcards, threads, attempt):
-        return asked(planned, Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked), attempt)
+        return asked(
+            planned, Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked), attempt
+        )
 
     return megabytes
 
@@ -327,7 +347,12 @@ def cores(most):
         if not all(map(os.path.exists, input)):
             return most
         paths = [Path(name) for name in input]
-        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+        files = [
+            file
+            for path in paths
+            for file in (path.rglob("*") if path.is_dir() else [path])
+            if file.is_file()
+        ]
         return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
 
     return number

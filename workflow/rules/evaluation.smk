@@ -76,7 +76,11 @@ rule facts:
 
 
 # words, style and tables of claims and exhibits: files that the code's fingerprint does not follow
-templates = sorted(str(path) for path in Path("cdmae/report").rglob("*.*") if path.suffix in (".j2", ".css", ".csv"))
+templates = sorted(
+    str(path)
+    for path in Path("cdmae/report").rglob("*.*")
+    if path.suffix in (".j2", ".css", ".csv")
+)
 
 
 rule report:

@@ -1,7 +1,9 @@
 # Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
 
 training = {
-    name: settings.stages[settings.systems[name].stage].values(teacher=bool(settings.systems[name].teacher))
+    name: settings.stages[settings.systems[name].stage].values(
+        teacher=bool(settings.systems[name].teacher)
+    )
     for name in systems.trained(settings)
 }
 

@@ -10,7 +10,9 @@ masking = {
     }
     for name in systems.masked_by_importance(settings)
 }
-strategies = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
+strategies = [
+    f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")
+]
 
 
 rule ngrams:

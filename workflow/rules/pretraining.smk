@@ -13,8 +13,14 @@ modules_of = {  # modules that the settings name
     + [f"cdmae.masking.strategies.{masking}" for masking in dict.fromkeys(encoder.maskings)]
     for name, encoder in settings.encoders.items()
 }
-snapshots = {name: {"step": encoder.take_step} for name, encoder in settings.encoders.items() if encoder.snapshot_of}
-untrained = {name for name, encoder in settings.encoders.items() if not encoder.pretrained} - snapshots.keys()
+snapshots = {
+    name: {"step": encoder.take_step}
+    for name, encoder in settings.encoders.items()
+    if encoder.snapshot_of
+}
+untrained = {
+    name for name, encoder in settings.encoders.items() if not encoder.pretrained
+} - snapshots.keys()
 
 
 rule pretrain:

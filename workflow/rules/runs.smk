@@ -292,7 +292,9 @@ rule export:
     """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         run="<results>/runs/{system}/{collection}.{split}.parquet",
-        collection=expand("<results>/collections/{collection}/{file}", file=COLLECTION_FILES, allow_missing=True),
+        collection=expand(
+            "<results>/collections/{collection}/{file}", file=COLLECTION_FILES, allow_missing=True
+        ),
     output:
         "<results>/trec/{system}/{collection}.{split}.run",
     log:

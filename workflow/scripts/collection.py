@@ -1,4 +1,6 @@
-"""Make a collection: passages, queries and judgments of every split, in the form that all later steps read."""
+"""Make a collection: passages, queries and judgments of every split, in the form that all later
+steps read.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,13 @@ from cdmae.log import say
 
 
 @command
-def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output: Path, threads: int = 1) -> None:
+def main(
+    *, name: str, settings: dict[str, Any], batches: dict[str, Any], output: Path, threads: int = 1
+) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
-    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, and the queries they take per
-    step: too many are refused now, and not when the stage begins.
+    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, and the
+    queries they take per step: too many are refused now, and not when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
@@ -28,6 +32,11 @@ def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output
             collections.check_batch(stage, queries, name, split, relevant)
         count = write_collection(output, collection)
     except InputError as error:
-        raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None
-    queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"
+        raise (
+            error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}")
+        ) from None
+    queries = (
+        ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items())
+        or "none"
+    )
     say(f"{path}: {count:,} passages; queries: {queries}")

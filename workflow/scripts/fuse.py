@@ -11,11 +11,15 @@ from cdmae.runs import read_run, write_run
 
 @command
 def main(*, weights: Path, runs: list[Path], outputs: list[Path], depth: int):
-    """Fuse the runs of several systems: for each output in turn, one run of every system that `weights` names."""
+    """Fuse the runs of several systems: for each output in turn, one run of every system that
+    `weights` names.
+    """
     about = read_json(weights)
     systems = len(about["systems"])
     if len(runs) != systems * len(outputs):
-        raise InputError(f"--runs are {len(runs)}; allowed: {systems} for each of {len(outputs)} outputs")
+        raise InputError(
+            f"--runs are {len(runs)}; allowed: {systems} for each of {len(outputs)} outputs"
+        )
     for number, output in enumerate(outputs):
         parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]
         write_run(output, Fusion(parts, about["method"], about["k"]).run(about["weights"], depth))

@@ -20,6 +20,10 @@ def main(
     example: str,
     output: Path,
 ):
-    """Mask passages by importance and at random; write which words were masked, and how an example fares."""
-    found = terms.describe(read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example)
+    """Mask passages by importance and at random; write which words were masked, and how an example
+    fares.
+    """
+    found = terms.describe(
+        read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
+    )
     write_json(output, found)

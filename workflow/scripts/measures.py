@@ -22,16 +22,23 @@ def main(
     measures: list[str],
     output: Path,
 ):
-    """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run.
+    """Measure the runs of `system`, one per target: the collection's name, its folder, the split,
+    the run.
 
     `measures`: those of each target, separated by spaces.
     """
     frames = []
-    for name, collection, split, run, wanted in zip(names, collections, splits, runs, measures, strict=True):
+    for name, collection, split, run, wanted in zip(
+        names, collections, splits, runs, measures, strict=True
+    ):
         query_ids = read_queries(collection, split)["query_id"]
         judgments = f"the judgments of {collection}, split {split},"
-        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split(), judgments)
+        found = measure(
+            read_run(run), read_qrels(collection, split), query_ids, wanted.split(), judgments
+        )
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
-            print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")
+            print(
+                f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries"
+            )
     write_measures(output, pd.concat(frames))

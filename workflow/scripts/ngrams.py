@@ -11,4 +11,10 @@ from cdmae.tokens.corpus import read_tokens
 @command
 def main(*, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
     """Count the n-grams of the words of `tokens`, exactly, at every position."""
-    ngrams.count_to(output, read_tokens(tokens), unit=settings["unit"], window=settings["window"], threads=threads)
+    ngrams.count_to(
+        output,
+        read_tokens(tokens),
+        unit=settings["unit"],
+        window=settings["window"],
+        threads=threads,
+    )

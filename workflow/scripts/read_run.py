@@ -9,7 +9,14 @@ from cdmae.runs import write_run
 
 
 @command
-def main(*, files: list[Path], collections: list[Path], splits: list[str], outputs: list[Path], depth: int):
+def main(
+    *,
+    files: list[Path],
+    collections: list[Path],
+    splits: list[str],
+    outputs: list[Path],
+    depth: int,
+):
     """Write each file as a run of the queries of a split, the best `depth` passages of each."""
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
         query_ids = read_queries(collection, split)["query_id"].tolist()

@@ -26,10 +26,12 @@ def main(
     depth: int,
     threads: int = 1,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its place.
+    """Search each collection for the queries of its split; write the run to the output in its
+    place.
 
-    For each collection once its vectors, or its tokens, whose vectors are then made while they are searched and not
-    kept. Where one of the `lengths` is not 0, the queries and passages are cut there and not at the model's own.
+    For each collection once its vectors, or its tokens, whose vectors are then made while they are
+    searched and not kept. Where one of the `lengths` is not 0, the queries and passages are cut
+    there and not at the model's own.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
@@ -37,7 +39,11 @@ def main(
         length = lengths[number]
         queries = [inference.encode_queries(model, each, threads, length) for each in texts]
         folder = folders[collections[number]]
-        shards = read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
-        return search(np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device()))
+        shards = (
+            read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
+        )
+        return search(
+            np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device())
+        )
 
     targets.search(collections, splits, outputs, depth, find)

@@ -1,4 +1,6 @@
-"""A foreign retriever's runs: over training queries they are negatives, over the others they are measured."""
+"""A foreign retriever's runs: over training queries they are negatives, over the others they are
+measured.
+"""
 
 from pathlib import Path
 
@@ -28,22 +30,29 @@ def main(
     passage_prompt: str = "",
     threads: int = 1,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its place.
+    """Search each collection for the queries of its split; write the run to the output in its
+    place.
 
-    For each collection once its vectors; without, they are made while they are searched, and not kept. Where one of
-    the `lengths` is not 0, the queries and passages of its collection are cut there.
+    For each collection once its vectors; without, they are made while they are searched, and not
+    kept. Where one of the `lengths` is not 0, the queries and passages of its collection are cut
+    there.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
-        queries = [external.encode_queries(model, each, length or query_length, query_prompt) for each in texts]
+        queries = [
+            external.encode_queries(model, each, length or query_length, query_prompt)
+            for each in texts
+        ]
         if vectors:
             shards = read_vectors(kept[collections[number]])
         else:
             cut = length or passage_length
             shards = external.shards(model, collections[number], cut, prompt=passage_prompt)
-        return search(np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device()))
+        return search(
+            np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device())
+        )
 
     targets.search(collections, splits, outputs, depth, find)

@@ -24,12 +24,18 @@ def main(
     judged: Path | None = None,
     tuned: list[str] | None = None,
 ):
-    """Write what each part of a fusion counts: `weights`, or equal ones, or those that judged queries choose.
+    """Write what each part of a fusion counts: `weights`, or equal ones, or those that judged
+    queries choose.
 
-    tuned: a split and a measure, which the chosen weights make best on the `runs` of the parts; `judged` is a file in
-    the folder of its collection.
+    tuned: a split and a measure, which the chosen weights make best on the `runs` of the parts;
+    `judged` is a file in the folder of its collection.
     """
-    about = {"method": method, "k": k, "systems": systems, "weights": weights or [1.0] * len(systems)}
+    about = {
+        "method": method,
+        "k": k,
+        "systems": systems,
+        "weights": weights or [1.0] * len(systems),
+    }
     if judged and tuned:
         folder, (split, measure) = judged.parent, tuned
         fusion = Fusion([read_run(path) for path in runs or ()], method, k)

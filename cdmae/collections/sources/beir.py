@@ -6,8 +6,8 @@
 ``qrels/{split}.tsv``   a header, then query id, passage id and grade, separated by tabs; one file a split
 ======================  =================================================================================
 
-Any of them may be packed (``.gz``). A header, which may be missing, calls the grade score, grade, relevance, relevancy,
-rel or label. Without judgments all queries form the split ``test``.
+Any of them may be packed (``.gz``). A header, which may be missing, calls the grade score, grade,
+relevance, relevancy, rel or label. Without judgments all queries form the split ``test``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, check_readable, find, grade
+from cdmae.collections.judged import (
+    File,
+    Folder,
+    Parts,
+    by_split,
+    check_folder,
+    check_readable,
+    find,
+    grade,
+)
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings, show
 
@@ -33,7 +42,9 @@ class Settings(Folder):
         meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the checkout"
     )
     titles: bool = setting(
-        True, meaning="whether titles are part of the passages", source="BEIR: title and text joined"
+        True,
+        meaning="whether titles are part of the passages",
+        source="BEIR: title and text joined",
     )
 
     def parts(self) -> Parts:
@@ -41,10 +52,14 @@ class Settings(Folder):
         folder = check_folder(self.path)
         passages = File(find(folder, "corpus", ".jsonl", layout="BEIR's"), _passage(self.titles))
         queries = find(folder, "queries", ".jsonl")
-        qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
+        qrels = {
+            split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()
+        }
         if queries is None:
             if qrels:
-                raise InputError(f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz")
+                raise InputError(
+                    f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz"
+                )
             return Parts(passages, {}, {})
         return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
 
@@ -83,11 +98,17 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
     try:
         entry = json.loads(line, object_pairs_hook=_each_once, parse_int=_whole)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line") from None
+        raise ValueError(
+            f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line"
+        ) from None
     except RecursionError:
-        raise ValueError("JSON that is nested too deeply; allowed: one object a line, with text in it") from None
+        raise ValueError(
+            "JSON that is nested too deeply; allowed: one object a line, with text in it"
+        ) from None
     if not isinstance(entry, dict):
-        raise ValueError(f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys {keys}")
+        raise ValueError(
+            f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys {keys}"
+        )
     for key in keys:
         if key not in entry:
             raise ValueError(f"lacks the key {key!r}; it has {show(sorted(entry))}")
@@ -120,7 +141,9 @@ def _query(number: int, line: str) -> tuple[str, str]:
 def _judgment(number: int, line: str) -> tuple[str, str, int] | None:
     columns = line.split("\t")
     if len(columns) != 3:
-        hint = " (TREC's form has four; leave out the second column)" if len(line.split()) == 4 else ""
+        hint = (
+            " (TREC's form has four; leave out the second column)" if len(line.split()) == 4 else ""
+        )
         raise ValueError(f"{len(columns)} columns separated by tabs{hint}; allowed: {_COLUMNS}")
     if number == 1 and columns[2].strip().lower() in _HEADERS:
         return None  # which some files leave out

@@ -1,4 +1,5 @@
-"""MS MARCO's passages (Bajaj et al. 2016), TREC Deep Learning's queries, or anything in their layout.
+"""MS MARCO's passages (Bajaj et al. 2016), TREC Deep Learning's queries, or anything in their
+layout.
 
 =========================  =====================================================================================
 ``collection.tsv``         passage id, text; or in every line passage id, title, text (RocketQA's and later corpora)
@@ -6,8 +7,9 @@
 ``qrels.{split}.tsv``      TREC's four columns: query id, 0, passage id, grade; a split may have none
 =========================  =====================================================================================
 
-Columns are separated by tabs (in judgments by any space), without header and quoting; any file may be packed (``.gz``).
-The official files fit by name; TREC DL's are renamed, such as ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
+Columns are separated by tabs (in judgments by any space), without header and quoting; any file may
+be packed (``.gz``). The official files fit by name; TREC DL's are renamed, such as
+``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class Settings(Folder):
         "checkout"
     )
     titles: bool = setting(
-        False, meaning="whether passages have titles: collection.tsv then needs three columns", source="official: none"
+        False,
+        meaning="whether passages have titles: collection.tsv then needs three columns",
+        source="official: none",
     )
 
     def parts(self) -> Parts:
@@ -38,7 +42,9 @@ class Settings(Folder):
         queries, qrels = (by_split(folder, prefix) for prefix in ("queries.", "qrels."))
         lost = sorted(set(qrels) - set(queries))
         if lost:
-            raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
+            raise InputError(
+                f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv"
+            )
         return Parts(
             File(passages, _passage(self.titles)),
             {split: File(path, _query) for split, path in queries.items()},
@@ -47,7 +53,11 @@ class Settings(Folder):
 
 
 def _passage(titles: bool) -> Any:
-    allowed = "passage id, title, text" if titles else "passage id, text or, in every line, passage id, title, text"
+    allowed = (
+        "passage id, title, text"
+        if titles
+        else "passage id, text or, in every line, passage id, title, text"
+    )
     first = 0  # columns of the first line
 
     def parse(number: int, line: str) -> tuple[str, str, str]:
@@ -57,8 +67,12 @@ def _passage(titles: bool) -> Any:
             first = len(columns)
         if len(columns) not in (2, 3)[titles:] or not columns[0]:
             raise ValueError(_refusal(columns, allowed))
-        if len(columns) != first:  # a tab in a text would pass for the end of a title, which may be left out
-            raise ValueError(f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: {allowed}")
+        if (
+            len(columns) != first
+        ):  # a tab in a text would pass for the end of a title, which may be left out
+            raise ValueError(
+                f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: {allowed}"
+            )
         return columns[0], columns[1] if titles else "", columns[-1]
 
     return parse
@@ -74,7 +88,9 @@ def _query(number: int, line: str) -> tuple[str, str]:
 def _judgment(number: int, line: str) -> tuple[str, str, int]:
     columns = line.split()
     if len(columns) != 4:
-        raise ValueError(f"{len(columns)} columns; allowed: the four of TREC (query id, 0, passage id, grade)")
+        raise ValueError(
+            f"{len(columns)} columns; allowed: the four of TREC (query id, 0, passage id, grade)"
+        )
     return columns[0], columns[2], grade(columns[3])
 
 

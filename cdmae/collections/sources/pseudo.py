@@ -1,4 +1,5 @@
-"""Queries made from the text of a collection without labels: a part of a passage asks for the rest of it.
+"""Queries made from the text of a collection without labels: a part of a passage asks for the rest
+of it.
 
 ==================  ====================================================================================================
 ``title``           the title asks for the text
@@ -7,9 +8,9 @@
                     (Izacard et al. 2022)
 ==================  ====================================================================================================
 
-A passage loses the words that ask for it, because a retriever would otherwise learn to compare words. Passages without
-a query are negatives: those too short for one, and those whose query another one has. What is searched in the end is
-the collection itself, not this one.
+A passage loses the words that ask for it, because a retriever would otherwise learn to compare
+words. Passages without a query are negatives: those too short for one, and those whose query
+another one has. What is searched in the end is the collection itself, not this one.
 """
 
 from __future__ import annotations
@@ -46,13 +47,21 @@ Passage = tuple[str, str, str]  # id, title, text
 class Settings(Source):
     """The keys of a collection whose queries are made from another one's text."""
 
-    of: dict[str, Any] = setting(meaning="the collection whose text it is: its `source` and the settings of that")
-    method: Literal["title", "first_sentence", "span"] = setting("first_sentence", meaning="what asks for the rest")
+    of: dict[str, Any] = setting(
+        meaning="the collection whose text it is: its `source` and the settings of that"
+    )
+    method: Literal["title", "first_sentence", "span"] = setting(
+        "first_sentence", meaning="what asks for the rest"
+    )
     queries: int = setting(0, meaning="how many are trained on, by a stable hash; 0: all", low=0)
-    dev: int = setting(0, meaning="how many, others, are the split dev; they tell how training goes", low=0)
+    dev: int = setting(
+        0, meaning="how many, others, are the split dev; they tell how training goes", low=0
+    )
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself made of another; the settings of the other one get their types."""
+        """Refuse a collection that is itself made of another; the settings of the other one get
+        their types.
+        """
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
@@ -62,7 +71,9 @@ class Settings(Source):
     def base(self) -> Source:
         """Return the settings of the collection whose text it is."""
         source = collections.source(str(self.of.get("source", "")))
-        return parse(source.Settings, {key: value for key, value in self.of.items() if key != "source"}, "of")
+        return parse(
+            source.Settings, {key: value for key, value in self.of.items() if key != "source"}, "of"
+        )
 
     def judged(self) -> dict[str, bool]:
         """Return ``train``, and ``dev`` if there is one; both have judgments."""
@@ -87,7 +98,9 @@ class Settings(Source):
         return passages, words, {"train": train} | ({"dev": self.dev} if self.dev else {})
 
     def check(self) -> dict[str, int]:
-        """Read all files; what has none, and would be harvested or fetched, is checked as its source does."""
+        """Read all files; what has none, and would be harvested or fetched, is checked as its
+        source does.
+        """
         if self.depends():
             return super().check()
         self.base.check()
@@ -106,15 +119,23 @@ class Settings(Source):
             for name, title, text in self._passages(threads):
                 if name in asked:
                     _, title, text = divided(name, title, text, self.method)
-                elif self.method == "title":  # one that asks for a passage would find the others that have it
+                elif (
+                    self.method == "title"
+                ):  # one that asks for a passage would find the others that have it
                     title = ""
                 yield name, title, text
 
-        by_split = {split: queries[queries["split"] == split].reset_index(drop=True) for split in self.judged()}
+        by_split = {
+            split: queries[queries["split"] == split].reset_index(drop=True)
+            for split in self.judged()
+        }
         return Collection(
             pa.RecordBatchReader.from_batches(PASSAGES, batches(rows(), PASSAGES)),
             {split: frame[["query_id", "text"]] for split, frame in by_split.items()},
-            {split: frame[["query_id", "passage_id"]].assign(grade=1) for split, frame in by_split.items()},
+            {
+                split: frame[["query_id", "passage_id"]].assign(grade=1)
+                for split, frame in by_split.items()
+            },
             {
                 "source": "pseudo",
                 "method": self.method,
@@ -129,7 +150,9 @@ class Settings(Source):
 
         passages = self.base.load(threads).passages
         for batch in passages.to_batches() if isinstance(passages, pa.Table) else passages:
-            yield from zip(*(batch[key].to_pylist() for key in ("passage_id", "title", "text")), strict=True)
+            yield from zip(
+                *(batch[key].to_pylist() for key in ("passage_id", "title", "text")), strict=True
+            )
 
     def _queries(self, threads: int) -> pd.DataFrame:
         """Return a frame (query_id, passage_id, text, split), a row a passage that has a query.
@@ -152,7 +175,9 @@ class Settings(Source):
                 f"another method may help: {others}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
-        frame = frame.drop_duplicates("text", ignore_index=True)  # passages of one file share its title
+        frame = frame.drop_duplicates(
+            "text", ignore_index=True
+        )  # passages of one file share its title
         if len(frame) <= self.dev:
             raise InputError(
                 f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different queries by method "
@@ -168,7 +193,9 @@ class Settings(Source):
 
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
-    """Divide a passage into a query and the title and text that are left; None where it is too short."""
+    """Divide a passage into a query and the title and text that are left; None where it is too
+    short.
+    """
     query, rest = "", text
     if method == "title":
         query, title = title, ""
@@ -179,8 +206,15 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         words, number = text.split(), _hash(name)
         length = SPAN[0] + number % (SPAN[1] - SPAN[0] + 1)
         begin = (number >> 8) % max(1, len(words) - length + 1)
-        query, rest = " ".join(words[begin : begin + length]), " ".join([*words[:begin], *words[begin + length :]])
-    return (query, title, rest) if len(query.split()) >= LEAST[0] and len(rest.split()) >= LEAST[1] else None
+        query, rest = (
+            " ".join(words[begin : begin + length]),
+            " ".join([*words[:begin], *words[begin + length :]]),
+        )
+    return (
+        (query, title, rest)
+        if len(query.split()) >= LEAST[0] and len(rest.split()) >= LEAST[1]
+        else None
+    )
 
 
 def _hash(name: str) -> int:

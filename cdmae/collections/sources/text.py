@@ -1,11 +1,12 @@
 """A folder of text files, cut into passages: no queries, no judgments.
 
-Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A passage's id is the path
-of its file and its place there, ``guide/install.md#3``; its title is the name of the file and the heading above it,
-``install: On a cluster``. Headings are lines underlined with one of ``=-~^``, and Markdown's (``## On a cluster``) in
-files that end in ``.md``.
+Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A
+passage's id is the path of its file and its place there, ``guide/install.md#3``; its title is the
+name of the file and the heading above it, ``install: On a cluster``. Headings are lines underlined
+with one of ``=-~^``, and Markdown's (``## On a cluster``) in files that end in ``.md``.
 
-Files and folders whose names begin with a dot are not read, nor is what links outside of the folder lead to.
+Files and folders whose names begin with a dot are not read, nor is what links outside of the folder
+lead to.
 """
 
 from __future__ import annotations
@@ -34,22 +35,30 @@ _FENCE, _HASHED = re.compile(r" {0,3}(```|~~~)"), re.compile(r" {0,3}#{1,6}[ \t]
 class Settings(Source):
     """The keys of a folder of text files."""
 
-    path: str = setting(meaning="folder with text files in UTF-8; a relative path begins at the checkout")
+    path: str = setting(
+        meaning="folder with text files in UTF-8; a relative path begins at the checkout"
+    )
     suffixes: tuple[str, ...] = setting(
         (".txt", ".md", ".rst"), meaning="ends of the names of files that are read, in any case"
     )
-    words: int = setting(100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000)
+    words: int = setting(
+        100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000
+    )
 
     def folders(self) -> list[Path]:
         """Return the folder: files that a run put there would be passages of the next."""
         return [judged.check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
+        """List the files that are read, in the order of their paths; raises `InputError` where
+        there is none.
+        """
         folder = judged.check_folder(self.path)
         files, _ = self._found()
         for file in files:
-            if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
+            if any(
+                "\ud800" <= letter <= "\udfff" for letter in str(file)
+            ):  # how Python shows other bytes
                 raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
         if not files:
             raise InputError(
@@ -59,7 +68,9 @@ class Settings(Source):
         return files
 
     def _found(self) -> tuple[list[Path], int]:
-        """List the files in the order of their paths, and count the links that lead outside of the folder."""
+        """List the files in the order of their paths, and count the links that lead outside of the
+        folder.
+        """
         folder = judged.check_folder(self.path)
         top = folder.resolve()
         suffixes = {suffix.lower() for suffix in self.suffixes}
@@ -70,7 +81,9 @@ class Settings(Source):
             linked = [name for name in folders if Path(parent, name).is_symlink()]
             for name in (*names, *linked):
                 path = Path(parent, name)
-                wanted = path.suffix.lower() in suffixes and path.is_file() and not name.startswith(".")
+                wanted = (
+                    path.suffix.lower() in suffixes and path.is_file() and not name.startswith(".")
+                )
                 if not wanted and name not in linked:
                     continue
                 if not path.resolve().is_relative_to(top):
@@ -101,9 +114,13 @@ class Settings(Source):
             try:
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{file} cannot be read ({error}); allowed: text in UTF-8") from None
+                raise InputError(
+                    f"{file} cannot be read ({error}); allowed: text in UTF-8"
+                ) from None
             markdown = file.suffix.lower() == ".md"
-            for place, (heading, passage) in enumerate(passages(text, self.words, markdown=markdown), 1):
+            for place, (heading, passage) in enumerate(
+                passages(text, self.words, markdown=markdown), 1
+            ):
                 number += 1
                 name = f"{file.relative_to(folder).as_posix()}#{place}"
                 yield number, (name, f"{title}: {heading}" if heading else title, passage)
@@ -114,7 +131,8 @@ def _refuse(error: OSError) -> None:
 
 
 def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
-    """Join the paragraphs under a heading to passages of at most so many words, cut longer ones; each with its heading.
+    """Join the paragraphs under a heading to passages of at most so many words, cut longer ones;
+    each with its heading.
 
     A heading begins a new passage and is no part of it.
     """
@@ -133,16 +151,22 @@ def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple
 
 
 def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield headings, each with the words of its paragraphs. Nothing is lost of those that have none.
+    """Yield headings, each with the words of its paragraphs. Nothing is lost of those that have
+    none.
 
-    They stand before the next heading, or are text where none follows, or more than Markdown has levels.
+    They stand before the next heading, or are text where none follows, or more than Markdown has
+    levels.
     """
     headings: list[str] = []
     paragraphs: list[list[str]] = [[]]
     above, fenced, underline = "", False, False
 
     def section() -> tuple[str, list[list[str]]]:
-        return (": ".join(headings), paragraphs) if any(paragraphs) else ("", [" ".join(headings).split()])
+        return (
+            (": ".join(headings), paragraphs)
+            if any(paragraphs)
+            else ("", [" ".join(headings).split()])
+        )
 
     for line, below in pairwise([*text.splitlines(), ""]):
         fenced ^= markdown and _FENCE.match(line) is not None
@@ -166,5 +190,7 @@ def _heading(above: str, line: str, below: str, markdown: bool) -> str:
         return hashed[1]
     rule = below.rstrip()
     ruled = len(rule) >= 3 and rule in (mark * len(rule) for mark in ("=-" if markdown else "=-~^"))
-    first = not above.strip() or (not markdown and above.rstrip() == rule)  # reStructuredText has lines above, too
+    first = not above.strip() or (
+        not markdown and above.rstrip() == rule
+    )  # reStructuredText has lines above, too
     return line.strip() if ruled and first and re.match(r"\S.*\w|\w", line) else ""

@@ -1,4 +1,5 @@
-"""Kinds of systems, a file each: a class with its settings, its checks, and what others ask of a system of its kind.
+"""Kinds of systems, a file each: a class with its settings, its checks, and what others ask of a
+system of its kind.
 
 What searches or orders passages is in `cdmae.retrieval`, the rules are in ``workflow/rules``.
 """
@@ -16,4 +17,6 @@ from cdmae.config.kinds.reranker import Reranker
 from cdmae.config.kinds.retriever import Retriever
 from cdmae.config.kinds.run import TrecRun
 
-AnySystem = Annotated[Bm25 | Retriever | Reranker | Fusion | External | TrecRun, Field(discriminator="kind")]
+AnySystem = Annotated[
+    Bm25 | Retriever | Reranker | Fusion | External | TrecRun, Field(discriminator="kind")
+]

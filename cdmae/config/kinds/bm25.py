@@ -18,8 +18,12 @@ class Bm25(System):
     compared = True
     index = "bm25"
 
-    kind: Literal["bm25"] = setting("bm25", meaning="words, by BM25", source="Robertson and Zaragoza 2009")
-    k1: float = setting(0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100)
+    kind: Literal["bm25"] = setting(
+        "bm25", meaning="words, by BM25", source="Robertson and Zaragoza 2009"
+    )
+    k1: float = setting(
+        0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100
+    )
     b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:

@@ -31,10 +31,14 @@ class External(System):
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
 
     query_prompt: str = setting(
-        "", meaning='text before each query, such as "query: "; none: the model\'s own', source="E5, BGE"
+        "",
+        meaning='text before each query, such as "query: "; none: the model\'s own',
+        source="E5, BGE",
     )
     passage_prompt: str = setting(
-        "", meaning='text before each passage, such as "passage: "; none: the model\'s own', source="E5, BGE"
+        "",
+        meaning='text before each passage, such as "passage: "; none: the model\'s own',
+        source="E5, BGE",
     )
 
     def columns(self, config: Config, name: str) -> Columns:
@@ -51,4 +55,6 @@ class External(System):
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Return its settings, the model among them, and its vectors."""
-        return self.values() | {"vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
+        return self.values() | {
+            "vectors": made("vectors", asked=not config.evaluation.keep_vectors)
+        }

@@ -23,13 +23,17 @@ MOST_TUNED = 4  # systems whose weights are chosen
 class Fusion(System):
     """A fusion of systems."""
 
-    kind: Literal["fusion"] = setting("fusion", meaning="the ranks or scores of several systems, summed")
+    kind: Literal["fusion"] = setting(
+        "fusion", meaning="the ranks or scores of several systems, summed"
+    )
     of: tuple[str, ...] = setting(meaning="at least two systems", names="systems")
     method: Literal["reciprocal_rank", "convex"] = setting(
         "reciprocal_rank", meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
         source="Cormack et al. 2009; convex: Bruch et al. 2023",
     )  # fmt: skip
-    k: float = setting(60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6)
+    k: float = setting(
+        60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6
+    )
     weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses"
     )
@@ -48,21 +52,35 @@ class Fusion(System):
             return {"tuned_run": "", "tuned_collection": "", "tuned": []}
         collection, split = self.tuned_on
         measure = config.evaluation.measured(collection, split)[0]
-        return {"tuned_run": f"{collection}.{split}", "tuned_collection": collection, "tuned": [split, measure]}
+        return {
+            "tuned_run": f"{collection}.{split}",
+            "tuned_collection": collection,
+            "tuned": [split, measure],
+        }
 
     def check(self, config: Config, name: str) -> None:
         """Refuse too few systems, and weights that do not fit them."""
         if len(set(self.of)) < max(2, len(self.of)):
             raise unfit(self, "of", "; allowed: at least two systems, each once")
         if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
-            raise unfit(self, "weights", f"; allowed: one for each of the {len(self.of)} systems, not all 0")
+            raise unfit(
+                self, "weights", f"; allowed: one for each of the {len(self.of)} systems, not all 0"
+            )
         if self.weights and self.tuned_on:
             raise unfit(self, "weights", ", but tuned_on chooses them; leave one of the two out")
         targets = systems.targets(config)
         if self.tuned_on and self.tuned_on not in targets:
-            raise unfit(self, "tuned_on", f"; allowed: one of {', '.join(show(list(target)) for target in targets)}")
+            raise unfit(
+                self,
+                "tuned_on",
+                f"; allowed: one of {', '.join(show(list(target)) for target in targets)}",
+            )
         if self.tuned_on and len(self.of) > MOST_TUNED:
-            raise unfit(self, "tuned_on", f"; allowed with up to {MOST_TUNED} systems, and of has {len(self.of)}")
+            raise unfit(
+                self,
+                "tuned_on",
+                f"; allowed with up to {MOST_TUNED} systems, and of has {len(self.of)}",
+            )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse a part that does not search."""
@@ -73,11 +91,18 @@ class Fusion(System):
                 raise refusal(("of", place), words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its parts, and the weights that its job wrote; raises where those are of another one."""
+        """Return its settings, its parts, and the weights that its job wrote; raises where those
+        are of another one.
+        """
         about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
         now = {"method": self.method, "k": self.k, "systems": list(self.of)}
         weights = list(self.weights) or [1.0] * len(self.of)
         now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
         if not now.items() <= about.items():
-            raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
-        return self.values() | {"of": [part(other) for other in self.of], "weights": about["weights"]}
+            raise InputError(
+                f"{name} was fused otherwise than the config says; ./run makes it again"
+            )
+        return self.values() | {
+            "of": [part(other) for other in self.of],
+            "weights": about["weights"],
+        }

@@ -1,4 +1,6 @@
-"""A reranker: a cross-encoder that a stage trains, which orders the best passages of another system anew."""
+"""A reranker: a cross-encoder that a stage trains, which orders the best passages of another system
+anew.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,13 @@ class Reranker(Trained):
     teaches = scores_draws = True
 
     kind: Literal["reranker"] = setting(
-        "reranker", meaning="a cross-encoder that a stage trains, on the best passages of another system"
+        "reranker",
+        meaning="a cross-encoder that a stage trains, on the best passages of another system",
     )
     reranks: Name = setting(meaning="the system whose run it orders anew", names="systems")
-    depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000)
+    depth: int = setting(
+        100, unit="passages", meaning="orders the best so many", low=1, high=100_000
+    )
 
     def parts(self) -> list[str]:
         """Name the system whose run it orders."""
@@ -36,6 +41,12 @@ class Reranker(Trained):
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its model, the word-pieces that it reads, and the system whose passages it orders."""
+        """Return its settings, its model, the word-pieces that it reads, and the system whose
+        passages it orders.
+        """
         tokens = made("tokens", start=config.encoders[self.encoder].start)
-        return self.values() | {"reranks": part(self.reranks), "model": made("trained"), "tokens": tokens}
+        return self.values() | {
+            "reranks": part(self.reranks),
+            "model": made("trained"),
+            "tokens": tokens,
+        }

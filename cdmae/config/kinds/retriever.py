@@ -19,7 +19,9 @@ class Retriever(Trained):
     encodes = compared = True
     index = "vectors/{system}"
 
-    kind: Literal["retriever"] = setting("retriever", meaning="the vectors of an encoder that a stage trains")
+    kind: Literal["retriever"] = setting(
+        "retriever", meaning="the vectors of an encoder that a stage trains"
+    )
     teacher: str = setting(
         "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
         "without", source="3.4, stage 3", names="systems",
@@ -28,8 +30,8 @@ class Retriever(Trained):
     def columns(self, config: Config, name: str) -> Columns:
         """Add where its teacher's scores are.
 
-        scores: the student whose reranker's scores it shares; teacher_start: whose word-pieces the reranker reads;
-        ranking: the run of others that teaches it.
+        scores: the student whose reranker's scores it shares; teacher_start: whose word-pieces the
+        reranker reads; ranking: the run of others that teaches it.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:

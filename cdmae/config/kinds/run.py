@@ -29,7 +29,9 @@ class TrecRun(System):
     )
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse files that are not there, and a system that lacks the run of a split that is measured."""
+        """Refuse files that are not there, and a system that lacks the run of a split that is
+        measured.
+        """
         for collection, files in self.runs.items():
             for split, file in files.items():
                 keys = ("runs", collection, split)
@@ -38,15 +40,24 @@ class TrecRun(System):
                     raise refusal(keys, f": the split is {split}{words}")
                 pretrained.check_plain(file, keys)
                 if file.startswith("-"):
-                    raise refusal(keys, f" is {file}, which a job would take for an option; allowed: an absolute path")
+                    raise refusal(
+                        keys,
+                        f" is {file}, which a job would take for an option; allowed: an absolute path",
+                    )
                 if not os.path.isfile(file):
-                    raise refusal(keys, f" is {show(file)}, which is no file; allowed: a run as TREC text")
+                    raise refusal(
+                        keys, f" is {show(file)}, which is no file; allowed: a run as TREC text"
+                    )
                 check_time(file, keys)
         for collection, split in systems.targets(config):
             if split not in self.runs.get(collection, {}):
-                raise refusal(("runs",), f" lacks {split} of {collection}, where the system is measured")
+                raise refusal(
+                    ("runs",), f" lacks {split} of {collection}, where the system is measured"
+                )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse where there is no file for the training queries."""
         if split not in self.runs.get(collection, {}):
-            raise refusal(("runs",), f" lacks {split} of {collection}, where the system is mined or a teacher")
+            raise refusal(
+                ("runs",), f" lacks {split} of {collection}, where the system is mined or a teacher"
+            )

@@ -1,7 +1,8 @@
-"""Objectives of pre-training as the config knows them: a file each, by the name of its network's file.
+"""Objectives of pre-training as the config knows them: a file each, by the name of its network's
+file.
 
-``cdmae/pretraining/objectives`` has the networks; ``none`` has no network. A file has one class with its settings, its
-defaults, its checks, and what the plan, the card and the workflow ask of it.
+``cdmae/pretraining/objectives`` has the networks; ``none`` has no network. A file has one class
+with its settings, its defaults, its checks, and what the plan, the card and the workflow ask of it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,9 @@ class CoCondenser(EarlyLayers):
     spans = 2
 
     objective: Literal["cocondenser"] = setting(
-        "cocondenser", meaning="Condenser's, and a contrast of neighbouring spans", source="Gao and Callan 2022"
+        "cocondenser",
+        meaning="Condenser's, and a contrast of neighbouring spans",
+        source="Gao and Callan 2022",
     )
 
     def further_flops(self, network: Any, tokens: float) -> float:

@@ -20,7 +20,9 @@ class EarlyLayers(Layered):
     def check_layers(self, layers: int | None, whose: str) -> None:
         """Refuse an encoder without late layers."""
         if layers is not None and self.early_layers >= layers:
-            raise unfit(self, "early_layers", f"; allowed: up to {layers - 1}, {whose} has {layers} layers")
+            raise unfit(
+                self, "early_layers", f"; allowed: up to {layers - 1}, {whose} has {layers} layers"
+            )
 
     def predicted(self, tokens: float) -> float:
         """Count what the encoder masks: once from its last layer, once from the head's."""
@@ -34,5 +36,7 @@ class Condenser(EarlyLayers):
     in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
 
     objective: Literal["condenser"] = setting(
-        "condenser", meaning="a head over late [CLS] and early token states", source="Gao and Callan 2021"
+        "condenser",
+        meaning="a head over late [CLS] and early token states",
+        source="Gao and Callan 2021",
     )

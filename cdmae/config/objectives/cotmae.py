@@ -16,5 +16,7 @@ class CotMae(Layered, Decoded):
     spans = 2
 
     objective: Literal["cotmae"] = setting(
-        "cotmae", meaning="a masked auto-encoder that decodes the neighbouring span", source="Wu et al. 2023"
+        "cotmae",
+        meaning="a masked auto-encoder that decodes the neighbouring span",
+        source="Wu et al. 2023",
     )

@@ -20,5 +20,7 @@ class DupMae(Bagged, Decoded):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks, all tokens for the decoder, and all of the encoder's for the bag of words."""
+        """Count what the encoder masks, all tokens for the decoder, and all of the encoder's for
+        the bag of words.
+        """
         return self.encoder_ratio * tokens + 2 * tokens

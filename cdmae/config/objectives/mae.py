@@ -1,4 +1,6 @@
-"""The bottlenecked masked auto-encoder: section 3.1, and CDMAE with importance-aware masks of the decoder."""
+"""The bottlenecked masked auto-encoder: section 3.1, and CDMAE with importance-aware masks of the
+decoder.
+"""
 
 from __future__ import annotations
 
@@ -19,4 +21,6 @@ class Mae(Layered, Decoded):
     )
 
     objective: Literal["mae"] = setting("mae", meaning="a masked auto-encoder", source="3.1")
-    projection: bool = setting(True, meaning="linear projection of the bottleneck, equation 4", source="table 4")
+    projection: bool = setting(
+        True, meaning="linear projection of the bottleneck, equation 4", source="table 4"
+    )

@@ -12,11 +12,15 @@ from cdmae.fields import setting, settings
 class Master(Layered, Decoded):
     """Several decoders behind one vector."""
 
-    in_words = "with MASTER's decoders of the passage and of the neighbouring span (Zhou et al. 2022)"
+    in_words = (
+        "with MASTER's decoders of the passage and of the neighbouring span (Zhou et al. 2022)"
+    )
     spans = 2
 
     objective: Literal["master"] = setting(
-        "master", meaning="decoders of the passage and of the neighbouring span", source="Zhou et al. 2022"
+        "master",
+        meaning="decoders of the passage and of the neighbouring span",
+        source="Zhou et al. 2022",
     )
 
     def predicted(self, tokens: float) -> float:

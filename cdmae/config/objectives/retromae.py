@@ -15,7 +15,9 @@ class RetroMae(Decoded):
     in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
     decoder_layers = 1
 
-    objective: Literal["retromae"] = setting("retromae", meaning="enhanced decoding", source="Xiao et al. 2022")
+    objective: Literal["retromae"] = setting(
+        "retromae", meaning="enhanced decoding", source="Xiao et al. 2022"
+    )
 
     def predicted(self, tokens: float) -> float:
         """Count what the encoder masks, and all tokens for the decoder."""

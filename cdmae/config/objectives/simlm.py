@@ -18,7 +18,9 @@ class SimLm(Layered, Decoded):
 
     in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
 
-    objective: Literal["simlm"] = setting("simlm", meaning="replaced language modelling", source="Wang et al. 2023")
+    objective: Literal["simlm"] = setting(
+        "simlm", meaning="replaced language modelling", source="Wang et al. 2023"
+    )
     generator: HomePath = setting(
         "", meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
         "name@revision) at the hub in transformers format; none: a small one is trained along",
@@ -29,37 +31,51 @@ class SimLm(Layered, Decoded):
         """Refuse a decoder that is deeper than the encoder."""
         if layers is not None and self.decoder_layers > layers:
             copied = "with objective simlm, whose decoder begins as a copy of the last layers"
-            raise unfit(self, "decoder_layers", f"; allowed {copied}: up to {layers}, those of {whose}")
+            raise unfit(
+                self, "decoder_layers", f"; allowed {copied}: up to {layers}, those of {whose}"
+            )
 
     def check(self, config: Config) -> None:
         """Refuse what does not fit the start, and a generator that cannot have its word-pieces."""
         if self.decoder_ratio < self.encoder_ratio:
             masked = "with objective simlm, whose decoder masks all that the encoder masks"
-            raise unfit(self, "decoder_ratio", f"; allowed {masked}: from encoder_ratio, {self.encoder_ratio}")
+            raise unfit(
+                self,
+                "decoder_ratio",
+                f"; allowed {masked}: from encoder_ratio, {self.encoder_ratio}",
+            )
         if self.generator:
             self._check_generator(config.starts[self.start].checkpoint)
         super().check(config)
 
     def _check_generator(self, checkpoint: str) -> None:
-        """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
+        """Refuse a generator that cannot have the word-pieces of the start; its job compares them
+        one by one.
+        """
         owner = f"starts.{self.start}"
         pretrained.check(self.generator, ("generator",))
         if not checkpoint:
-            remedy = "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
+            remedy = (
+                "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
+            )
             raise unfit(self, "generator", f", but {owner} {remedy}")
         own = pretrained.number(self.generator, "vocab_size")
         start = pretrained.number(checkpoint, "vocab_size")
         if own is not None and start is not None and own != start:
             words = f", which knows {own:,} word-pieces; allowed: one with the {start:,} of {owner}"
             raise unfit(self, "generator", words)
-        self.check_length(pretrained.positions(self.generator), f"the positions of the generator {self.generator}")
+        self.check_length(
+            pretrained.positions(self.generator), f"the positions of the generator {self.generator}"
+        )
 
     def predicted(self, tokens: float) -> float:
         """Count all tokens, of the encoder and of the decoder."""
         return 2 * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the generator on both sides: one a third as wide that is trained along on one, or a frozen one."""
+        """Count the generator on both sides: one a third as wide that is trained along on one, or a
+        frozen one.
+        """
         generator = network.narrowed(max(1, network.heads // 3) / network.heads)
         sampled = generator.head((self.encoder_ratio + self.decoder_ratio) * tokens)
         if self.generator:

@@ -32,4 +32,6 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
                 uniform = (np.float64(draws[passage, position] >> np.uint64(11)) + 0.5) * UNIT
                 shared = -np.log(-np.log(uniform))
             value = np.float32(weights[passage, position] + shared)
-            noise[passage, position] = value if candidates[passage, position] else np.float32(-np.inf)
+            noise[passage, position] = (
+                value if candidates[passage, position] else np.float32(-np.inf)
+            )

@@ -18,7 +18,9 @@ from cdmae.tokens.corpus import Tokens
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     """Read the importance of each word-piece, estimated by the rule `importance`: float16 [T]."""
     if importance is None:
-        raise InputError("masking by importance needs the importance of the tokens; name one under `importance`")
+        raise InputError(
+            "masking by importance needs the importance of the tokens; name one under `importance`"
+        )
     importances = estimated.read_values(importance)
     if len(importances) != len(tokens.ids):
         raise InputError(
@@ -44,7 +46,9 @@ def perturb(batch: Batch, sigma: float, unit: str, key: Key) -> np.ndarray:
     Returns float32 [B, n], minus infinity for special tokens and padding.
     """
     noise = normals(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    _perturb(batch.importance, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", noise)
+    _perturb(
+        batch.importance, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", noise
+    )
     return noise
 
 
@@ -61,4 +65,6 @@ def _perturb(importance, word_starts, candidates, sigma, by_piece, noise):  # no
             own = by_piece or word_starts[passage, position]
             shared = noise[passage, position] if own else shared
             value = np.float32(weight * importance[passage, position] + scale * shared)
-            noise[passage, position] = value if candidates[passage, position] else np.float32(-np.inf)
+            noise[passage, position] = (
+                value if candidates[passage, position] else np.float32(-np.inf)
+            )

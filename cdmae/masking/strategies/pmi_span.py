@@ -32,13 +32,19 @@ COVERED = 0.5  # of the collection's words
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     """Return 1 for the first word-piece of each unit and 0 for the others: float16 [T]."""
     if importance is None:
-        raise InputError("masking by pmi_span needs n-grams and their counts; name an entry of `importance`")
+        raise InputError(
+            "masking by pmi_span needs n-grams and their counts; name an entry of `importance`"
+        )
     table = ngram_table.read(importance)
     if table.unit != "word":
-        raise InputError(f"{importance} counts word-pieces; masking by pmi_span needs an importance of unit word")
+        raise InputError(
+            f"{importance} counts word-pieces; masking by pmi_span needs an importance of unit word"
+        )
     chosen = collocations(table)
     if not any(units.any() for units in chosen):
-        raise InputError(f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text")
+        raise InputError(
+            f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text"
+        )
     words, segments, _ = ngrams.words_of(tokens, "word")  # the same numbers as in the table
     if len(words) != table.totals[0]:
         raise InputError(

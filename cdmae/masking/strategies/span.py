@@ -21,7 +21,9 @@ def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    _choose(order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen)
+    _choose(
+        order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen
+    )
     return chosen
 
 

@@ -1,4 +1,5 @@
-"""What several objectives are made of: the encoder's side, decoders, the losses, the number that tells a collapse.
+"""What several objectives are made of: the encoder's side, decoders, the losses, the number that
+tells a collapse.
 
 B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -26,16 +27,20 @@ if TYPE_CHECKING:
 class Objective(nn.Module):
     """An encoder with its LM head, `model`, and what an objective adds to it.
 
-    name: as in the config; probed: whether it has a decoder that restores masked tokens from `bottleneck` of the vector
-    (`cdmae.pretraining.probes.bottleneck`).
+    name: as in the config; probed: whether it has a decoder that restores masked tokens from
+    `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).
     """
 
     name: str
     probed = False
-    sides = staticmethod(masking.sides)  # both masked, as equation 1 says; other objectives have sides of their own
+    sides = staticmethod(
+        masking.sides
+    )  # both masked, as equation 1 says; other objectives have sides of their own
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Build it around an encoder with its LM head; new weights depend on the seed and on their part's purpose."""
+        """Build it around an encoder with its LM head; new weights depend on the seed and on their
+        part's purpose.
+        """
         super().__init__()
         self.model = model
         self.settings = settings
@@ -43,32 +48,45 @@ class Objective(nn.Module):
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Equation 2: the passages' vectors h_c [B, D], and the states of the predicted tokens [M, D].
+        """Equation 2: the passages' vectors h_c [B, D], and the states of the predicted tokens [M,
+        D].
 
-        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: what the encoder reads in
-        place of the view's own.
+        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: what the
+        encoder reads in place of the view's own.
         """
         inputs = inputs or view.inputs
         if self.settings.pooling == "mean":
             states = transformer.hidden_states(self.model.base_model, inputs, generator=generator)
             return self.read_all(states, inputs, view)
         return read_states(
-            transformer.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
+            transformer.hidden_states(
+                self.model.base_model, inputs, last_rows=view.rows, generator=generator
+            ),
+            view,
         )
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
         """From the encoder's states at all rows [S, D]: what `encode` returns."""
         mean = self.settings.pooling == "mean"
-        h_c = transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
-        return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
+        h_c = (
+            transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
+        )
+        return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(
+            0, view.masked
+        )
 
-    def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
-        """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.
+    def losses(
+        self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Predict from the states [M, D] of several views; return the loss, their sum, and the
+        numbers to show.
 
         The first view's loss is shown as the encoder's, that of the others as the decoder's.
         """
         views = [view for _, view in sides]
-        labels, shares = (torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights"))
+        labels, shares = (
+            torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights")
+        )
         states = torch.cat([states for states, _ in sides])
         loss, losses = predict(architectures.head(self.model), states, labels, shares)
         first = len(views[0].weights)
@@ -79,7 +97,9 @@ class Objective(nn.Module):
         }
 
 
-def added(losses: tuple[Tensor, dict[str, Tensor]], further: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+def added(
+    losses: tuple[Tensor, dict[str, Tensor]], further: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
     """Add a `further` loss to what `Objective.losses` returns; it is shown with the decoder's."""
     loss, numbers = losses
     return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}
@@ -91,7 +111,9 @@ def weights_of(seed: int, purpose: str) -> Generator:
 
 
 def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
-    """From the states of a view's `rows` with [CLS]: those of [CLS] [B, D] and of the predicted tokens [M, D]."""
+    """From the states of a view's `rows` with [CLS]: those of [CLS] [B, D] and of the predicted
+    tokens [M, D].
+    """
     return states.index_select(0, view.rows.layout.starts[:-1]), states.index_select(0, view.masked)
 
 
@@ -103,7 +125,9 @@ def passages_of(view: View) -> Tensor:
 
 
 def spread(h_c: Tensor) -> Tensor:
-    """Return the standard deviation of [CLS] over a micro-batch's passages, relative to its size; 1 for one passage."""
+    """Return the standard deviation of [CLS] over a micro-batch's passages, relative to its size; 1
+    for one passage.
+    """
     h_c = h_c.detach()
     if len(h_c) == 1:
         return h_c.new_ones(())

@@ -2,8 +2,9 @@
 
     M masked rows, V word-pieces, D dimensions
 
-Logits of every position of the paper's batch would need 75 GB. Here they are made for some rows at a time, and turned
-into the gradient at once, in place of being kept for the backward pass: no logit is computed twice.
+Logits of every position of the paper's batch would need 75 GB. Here they are made for some rows at
+a time, and turned into the gradient at once, in place of being kept for the backward pass: no logit
+is computed twice.
 """
 
 from __future__ import annotations
@@ -19,24 +20,37 @@ from cdmae.models.architectures import Head
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
-ROWS = {"cpu": 1, "cuda": 64}  # word-pieces, a multiple: products with BERT's 30,522 are not aligned for a GPU
+ROWS = {
+    "cpu": 1,
+    "cuda": 64,
+}  # word-pieces, a multiple: products with BERT's 30,522 are not aligned for a GPU
 TINY = torch.finfo(torch.float32).tiny
 
 
 def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M]; states [M, D]."""
+    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M];
+    states [M, D].
+    """
     states, norm = head.activation(head.dense(states)), head.norm
-    states = functional.layer_norm(states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    states = functional.layer_norm(
+        states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps
+    )
     return _CrossEntropy.apply(states, head.output.weight, head.bias, labels, weights)
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one go; the bias is one more column of the matrix (adding it to [m, V] costs as much)."""
+    """Loss and gradient in one go; the bias is one more column of the matrix (adding it to [m, V]
+    costs as much).
+    """
 
     @staticmethod
-    def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor) -> Any:
+    def forward(
+        ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor
+    ) -> Any:
         device = states.device.type
-        product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+        product = (
+            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
+        )
         words, width = matrix.shape
         size = words + -words % ROWS[device]
         needs_gradient = any(ctx.needs_input_grad)
@@ -53,13 +67,21 @@ class _CrossEntropy(torch.autograd.Function):
                 flat = p.view(-1)
                 place = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
                 of_label = flat[place]
-                others = flat.index_fill_(0, place, 0).view_as(p).sum(-1)  # 1 - p, whose p bfloat16 rounds to 1
+                others = (
+                    flat.index_fill_(0, place, 0).view_as(p).sum(-1)
+                )  # 1 - p, whose p bfloat16 rounds to 1
                 losses[cut] = (others / of_label.float().clamp_min(TINY)).log1p()
                 if needs_gradient:
-                    flat.index_copy_(0, place, -others)  # p is d loss / d logits now, but for the row's weight
+                    flat.index_copy_(
+                        0, place, -others
+                    )  # p is d loss / d logits now, but for the row's weight
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
-                    of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
-        ctx.save_for_backward(of_states, of_matrix[:width, :words].t().contiguous(), of_matrix[width, :words])
+                    of_matrix += (
+                        _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
+                    )
+        ctx.save_for_backward(
+            of_states, of_matrix[:width, :words].t().contiguous(), of_matrix[width, :words]
+        )
         ctx.mark_non_differentiable(losses)
         return torch.dot(losses, weights), losses
 
@@ -70,7 +92,9 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype, rows: int = 0) -> Tensor:
-    """Widen the matrix by one more column, and columns of 0 up to an aligned width; to `rows` by rows of 0."""
+    """Widen the matrix by one more column, and columns of 0 up to an aligned width; to `rows` by
+    rows of 0.
+    """
     count, width = matrix.shape
     wide = matrix.new_zeros(rows or count, width + ALIGNED, dtype=dtype)
     wide[:count, :width] = matrix

@@ -1,7 +1,7 @@
 """Drop your decoder: bag-of-words prediction from [CLS] (Ma et al. 2024).
 
-The encoder predicts its masked tokens; in place of a decoder, the LM head at [CLS] must name the set of the passage's
-word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
+The encoder predicts its masked tokens; in place of a decoder, the LM head at [CLS] must name the
+set of the passage's word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
 
     B passages, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
 """
@@ -29,8 +29,12 @@ class BowDpr(Objective):
         """Return the encoder's masks, and the passages as they are for their bags."""
         return {"encoder": masking.encoder_side(settings, unit), "passage": masking.PLAIN}
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the
+        decoder's.
+        """
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
         losses, head = self.losses(batch, h_c, (encoded, view)), architectures.head(self.model)
@@ -40,12 +44,16 @@ class BowDpr(Objective):
 
 
 def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
-    """Tell which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
+    """Tell which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has
+    in all [B, 1].
 
-    view: the passages as they are; special tokens are in no bag. A passage without word-pieces counts as one.
+    view: the passages as they are; special tokens are in no bag. A passage without word-pieces
+    counts as one.
     """
     passages, real = len(view.inputs), view.weights > 0
-    of = torch.where(real, passages_of(view).index_select(0, view.masked), passages)  # filler into a row of its own
+    of = torch.where(
+        real, passages_of(view).index_select(0, view.masked), passages
+    )  # filler into a row of its own
     bag = torch.zeros(passages + 1, size, device=of.device)
     bag[of, view.labels] = 1
     number = torch.zeros(passages + 1, device=of.device).index_add(0, of, real.float())
@@ -53,5 +61,7 @@ def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
 
 
 def bag_loss(logits: Tensor, weights: Tensor) -> Tensor:
-    """Sum over the bag -weight x log softmax(logits), for each passage: [B]; logits and weights [B, V]."""
+    """Sum over the bag -weight x log softmax(logits), for each passage: [B]; logits and weights [B,
+    V].
+    """
     return -(weights * functional.log_softmax(logits.float(), dim=1)).sum(1)

@@ -1,11 +1,14 @@
-"""coCondenser (Gao and Callan 2022): Condenser, and the spans of a passage told from those of all others by [CLS].
+"""coCondenser (Gao and Callan 2022): Condenser, and the spans of a passage told from those of all
+others by [CLS].
 
-Two neighbouring spans of each passage; the vector of either must score the other's above those of all further spans of
-the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 . h), the mean over spans.
+Two neighbouring spans of each passage; the vector of either must score the other's above those of
+all further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
+h), the mean over spans.
 
-The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are computed beforehand
-without any, all processes exchange them, and each micro-batch gets the gradient at its own (gradient caching, Gao et
-al. 2021). So neither accumulation nor the number of processes changes what the negatives are.
+The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are
+computed beforehand without any, all processes exchange them, and each micro-batch gets the gradient
+at its own (gradient caching, Gao et al. 2021). So neither accumulation nor the number of processes
+changes what the negatives are.
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """
@@ -36,10 +39,16 @@ class CoCondenser(Condenser):
         """Return the encoder's masks, of two spans a passage."""
         return {"encoder": replace(masking.encoder_side(settings, unit), spans=2)}
 
-    def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
-        """Add the contrastive loss of the global batch, and its gradient at their vectors, to micro-batches."""
+    def prepare(
+        self, batches: list[Batch], generators: list[Generator | None], group: Ranks
+    ) -> list[Batch]:
+        """Add the contrastive loss of the global batch, and its gradient at their vectors, to
+        micro-batches.
+        """
         own = self.model.get_input_embeddings().weight
-        vectors = own.new_zeros(batches[0].whole, self.model.config.hidden_size, dtype=torch.float32)
+        vectors = own.new_zeros(
+            batches[0].whole, self.model.config.hidden_size, dtype=torch.float32
+        )
         with torch.no_grad():
             for batch, generator in zip(batches, generators, strict=True):
                 vectors[batch.place] = self.early_and_late(batch["encoder"], generator)[1].float()
@@ -47,13 +56,21 @@ class CoCondenser(Condenser):
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())
         (gradient,) = torch.autograd.grad(loss, vectors)
-        return [replace(batch, common=loss.detach(), pull=gradient[batch.place]) for batch in batches]
+        return [
+            replace(batch, common=loss.detach(), pull=gradient[batch.place]) for batch in batches
+        ]
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the decoder's."""
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the
+        decoder's.
+        """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)
-        pulled = (h_c.float() * batch.pull).sum()  # its gradient is the contrastive loss's, its value means nothing
+        pulled = (
+            h_c.float() * batch.pull
+        ).sum()  # its gradient is the contrastive loss's, its value means nothing
         return loss + (pulled - pulled.detach()), numbers
 
 

@@ -1,8 +1,9 @@
 """DupMAE: enhanced decoding, and a bag of words from the tokens' states (Xiao et al. 2023).
 
-Beside RetroMAE's two losses, the encoder's LM head at every position but [CLS], its logits max-pooled over the passage,
-must name the passage's word-pieces: L_bow = -1 / n x sum over t in set(x) of log softmax(max_i z_i)[t], n the passage's
-length. The paper also searches with these pooled logits; here, as for all objectives, [CLS] alone is the vector.
+Beside RetroMAE's two losses, the encoder's LM head at every position but [CLS], its logits
+max-pooled over the passage, must name the passage's word-pieces: L_bow = -1 / n x sum over t in
+set(x) of log softmax(max_i z_i)[t], n the passage's length. The paper also searches with these
+pooled logits; here, as for all objectives, [CLS] alone is the vector.
 
     B passages, S rows, n rows of the longest passage, M predicted rows, D dimensions, V word-pieces
 """
@@ -34,10 +35,16 @@ class DupMae(RetroMae):
         """Return RetroMAE's, and the passages as they are for their bags."""
         return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the
+        decoder's.
+        """
         encoder, decoder = batch["encoder"], batch["decoder"]
-        states = transformer.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
+        states = transformer.hidden_states(
+            self.model.base_model, encoder.inputs, generator=generator
+        )
         h_c, encoded = self.read_all(states, encoder.inputs, encoder)
         decoded = self.decode(h_c, decoder, generator)
         losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
@@ -48,18 +55,23 @@ class DupMae(RetroMae):
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
 
-        Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
+        Some passages at a time: what is kept for the backward pass is where the largest stood, and
+        no logit.
         """
         head, layout = architectures.head(self.model), view.inputs.layout
         longest, rows = layout.longest, Grid(layout, 1).sources
-        seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device).index_fill(0, layout.cells, True)
+        seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device).index_fill(
+            0, layout.cells, True
+        )
         seen[::longest] = False  # [CLS]
         states = head.transform(states)
         at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
         largest = []
         for first in range(0, len(layout), at_once):
             cut = slice(first * longest, (first + at_once) * longest)
-            logits = functional.linear(states.index_select(0, rows[cut]), head.output.weight, head.output.bias)
+            logits = functional.linear(
+                states.index_select(0, rows[cut]), head.output.weight, head.output.bias
+            )
             logits = logits.masked_fill(~seen[cut, None], -torch.inf)
             largest.append(logits.view(-1, longest, logits.shape[1]).max(dim=1).values)
         return torch.cat(largest)

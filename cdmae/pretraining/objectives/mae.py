@@ -1,8 +1,8 @@
 """The bottlenecked masked auto-encoder (section 3.1, equations 2 to 6; section 3.3, equation 9).
 
-The encoder predicts its masked tokens; a weak decoder predicts its own, from the encoder's [CLS] and what it sees of
-the passage. Both use one LM head, at masked positions only, and so does the last layer of each: nothing is computed
-that no loss reads.
+The encoder predicts its masked tokens; a weak decoder predicts its own, from the encoder's [CLS]
+and what it sees of the passage. Both use one LM head, at masked positions only, and so does the
+last layer of each: nothing is computed that no loss reads.
 
     B passages, S rows, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder. `layers`: of the decoder, where they are not for the user to choose.
+    """Encoder, bottleneck and decoder. `layers`: of the decoder, where they are not for the user to
+    choose.
 
-    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
-    ones, `positions`, that are trained along and begin as large as the word vectors that they are added to.
+    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are
+    BERT's layers, get new ones, `positions`, that are trained along and begin as large as the word
+    vectors that they are added to.
     """
 
     name = "mae"
@@ -38,18 +40,31 @@ class Mae(Objective):
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
         super().__init__(model, settings, seed)
-        config, width, generator = model.config, model.config.hidden_size, weights_of(seed, "decoder")
+        config, width, generator = (
+            model.config,
+            model.config.hidden_size,
+            weights_of(seed, "decoder"),
+        )
         self.decoder = weights.layers(config, self.layers or settings.decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
         if settings.projection:
-            self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
+            self.projection = weights.new(
+                lambda: nn.Linear(width, width), config.initializer_range, generator
+            )
         self.positions: nn.Embedding | None = None
         if config.model_type == "modernbert":
-            size, spread = config.max_position_embeddings, model.base_model.embeddings.norm.weight.mean().item()
+            size, spread = (
+                config.max_position_embeddings,
+                model.base_model.embeddings.norm.weight.mean().item(),
+            )
             self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Equation 9, L = L_enc + L_dec: the mean over the predicted tokens of the global batch, per side."""
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Equation 9, L = L_enc + L_dec: the mean over the predicted tokens of the global batch,
+        per side.
+        """
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
@@ -60,20 +75,28 @@ class Mae(Objective):
         return self.projection(h_c).to(h_c.dtype)
 
     def context(self, h_b: Tensor, inputs: Packed, generator: Generator | None) -> Tensor:
-        """Return what a decoder reads at all rows [S, D]: h_b [B, D] in the place of [CLS], else word and position."""
+        """Return what a decoder reads at all rows [S, D]: h_b [B, D] in the place of [CLS], else
+        word and position.
+        """
         states = transformer.embed(self.model.base_model, inputs, generator=generator)
         states = states if self.positions is None else states + self.positions(inputs.positions)
         return states.index_copy(0, inputs.starts[:-1].long(), h_b)
 
     def decode(
-        self, h_b: Tensor, view: View, generator: Generator | None = None, layers: nn.Module | None = None
+        self,
+        h_b: Tensor,
+        view: View,
+        generator: Generator | None = None,
+        layers: nn.Module | None = None,
     ) -> Tensor:
         """Equation 5: the states of the decoder's masked tokens [M, D].
 
-        h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
-        layers: of another decoder.
+        h_b takes the place of [CLS] as it is, without a position; the other embeddings are the
+        encoder's (decision 13). layers: of another decoder.
         """
         encoder, inputs = self.model.base_model, view.inputs
         states = self.context(h_b, inputs, generator)
         layers = self.decoder if layers is None else layers
-        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
+        return transformer.run(
+            encoder, layers, states, inputs, last_rows=view.rows, generator=generator
+        )

@@ -1,15 +1,18 @@
-"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), as far as a collection's texts reach.
+"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), as far as a
+collection's texts reach.
 
-Two neighbouring spans of a passage, and for the vector of either two decoders: one restores the masked words of the
-span itself (*corrupted passages recovering*, there with rare words masked first: ``decoder_masking:
-inverse_frequency``), the other those of its neighbour (*related passages recovering*). Encoder and decoders share the
-LM head, each has its own mean over its masked tokens, and the losses are added up, as in the published code
-(microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no projection).
+Two neighbouring spans of a passage, and for the vector of either two decoders: one restores the
+masked words of the span itself (*corrupted passages recovering*, there with rare words masked
+first: ``decoder_masking: inverse_frequency``), the other those of its neighbour (*related passages
+recovering*). Encoder and decoders share the LM head, each has its own mean over its masked tokens,
+and the losses are added up, as in the published code (microsoft/SimXNS, ``MASTER/modeling.py``:
+`c_head` and `next_head`; two layers each, no projection).
 
-Of that code's five decoders three are not here. Two restore what other models made of a passage, docT5query's queries
-and GPT-2's continuation: texts that a collection does not have, and nothing stands in for them. The third restores the
-complement of what another pass of the encoder masked. That code also encodes the whole passage for the first decoder
-and its first half, once more, for the second; here one pass over a span feeds both.
+Of that code's five decoders three are not here. Two restore what other models made of a passage,
+docT5query's queries and GPT-2's continuation: texts that a collection does not have, and nothing
+stands in for them. The third restores the complement of what another pass of the encoder masked.
+That code also encodes the whole passage for the first decoder and its first half, once more, for
+the second; here one pass over a span feeds both.
 
     B spans, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -40,15 +43,21 @@ class Master(Mae):
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
         super().__init__(model, settings, seed)
-        self.neighbour = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "neighbour"))
+        self.neighbour = weights.layers(
+            model.config, settings.decoder_layers, weights_of(seed, "neighbour")
+        )
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
+        """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the
+        other.
+        """
         sides = masking.sides(settings, unit)
         return sides | {"neighbour": replace(sides["decoder"], next=True)}
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_own + L_next; the last two are shown together, as the decoder's."""
         encoder, own, neighbour = (batch[side] for side in ("encoder", "decoder", "neighbour"))
         h_c, encoded = self.encode(encoder, generator)

@@ -1,7 +1,9 @@
-"""Masked language modelling (Devlin et al. 2019): equations 1 to 3, the encoder's loss without a decoder.
+"""Masked language modelling (Devlin et al. 2019): equations 1 to 3, the encoder's loss without a
+decoder.
 
-The part that all other objectives share. With ``encoder_masking: importance`` important words are masked more often, as
-in ROM (retrieval-oriented masking, Long et al. 2022), which takes their importance from another model.
+The part that all other objectives share. With ``encoder_masking: importance`` important words are
+masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022), which takes their
+importance from another model.
 
     B passages, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -30,7 +32,9 @@ class Mlm(Objective):
         """Return the encoder's masks."""
         return {"encoder": masking.encoder_side(settings, unit)}
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 3: the mean over the masked tokens of the global batch; the decoder's loss is 0."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)

@@ -1,9 +1,10 @@
 """RetroMAE: enhanced decoding (Xiao et al. 2022, section 3.3).
 
-The encoder predicts its masked tokens. One decoder layer predicts *every* token, each from the sentence's vector and a
-random part of the passage that was drawn for it alone: queries H1 = h + p_i, context H2 = [h; e_j + p_j], and the
-attention of i to j only where j = 0 or j is in the part of i, never where j = i. The parts are what the decoder's
-masking leaves over, drawn once per position.
+The encoder predicts its masked tokens. One decoder layer predicts *every* token, each from the
+sentence's vector and a random part of the passage that was drawn for it alone: queries H1 = h +
+p_i, context H2 = [h; e_j + p_j], and the attention of i to j only where j = 0 or j is in the part
+of i, never where j = i. The parts are what the decoder's masking leaves over, drawn once per
+position.
 
     B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -37,10 +38,19 @@ class RetroMae(Mae):
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
-        encoder, places = self.model.base_model, view.inputs.positions.index_select(0, view.rows.index)
-        vectors = transformer.position_vectors(encoder, places) if self.positions is None else self.positions(places)
+        encoder, places = (
+            self.model.base_model,
+            view.inputs.positions.index_select(0, view.rows.index),
+        )
+        vectors = (
+            transformer.position_vectors(encoder, places)
+            if self.positions is None
+            else self.positions(places)
+        )
         queries = h_c.index_select(0, passages_of(view)) + vectors
         context = self.context(h_c, view.inputs, generator)
         to, of = view.rows.layout, view.inputs.layout
-        states = transformer.read(encoder, self.decoder[0], queries, to, context, of, view.hidden, generator)
+        states = transformer.read(
+            encoder, self.decoder[0], queries, to, context, of, view.hidden, generator
+        )
         return states.index_select(0, view.masked)

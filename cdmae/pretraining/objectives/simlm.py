@@ -1,12 +1,15 @@
-"""SimLM: replaced language modelling with a representation bottleneck (Wang et al. 2023, section 3.1).
+"""SimLM: replaced language modelling with a representation bottleneck (Wang et al. 2023, section
+3.1).
 
-A small generator fills the masked tokens of the encoder's and of the decoder's input with words of its own; encoder and
-decoder predict the original of *every* token. The decoder masks all that the encoder masks and more, and begins as a
-copy of the encoder's last layers, with the encoder's [CLS] in the place of its own.
+A small generator fills the masked tokens of the encoder's and of the decoder's input with words of
+its own; encoder and decoder predict the original of *every* token. The decoder masks all that the
+encoder masks and more, and begins as a copy of the encoder's last layers, with the encoder's [CLS]
+in the place of its own.
 
-The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with BERT's vocabulary.
-Without one it is trained along on the encoder's masks, as in ELECTRA (Clark et al. 2020), with a third of the heads and
-of the widths as there, so that a vocabulary of one's own needs nothing given.
+The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with
+BERT's vocabulary. Without one it is trained along on the encoder's masks, as in ELECTRA (Clark et
+al. 2020), with a third of the heads and of the widths as there, so that a vocabulary of one's own
+needs nothing given.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
 """
@@ -42,9 +45,14 @@ class SimLm(Objective):
     name = "simlm"
 
     def __init__(
-        self, model: PreTrainedModel, settings: Pretraining, seed: int, given: PreTrainedModel | None = None
+        self,
+        model: PreTrainedModel,
+        settings: Pretraining,
+        seed: int,
+        given: PreTrainedModel | None = None,
     ) -> None:
-        """`given`: a generator that is not trained, the one of the settings unless it is handed over here.
+        """`given`: a generator that is not trained, the one of the settings unless it is handed
+        over here.
 
         Without one, `seed` draws the weights of one that is trained along.
         """
@@ -52,13 +60,17 @@ class SimLm(Objective):
         settings.check_layers(model.config.num_hidden_layers, "the start")
         if settings.generator:
             given = load(settings, model)
-        self.decoder = copy.deepcopy(architectures.layers(model.base_model)[-settings.decoder_layers :])
+        self.decoder = copy.deepcopy(
+            architectures.layers(model.base_model)[-settings.decoder_layers :]
+        )
         self.learns = given is None
         self.generator = generator_of(model.config, seed) if given is None else frozen(given)
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
+        """Return what the generator fills for the encoder and for the decoder, and the passages as
+        they were.
+        """
         sides = masking.sides(settings, unit)
         return {
             "encoder": replace(sides["encoder"], sampled=True),
@@ -66,8 +78,11 @@ class SimLm(Objective):
             "passage": masking.PLAIN,
         }
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from.
+    def forward(
+        self, batch: Batch, generator: Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it
+        learns from.
 
         A given generator has no loss.
         """
@@ -76,34 +91,54 @@ class SimLm(Objective):
         filled, states = fill(self.generator, masked, dropout)
         of_generator = masked.weights.new_zeros(())
         if self.learns:
-            of_generator, _ = predict(architectures.head(self.generator), states, masked.labels, masked.weights)
+            of_generator, _ = predict(
+                architectures.head(self.generator), states, masked.labels, masked.weights
+            )
         with torch.no_grad():
             more, _ = fill(self.generator, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
-        own = self.model.base_model  # the decoder's layers are the encoder's: they read what these read
-        states = transformer.embed(own, more, generator=generator).index_copy(0, more.starts[:-1].long(), h_c)
-        states = transformer.run(own, self.decoder, states, more, last_rows=whole.rows, generator=generator)
+        own = (
+            self.model.base_model
+        )  # the decoder's layers are the encoder's: they read what these read
+        states = transformer.embed(own, more, generator=generator).index_copy(
+            0, more.starts[:-1].long(), h_c
+        )
+        states = transformer.run(
+            own, self.decoder, states, more, last_rows=whole.rows, generator=generator
+        )
         decoded = transformer.finish(own, states).index_select(0, whole.masked)
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
-        return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
+        return loss + of_generator, {
+            **numbers,
+            "encoder_loss": numbers["encoder_loss"] + of_generator.detach(),
+        }
 
 
-def fill(model: PreTrainedModel, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
-    """Sample every masked token of the input by a generator, `model`; return its states there [M, D], too."""
-    states = transformer.hidden_states(model.base_model, view.inputs, last_rows=view.rows, generator=generator)
+def fill(
+    model: PreTrainedModel, view: View, generator: Generator | None = None
+) -> tuple[Packed, Tensor]:
+    """Sample every masked token of the input by a generator, `model`; return its states there [M,
+    D], too.
+    """
+    states = transformer.hidden_states(
+        model.base_model, view.inputs, last_rows=view.rows, generator=generator
+    )
     states = states.index_select(0, view.masked)
     sampled = sample(architectures.head(model), states, view.draws, model.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
-    change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
+    change = torch.where(
+        view.weights > 0, sampled - ids.index_select(0, rows), 0
+    )  # filler changes nothing
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
 
 
 @torch.no_grad()
 def sample(head: Head, states: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0, 1): int64 [M].
+    """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0,
+    1): int64 [M].
 
-    It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
-    but the token's own place, whatever the micro-batch.
+    It is the first whose cumulated probability is above the number, so that a token's replacement
+    depends on nothing but the token's own place, whatever the micro-batch.
     """
     sampled = []
     at_once = max(1, LOGITS_AT_ONCE[states.device.type] // size)
@@ -115,7 +150,9 @@ def sample(head: Head, states: Tensor, draws: Tensor, size: int) -> Tensor:
 
 
 def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
-    """Make a language model with a third of the heads, as deep as `config` says, and in the same proportions."""
+    """Make a language model with a third of the heads, as deep as `config` says, and in the same
+    proportions.
+    """
     heads = max(1, config.num_attention_heads // 3)
     config = copy.deepcopy(architectures.bert_config(config))
     config.hidden_size = config.hidden_size // config.num_attention_heads * heads
@@ -124,11 +161,13 @@ def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     return weights.language_model(config, weights_of(seed, "generator"))
 
 
-# --- a generator that is given ---------------------------------------------------------------------------------------
+# --- a generator that is given --------------------------------------------------------------------
 
 
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
-    """Make constants of a model's weights: they move to a device with the rest, and no state or optimiser has them."""
+    """Make constants of a model's weights: they move to a device with the rest, and no state or
+    optimiser has them.
+    """
     for part in model.modules():
         for name, weight in list(part.named_parameters(recurse=False)):
             delattr(part, name)
@@ -139,19 +178,28 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
 def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator in a folder or of a name at the hub, for a `start` and texts of a length.
 
-    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
-    than the start: what it samples is the start's input.
+    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer
+    word-pieces, or has others than the start: what it samples is the start's input.
     """
     name = settings.generator
-    remedy = "; allowed: a masked language model with its head, such as google/electra-base-generator"
-    model, _ = checkpoint.read(f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy)
-    settings.check_length(architectures.positions(model.config), f"the positions of the generator {name}")
+    remedy = (
+        "; allowed: a masked language model with its head, such as google/electra-base-generator"
+    )
+    model, _ = checkpoint.read(
+        f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
+    )
+    settings.check_length(
+        architectures.positions(model.config), f"the positions of the generator {name}"
+    )
     of_start, wrong = getattr(start, "name_or_path", ""), ""
     sizes = model.config.vocab_size, start.config.vocab_size
     if sizes[0] != sizes[1] or not of_start:
         wrong = f"knows {sizes[0]:,} word-pieces, and the start, {of_start or 'with random weights'}, {sizes[1]:,}"
     else:
-        here, there = (tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab() for folder in (of_start, name))
+        here, there = (
+            tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab()
+            for folder in (of_start, name)
+        )
         others = [piece for piece, number in here.items() if there.get(piece) != number]
         if others:
             first = min(others, key=here.__getitem__)

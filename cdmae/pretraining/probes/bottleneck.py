@@ -1,8 +1,10 @@
-"""What the bottleneck carries: the decoder's loss with the passage's own vector, another passage's, and none.
+"""What the bottleneck carries: the decoder's loss with the passage's own vector, another passage's,
+and none.
 
-Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing; how far apart they
-are is how much of a passage its vector tells. A probe (`cdmae.pretraining.probes`): the same passages and masks each
-time. Of several decoders the first is looked at.
+Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing;
+how far apart they are is how much of a passage its vector tells. A probe
+(`cdmae.pretraining.probes`): the same passages and masks each time. Of several decoders the first
+is looked at.
 
     B passages, D dimensions
 """
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
 VECTORS = ("true", "shuffled", "zero")
 
 
-def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
-    """Return what measures losses on the first step's passages, as many as fit `rows`; None for other objectives."""
+def look(
+    network: nn.Module, reader: Reader, rows: int, device: torch.device
+) -> Callable[[], dict[str, float]] | None:
+    """Return what measures losses on the first step's passages, as many as fit `rows`; None for
+    other objectives.
+    """
     if not network.probed:
         return None
     (first,) = reader.read(0, 1)
@@ -34,7 +40,9 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
 
 
 def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
-    """Return the decoder's mean loss in nats with each vector h_b [B, D]: the true one, its neighbour's, and zeros."""
+    """Return the decoder's mean loss in nats with each vector h_b [B, D]: the true one, its
+    neighbour's, and zeros.
+    """
     encoder, view = batch["encoder"], batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])

@@ -1,9 +1,11 @@
-"""What the vector is worth for search, before any fine-tuning, without labels: half of a passage must find the other.
+"""What the vector is worth for search, before any fine-tuning, without labels: half of a passage
+must find the other.
 
-The first halves of some passages search among the second halves of the same passages, by the dot product of their
-vectors, as a retriever searches. An encoder whose vector tells what a text is about puts the other half first. A probe
-(`cdmae.pretraining.probes`), of any objective on any collection: the same passages each time, a constant number of
-them, so that a look costs the same however large the collection is.
+The first halves of some passages search among the second halves of the same passages, by the dot
+product of their vectors, as a retriever searches. An encoder whose vector tells what a text is
+about puts the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
+collection: the same passages each time, a constant number of them, so that a look costs the same
+however large the collection is.
 
     n passages, D dimensions
 """
@@ -29,8 +31,12 @@ DEPTH = 10  # of MRR@10
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 
 
-def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
-    """Return what measures MRR@10 on some passages of the collection; None where fewer than two are long enough."""
+def look(
+    network: nn.Module, reader: Reader, rows: int, device: torch.device
+) -> Callable[[], dict[str, float]] | None:
+    """Return what measures MRR@10 on some passages of the collection; None where fewer than two are
+    long enough.
+    """
     del rows  # of a training step, which keeps far more per word-piece
     read = halves(reader)
     if len(read) < 4:
@@ -50,7 +56,9 @@ def halves(reader: Reader) -> Ragged:
     """
     lengths = np.diff(reader.tokens.starts)
     long = np.flatnonzero(lengths >= min(LEAST, reader.length))
-    rows = long[np.unique(np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64))]
+    rows = long[
+        np.unique(np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64))
+    ]
     whole = Ragged(reader.tokens.ids, reader.tokens.starts).take(rows, reader.length)
     begins, cuts = whole.starts[:-1], whole.starts[:-1] + whole.lengths // 2
     while (inside := (cuts > begins) & ~reader.vocabulary.word_starts[whole.values[cuts]]).any():
@@ -70,11 +78,14 @@ def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = 
 
 
 def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
-    """MRR@10 of passage i for query i, [n, D] each; passages of the same score stand before it, so all alike find none.
+    """MRR@10 of passage i for query i, [n, D] each; passages of the same score stand before it, so
+    all alike find none.
 
     By chance it is H_10 / n, 2.93 / n.
     """
-    with torch.autocast(queries.device.type, enabled=False):  # bfloat16 cannot tell scores so near to each other apart
+    with torch.autocast(
+        queries.device.type, enabled=False
+    ):  # bfloat16 cannot tell scores so near to each other apart
         scores = queries @ passages.T
     ranks = (scores >= scores.diagonal()[:, None]).sum(1)
     return float(torch.where(ranks <= DEPTH, 1 / ranks, 0.0).mean())

@@ -1,12 +1,14 @@
-"""Score what the paper states on what was run: true, false, undecided within the noise, or not tested.
+"""Score what the paper states on what was run: true, false, undecided within the noise, or not
+tested.
 
-A difference of two systems is true where a paired t-test and the noise band of one seed leave no doubt, false where
-they leave none about the opposite.
+A difference of two systems is true where a paired t-test and the noise band of one seed leave no
+doubt, false where they leave none about the opposite.
 
-The claims are rows of ``claims.csv``: a statement, the section where it stands, what decides it here (a pair of
-`sides`, or a function of `JUDGES`), and what a config must have for that. The paper's number is the difference of two
-rows of the table in the section, by name and stage, or the share in one row; without these it is `number`, with its
-`value`. It is points of the measure that the paper used.
+The claims are rows of ``claims.csv``: a statement, the section where it stands, what decides it
+here (a pair of `sides`, or a function of `JUDGES`), and what a config must have for that. The
+paper's number is the difference of two rows of the table in the section, by name and stage, or the
+share in one row; without these it is `number`, with its `value`. It is points of the measure that
+the paper used.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ OF_VERDICT = {"better": TRUE, "worse": FALSE, "noise": UNDECIDED, "open": UNDECI
 DASH = Cell(formats.NONE)
 FEWER = 0.01  # of the masked word-pieces: a smaller change of the stop-words' share decides nothing
 SHORT = 60  # seconds: a pre-training that took less tells by its time of the machine's other work
-SLOWER = (1.1, 1.25)  # times uniform masks: up to the first the pre-training costs no more, from the second on it does
+SLOWER = (
+    1.1,
+    1.25,
+)  # times uniform masks: up to the first the pre-training costs no more, from the second on it does
 
 
 class Evidence(NamedTuple):
@@ -51,15 +56,21 @@ class Evidence(NamedTuple):
 @cache
 def claims() -> list[Any]:
     """Read what the paper states, in its order: named tuples with the columns of the file."""
-    return list(pd.read_csv(FILE, dtype=str, keep_default_na=False).itertuples(index=False, name="Claim"))
+    return list(
+        pd.read_csv(FILE, dtype=str, keep_default_na=False).itertuples(index=False, name="Claim")
+    )
 
 
 def papers_number(claim: Any) -> Cell:
-    """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of table 3."""
+    """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of
+    table 3.
+    """
     if not claim.row:
         return Cell(claim.number, float(claim.value)) if claim.number else DASH
     if not claim.other_row:
-        [share] = published.rows(f"section {claim.section}")[claim.row, int(claim.stage)].values.values()
+        [share] = published.rows(f"section {claim.section}")[
+            claim.row, int(claim.stage)
+        ].values.values()
         return Cell(formats.percent(share / 100), share / 100)
     key = published.AVERAGE if _zero_shot(claim) else published.Key(published.DEV, "RR@10")
     table = published.rows(claim.section.rpartition(", ")[2])
@@ -69,18 +80,26 @@ def papers_number(claim: Any) -> Cell:
 
 
 def score(claim: Any, facts: Facts) -> Evidence | None:
-    """Score whether the first system of the pair beats the second in the main measure; None without the pair.
+    """Score whether the first system of the pair beats the second in the main measure; None without
+    the pair.
 
     They are compared on the main target, or on the zero-shot collections.
     """
     if claim.decided_by in JUDGES:
         return JUDGES[claim.decided_by](facts)
-    names, columns = sides(facts).get(claim.decided_by), zero_shot(facts) if _zero_shot(claim) else [main_column(facts)]
+    names, columns = (
+        sides(facts).get(claim.decided_by),
+        zero_shot(facts) if _zero_shot(claim) else [main_column(facts)],
+    )
     column = together(columns, "") if names and columns else None
     gap = column.difference(*names) if column else None
     if not gap:
         return None
-    place = str(column.target) if len(column.sets) == 1 else formats.plural(len(column.sets), "collection")
+    place = (
+        str(column.target)
+        if len(column.sets) == 1
+        else formats.plural(len(column.sets), "collection")
+    )
     return _scored(gap, column, f"{' over '.join(names)}: {column.unit}, {place}")
 
 
@@ -90,10 +109,11 @@ def _zero_shot(claim: Any) -> bool:
 
 @cache
 def sides(facts: Facts) -> dict[str, Sequence[str]]:
-    """Return the systems that claims compare: by the name of the pair, the one said to be better and the other.
+    """Return the systems that claims compare: by the name of the pair, the one said to be better
+    and the other.
 
-    The paper's method and another one differ in the pre-training alone. What later stages add is told by another
-    encoder's chain where that one goes further.
+    The paper's method and another one differ in the pre-training alone. What later stages add is
+    told by another encoder's chain where that one goes further.
     """
     first, groups = main_chain(facts)[:1], arms(facts, "stage.group")
     chain = max([main_chain(facts), *chains(facts)], key=len)
@@ -104,7 +124,9 @@ def sides(facts: Facts) -> dict[str, Sequence[str]]:
         "stage 3": chain[2:0:-1],
         "BM25": [*chain[-1:], facts.bm25],
         "projection": next(iter(pairs(facts, "encoder.projection", True, False)), ()),
-        "corpus": [corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain")],
+        "corpus": [
+            corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain")
+        ],
         "group": [groups[max(groups)], groups[min(groups)]] if groups else (),
     }
     for method, systems in methods(facts).items():
@@ -120,12 +142,16 @@ def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
 
 
 def diminishing(facts: Facts) -> Evidence | None:
-    """Score whether importance-aware masks gain more over uniform ones after the first stage than after the last."""
+    """Score whether importance-aware masks gain more over uniform ones after the first stage than
+    after the last.
+    """
     chain, uniform, column = main_chain(facts), dict(masking_pairs(facts)), main_column(facts)
     if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
         return None
     ends = [(name, uniform[name]) for name in (chain[0], chain[-1])]
-    values = {name: facts.per_query(name, column.target, column.measure) for pair in ends for name in pair}
+    values = {
+        name: facts.per_query(name, column.target, column.measure) for pair in ends for name in pair
+    }
     first, last = (values[aware] - values[other] for aware, other in ends)
     compared = ", minus ".join(map(" over ".join, ends))
     return _scored(paired(first, last.reindex(first.index)), column, f"{compared}: {column.target}")
@@ -133,7 +159,11 @@ def diminishing(facts: Facts) -> Evidence | None:
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
     """Score whether stop-words and punctuation are a smaller share of what is masked by importance."""
-    shares = by_kind(facts.masked_terms[shown_encoder(facts)], "stop_word_share") if facts.masked_terms else None
+    shares = (
+        by_kind(facts.masked_terms[shown_encoder(facts)], "stop_word_share")
+        if facts.masked_terms
+        else None
+    )
     if not shares:
         return None
     more = shares[1] - shares[0]
@@ -145,7 +175,10 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
 def no_expense(facts: Facts) -> Evidence | None:
     """Score whether the pre-training takes no longer than with uniform masks."""
     encoders = map(facts.encoder_of, sides(facts).get("masks", ()))
-    ours, theirs = [facts.pretraining_seconds(encoder) for encoder in encoders] or (math.nan, math.nan)
+    ours, theirs = [facts.pretraining_seconds(encoder) for encoder in encoders] or (
+        math.nan,
+        math.nan,
+    )
     if math.isnan(ours) or not theirs > 0:
         return None
     ratio = ours / theirs
@@ -156,17 +189,24 @@ def no_expense(facts: Facts) -> Evidence | None:
 
 
 def cheaper_masks(facts: Facts) -> Evidence | None:
-    """Score whether a mask by importance costs less than RetroMAE's, and than SimLM's with its generator."""
+    """Score whether a mask by importance costs less than RetroMAE's, and than SimLM's with its
+    generator.
+    """
     times = facts.latency.get("batch")
     if not times:
         return None
-    ours, other = times["CDMAE"], min(times["RetroMAE, ours"], times["SimLM, masks"] + times["SimLM, generator"])
+    ours, other = (
+        times["CDMAE"],
+        min(times["RetroMAE, ours"], times["SimLM, masks"] + times["SimLM, generator"]),
+    )
     here = Cell(f"{ours:.1f} against {other:.1f}\N{NO-BREAK SPACE}ms", ours / other)
     compared = "a batch on one thread; RetroMAE's masks as they are computed here"
     return Evidence(TRUE if ours < other else FALSE, here, compared)
 
 
-JUDGES = {judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense, cheaper_masks)}
+JUDGES = {
+    judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense, cheaper_masks)
+}
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
@@ -174,7 +214,25 @@ def claims_table(facts: Facts, name: str = "claims") -> Table:
     scored = [(claim, score(claim, facts)) for claim in claims()]
     body = []
     for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):
-        outcome, here, compared, interval = evidence or Evidence(NOT_TESTED, DASH, f"needs {claim.needs}")
-        body.append([claim.statement, outcome, papers_number(claim), here, interval, claim.section, compared])
+        outcome, here, compared, interval = evidence or Evidence(
+            NOT_TESTED, DASH, f"needs {claim.needs}"
+        )
+        body.append(
+            [
+                claim.statement,
+                outcome,
+                papers_number(claim),
+                here,
+                interval,
+                claim.section,
+                compared,
+            ]
+        )
     head = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]
-    return Table(name, "The paper's claims, scored here", head, body, texts=["outcome", "section", "compared"])
+    return Table(
+        name,
+        "The paper's claims, scored here",
+        head,
+        body,
+        texts=["outcome", "section", "compared"],
+    )

@@ -1,7 +1,8 @@
 """Declare the paper's tables and figures as targets: what each selects of a run.
 
-``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure` make of its
-measures. The page's section on the paper shows those that there are numbers for, and the claims.
+``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure`
+make of its measures. The page's section on the paper shows those that there are numbers for, and
+the claims.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from cdmae.report.paper.grids import PAPERS, Entry, Grid
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others
 from cdmae.report.sections import Section
 from cdmae.report.sections.changes import over_steps
-from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
+from cdmae.report.sections.masking import (
+    example_table,
+    masked_figures,
+    sampling,
+    shown_encoder,
+    terms_table,
+)
 from cdmae.report.tables import Table, number_cell
 
 
@@ -38,7 +45,7 @@ class Wanted(NamedTuple):
     latency: bool = False
 
 
-# --- entries ---------------------------------------------------------------------------------------------------------
+# --- entries --------------------------------------------------------------------------------------
 
 
 def _main(facts: Facts) -> list[Entry]:
@@ -47,7 +54,9 @@ def _main(facts: Facts) -> list[Entry]:
     A system stands beside the paper's line only after as many stages.
     """
     chains, entries = {"BM25": [facts.bm25], **methods(facts)}, []
-    collections = {target.collection for target in facts.targets if published.dataset(facts, target)}
+    collections = {
+        target.collection for target in facts.targets if published.dataset(facts, target)
+    }
     titled = any(facts.entries("collections")[name].get("titles") for name in collections)
     for row in published.rows("table 1").values():
         chain, kind = chains.pop(row.name, []), published.KINDS.get(row.name, "")
@@ -58,7 +67,9 @@ def _main(facts: Facts) -> list[Entry]:
         if chain and not as_far and row.name in published.STAGE_OF:
             entries.append(Entry((row.name, f"after stage {len(chain)}"), chain[-1]))
     more = {**chains, **others(facts)}
-    return entries + [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()]
+    return entries + [
+        Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()
+    ]
 
 
 def _stages(facts: Facts) -> list[Entry]:
@@ -75,18 +86,27 @@ def _stages(facts: Facts) -> list[Entry]:
 
 def _beir(facts: Facts) -> list[Entry]:
     """List the same systems for table 3, where nothing was trained on the queries."""
-    chains = {"BM25": [facts.bm25], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
+    chains = {
+        "BM25": [facts.bm25],
+        **methods(facts, published.GENERAL),
+        **others(facts, published.GENERAL),
+    }
     return _beside("table 3", {name: chain[-1:] for name, chain in chains.items()})
 
 
 def _nano(facts: Facts) -> list[Entry]:
-    """List what others published of NanoBEIR, and the systems of table 3; models from outside go by their names."""
+    """List what others published of NanoBEIR, and the systems of table 3; models from outside go by
+    their names.
+    """
     systems = {
         entry["model"].rstrip("/").rpartition("/")[2]: [name]
         for name, entry in facts.entries("systems").items()
         if entry.get("kind") == "external" and name in facts.systems
     }
-    return _beside(published.NANO, systems | {entry.label[0]: [entry.system] for entry in _beir(facts) if entry.system})
+    return _beside(
+        published.NANO,
+        systems | {entry.label[0]: [entry.system] for entry in _beir(facts) if entry.system},
+    )
 
 
 def _projection(facts: Facts) -> list[Entry]:
@@ -96,7 +116,9 @@ def _projection(facts: Facts) -> list[Entry]:
 
 
 def _corpora(facts: Facts) -> list[Entry]:
-    """List table 5, and the general corpus alone; the paper's row stands beside the first system of a corpus."""
+    """List table 5, and the general corpus alone; the paper's row stands beside the first system of
+    a corpus.
+    """
     return _beside("table 5", dict.fromkeys(CORPORA, [""]) | corpora(facts))
 
 
@@ -108,21 +130,30 @@ def _negatives(facts: Facts) -> list[Entry]:
 
 
 def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """List the rows of a published table that has no stages, and systems by label: the first beside its row."""
+    """List the rows of a published table that has no stages, and systems by label: the first beside
+    its row.
+    """
     rows = {name: row for (name, _), row in published.rows(source).items()}
     entries = []
     for label in dict.fromkeys([*(rows if source in grids.SETS else []), *systems]):
         first, *more = systems.get(label, [""])
-        entries += [Entry((label,), first, rows.get(label)), *(Entry((label,), system) for system in more)]
+        entries += [
+            Entry((label,), first, rows.get(label)),
+            *(Entry((label,), system) for system in more),
+        ]
     return entries
 
 
 def _growth(facts: Facts) -> list[Entry]:
     """List pre-training steps, per encoder."""
-    return [Entry((name, str(step)), system) for name, points in growth(facts).items() for step, system in points]
+    return [
+        Entry((name, str(step)), system)
+        for name, points in growth(facts).items()
+        for step, system in points
+    ]
 
 
-# --- the declarations: rows of exhibits.csv --------------------------------------------------------------------------
+# --- the declarations: rows of exhibits.csv -------------------------------------------------------
 
 _ROWS = pd.read_csv(
     Path(__file__).with_suffix(".csv"), index_col="name", dtype={"least": int}, keep_default_na=False,
@@ -135,7 +166,8 @@ _ENTRIES = {
 GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
 OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}
 
-# a measured form: the paper's row that it stands for, its complexity, and what the paper measured it on
+# a measured form: the paper's row that it stands for, its complexity, and what the paper measured
+# it on
 _SQUARE, _CPU, _GPU = "O(n\N{SUPERSCRIPT TWO})", "ms on a CPU", "ms on a V100"
 FORMS = {
     "MAE": ("MAE", "O(n)", _CPU),
@@ -148,7 +180,9 @@ FORMS = {
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """Return what an exhibit needs of a config (`Config.values`); raises `InputError` where that has not enough."""
+    """Return what an exhibit needs of a config (`Config.values`); raises `InputError` where that
+    has not enough.
+    """
     facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
@@ -159,10 +193,12 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
     row = _ROWS[name]
     if len(shown) < row["least"]:
         raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
-    return Wanted(encoders=shown) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
+    return (
+        Wanted(encoders=shown) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
+    )
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
+# --- what is shown --------------------------------------------------------------------------------
 
 
 def table(name: str, facts: Facts) -> Table:
@@ -175,16 +211,25 @@ def table(name: str, facts: Facts) -> Table:
 
 
 def _latency(facts: Facts, name: str) -> Table:
-    """Make a row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one passage of n."""
+    """Make a row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one
+    passage of n.
+    """
     batch, growth = facts.latency["batch"], facts.latency["growth"]
     rows = published.rows("table 6").values()
     papers = {(row.name, key.measure): value for row in rows for key, value in row.values.items()}
     body = []
     for form, (row, complexity, measure) in FORMS.items():
-        both = [(papers.get((row, measure), math.nan), papers["MAE", _CPU]), (float(batch[form]), batch["MAE"])]
+        both = [
+            (papers.get((row, measure), math.nan), papers["MAE", _CPU]),
+            (float(batch[form]), batch["MAE"]),
+        ]
         times = [number_cell(time, "{:.2f}".format) for time, _ in both]
-        ratios = [number_cell(time / of_mae, "{:.1f}\N{NO-BREAK SPACE}x".format) for time, of_mae in both]
-        passages = [number_cell(growth[form].get(length), "{:.3f}".format) for length in growth["MAE"]]
+        ratios = [
+            number_cell(time / of_mae, "{:.1f}\N{NO-BREAK SPACE}x".format) for time, of_mae in both
+        ]
+        passages = [
+            number_cell(growth[form].get(length), "{:.3f}".format) for length in growth["MAE"]
+        ]
         body.append([form, complexity, *times, *ratios, *passages])
     head = ["form", "complexity", "paper, ms", "ours, ms", "paper, of MAE", "ours, of MAE"]
     caption = (
@@ -192,16 +237,25 @@ def _latency(facts: Facts, name: str) -> Table:
         f"{facts.latency['length']} word-pieces; ours on one thread of another machine, so ratios compare; then "
         "one passage of n"
     )
-    return Table(name, caption, [*head, *(f"ms, n = {length}" for length in growth["MAE"])], body, texts=["complexity"])
+    return Table(
+        name,
+        caption,
+        [*head, *(f"ms, n = {length}" for length in growth["MAE"])],
+        body,
+        texts=["complexity"],
+    )
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the claims scored on what was measured here, and the tables whose collections are the paper's."""
+    """Show the claims scored on what was measured here, and the tables whose collections are the
+    paper's.
+    """
     claims = claims_table(facts)
     beside = [
         grids.table(grid, name, facts)
         for name, grid in GRIDS.items()
-        if len(grid.systems(facts)) >= grid.least and any(column.key for column in grid.columns(facts))
+        if len(grid.systems(facts)) >= grid.least
+        and any(column.key for column in grid.columns(facts))
     ]
     tested = [row for row in claims.rows if row[1] != NOT_TESTED]
     if not tested and not beside:
@@ -221,5 +275,7 @@ def figure(name: str, facts: Facts) -> Figure:
         panels = [over_steps(column) for column in GRIDS[name].columns(facts)]
         return stacked(name, GRIDS[name].caption, panels)
     masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
-    panels = masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]
+    panels = (
+        masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]
+    )
     return stacked(name, f"{PAPERS}{row['source']}: {row['title']}", panels)

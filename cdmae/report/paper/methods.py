@@ -1,4 +1,6 @@
-"""Find the systems that stand for what the paper names: a method after each stage, a setting with and without."""
+"""Find the systems that stand for what the paper names: a method after each stage, a setting with
+and without.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,32 @@ CORPORA = ("general", "domain", "general, then domain")
 
 
 def main_chain(facts: Facts) -> list[str]:
-    """Return the systems of stages 1, 2, 3 of the encoder that masks by importance, as far as they go."""
-    masking = {name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()}
-    firsts = [name for name, entry in retrievers(facts).items() if masking.get(entry["encoder"]) == "importance"]
+    """Return the systems of stages 1, 2, 3 of the encoder that masks by importance, as far as they
+    go.
+    """
+    masking = {
+        name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()
+    }
+    firsts = [
+        name
+        for name, entry in retrievers(facts).items()
+        if masking.get(entry["encoder"]) == "importance"
+    ]
     return _longest(facts, firsts, [aware for aware, _ in masking_pairs(facts)])
 
 
-def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
-    """Return the systems of stages 1, 2, 3 for every method that is trained here, by the name it has in the paper.
+def methods(
+    facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN
+) -> dict[str, list[str]]:
+    """Return the systems of stages 1, 2, 3 for every method that is trained here, by the name it
+    has in the paper.
 
     checkpoints: the starts that stand for a method which is not.
     """
     trained, encoders = {published.OURS: main_chain(facts)}, facts.entries("encoders")
-    for (name, entry), (method, objective) in itertools.product(encoders.items(), published.OBJECTIVES.items()):
+    for (name, entry), (method, objective) in itertools.product(
+        encoders.items(), published.OBJECTIVES.items()
+    ):
         own = published.MASKINGS.get(method)
         masks = (own,) if own else (None, *comparisons.UNIFORM)
         if entry.get("objective") == objective and entry.get("decoder_masking") in masks:
@@ -41,7 +56,9 @@ def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> 
 
 
 def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
-    """Return what the paper's tables do not have, but the comparison needs: uniform masks, and no pre-training."""
+    """Return what the paper's tables do not have, but the comparison needs: uniform masks, and no
+    pre-training.
+    """
     ours = main_chain(facts)[:1]
     firsts = {
         UNIFORM: [uniform for aware, uniform in masking_pairs(facts) if [aware] == ours][:1],
@@ -53,29 +70,39 @@ def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> d
 
 
 def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
-    """Return the longest chain that begins with one of these; the first of `default` where none does."""
-    return max([chain for chain in chains(facts) if chain[0] in firsts], key=len, default=default[:1])
+    """Return the longest chain that begins with one of these; the first of `default` where none
+    does.
+    """
+    return max(
+        [chain for chain in chains(facts) if chain[0] in firsts], key=len, default=default[:1]
+    )
 
 
 def _chain_of(facts: Facts, encoder: str) -> list[str]:
-    """Return the longest chain of stages of an encoder; its first retriever where there is no second stage."""
+    """Return the longest chain of stages of an encoder; its first retriever where there is no
+    second stage.
+    """
     firsts = [name for name, entry in retrievers(facts).items() if entry.get("encoder") == encoder]
     return _longest(facts, firsts, firsts)
 
 
 def corpora(facts: Facts) -> dict[str, list[str]]:
-    """Return retrievers that differ in what their encoder was pre-trained on: ``general``, ``domain`` or both.
+    """Return retrievers that differ in what their encoder was pre-trained on: ``general``,
+    ``domain`` or both.
 
-    General is a published start that was pre-trained for retrieval, or passages other than those of the fine-tuning,
-    of the encoder itself or of the one that it goes on from; where a config has both, there are two of a label. The
-    paper's own setting, the method's first stage, stands before others. Other text may take other `steps` for as many
-    passes.
+    General is a published start that was pre-trained for retrieval, or passages other than those of
+    the fine-tuning, of the encoder itself or of the one that it goes on from; where a config has
+    both, there are two of a label. The paper's own setting, the method's first stage, stands before
+    others. Other text may take other `steps` for as many passes.
     """
     systems: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:
         for name in dict.fromkeys([reference, *retrievers(facts)]):
             different = set(differences(facts, reference, name))
-            if different - ({"encoder.steps"} if "encoder.collection" in different else set()) <= _CORPUS:
+            if (
+                different - ({"encoder.steps"} if "encoder.collection" in different else set())
+                <= _CORPUS
+            ):
                 systems.get(_corpus(facts, name), []).append(name)
     return {label: names for label, names in systems.items() if names}
 
@@ -83,11 +110,16 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
 def _corpus(facts: Facts, system: str) -> str:
     """Name the corpora that the encoder of a system was pre-trained on; nothing where it was not."""
     entry, encoders = facts.entries("systems")[system], facts.entries("encoders")
-    encoder, domain = encoders[entry["encoder"]], facts.entries("stages")[entry["stage"]].get("collection")
+    encoder, domain = (
+        encoders[entry["encoder"]],
+        facts.entries("stages")[entry["stage"]].get("collection"),
+    )
     parts = [encoder, *(encoders[name] for name in [encoder.get("after")] if name in encoders)]
     read = {part.get("collection") for part in parts if part.get("objective") != "none"}
     general = _start(facts, encoder).get("checkpoint") in published.GENERAL or read - {domain}
-    return ", then ".join(label for label, fits in (("general", general), ("domain", domain in read)) if fits)
+    return ", then ".join(
+        label for label, fits in (("general", general), ("domain", domain in read)) if fits
+    )
 
 
 def _start(facts: Facts, encoder: dict[str, Any]) -> dict[str, Any]:

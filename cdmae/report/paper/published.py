@@ -1,6 +1,8 @@
-"""The numbers of the paper, and others' on NanoBEIR, each with its source: what is measured here stands beside them.
+"""The numbers of the paper, and others' on NanoBEIR, each with its source: what is measured here
+stands beside them.
 
-A dataset is named as `dataset` and `nano` name a target; points are those of the paper, measures x 100.
+A dataset is named as `dataset` and `nano` name a target; points are those of the paper, measures x
+100.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Row(NamedTuple):
 
 
 AVERAGE = Key("average", GRADED)  # of the datasets of table 3, or of NanoBEIR
-METHODS = pd.read_csv(Path(__file__).with_name("methods.csv"), index_col="method", dtype=str, keep_default_na=False)
+METHODS = pd.read_csv(
+    Path(__file__).with_name("methods.csv"), index_col="method", dtype=str, keep_default_na=False
+)
 
 
 def _methods(column: str) -> dict[str, str]:
@@ -51,14 +55,16 @@ MASKINGS = _methods("masking")  # of the decoder; the others' is uniform, where 
 # how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
 STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
 KINDS = _methods("kind")  # the two columns of ticks in table 1, in words
-# published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2, and on general text
-# alone, as in table 3; the authors of RetroMAE report both
+# published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2,
+# and on general text alone, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
 GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 
 
 def rows(table: str) -> dict[tuple[str, int], Row]:
-    """Return the rows of a table of the paper by name and stage of the fine-tuning, 0 where the table has none."""
+    """Return the rows of a table of the paper by name and stage of the fine-tuning, 0 where the
+    table has none.
+    """
     return _read(FILE)[table]
 
 
@@ -71,9 +77,13 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
     except (OSError, ValueError) as error:  # of pandas' parser, which names the line
         raise InputError(f"{path} cannot be read ({str(error).strip()}); {remedy}") from None
     if numbers.columns.tolist() != COLUMNS:
-        raise InputError(f"{path}, line 1 is {','.join(numbers)}; allowed: {','.join(COLUMNS)}; {remedy}")
+        raise InputError(
+            f"{path}, line 1 is {','.join(numbers)}; allowed: {','.join(COLUMNS)}; {remedy}"
+        )
     values = pd.to_numeric(numbers["value"], errors="coerce")
-    wrong = ~values.between(0, 100) | ~numbers["stage"].isin(list("0123")) | (numbers == "").any(axis=1)
+    wrong = (
+        ~values.between(0, 100) | ~numbers["stage"].isin(list("0123")) | (numbers == "").any(axis=1)
+    )
     wrong |= numbers.duplicated(COLUMNS[:5])
     if wrong.any():
         at = int(wrong.argmax())
@@ -82,14 +92,18 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
             f"a value from 0 to 100, a number once; {remedy}"
         )
     tables: dict[str, dict[tuple[str, int], Row]] = {}
-    for (table, name, stage, *key, _, source), value in zip(numbers.to_numpy(), values, strict=True):
+    for (table, name, stage, *key, _, source), value in zip(
+        numbers.to_numpy(), values, strict=True
+    ):
         row = Row(name, f"{table}; {source}", {})
         tables.setdefault(table, {}).setdefault((name, int(stage)), row).values[Key(*key)] = value
     return tables
 
 
 def dataset(facts: Facts, target: Target) -> str:
-    """Return the name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do not have it."""
+    """Return the name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do
+    not have it.
+    """
     entry = facts.entries("collections").get(target.collection, {})
     if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
         return ""
@@ -97,6 +111,8 @@ def dataset(facts: Facts, target: Target) -> str:
 
 
 def nano(facts: Facts, target: Target) -> str:
-    """Return the id of a set of NanoBEIR for a target, such as ``nano-beir/nq``; nothing if it is none."""
+    """Return the id of a set of NanoBEIR for a target, such as ``nano-beir/nq``; nothing if it is
+    none.
+    """
     name = facts.entries("collections").get(target.collection, {}).get("dataset", "")
     return name if name.startswith("nano-beir/") else ""

@@ -1,4 +1,5 @@
-"""The sections of the page: functions of the facts that return a `Section`, or None where nothing was run.
+"""The sections of the page: functions of the facts that return a `Section`, or None where nothing
+was run.
 
 A section gathers numbers, tables and figures; the template of its name says them in words.
 """
@@ -27,7 +28,8 @@ LONG = 12  # rows beyond which tables that few look into are folded
 
 @dataclass
 class Section:
-    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too.
+    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as
+    files too.
 
     A table without rows and a figure that is None are left out.
     """
@@ -43,7 +45,9 @@ class Section:
 
     @cached_property
     def text(self) -> TemplateModule:
-        """Fill its template, which sets a `title`, and `short` where links have another name for it."""
+        """Fill its template, which sets a `title`, and `short` where links have another name for
+        it.
+        """
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
 
@@ -53,15 +57,20 @@ def colour(facts: Facts, system: str) -> int:
 
 
 def encoder_colour(facts: Facts, encoder: str) -> int:
-    """Choose the colour of an encoder: the first that masks by importance has the first, the first other the second.
+    """Choose the colour of an encoder: the first that masks by importance has the first, the first
+    other the second.
 
     The first that is not pre-trained has the third, which is grey.
     """
     kinds = {
-        name: GREY if entry.get("objective") == "none" else int(entry.get("decoder_masking") != "importance")
+        name: GREY
+        if entry.get("objective") == "none"
+        else int(entry.get("decoder_masking") != "importance")
         for name, entry in facts.entries("encoders").items()
     }
-    first = [next((name for name, of in kinds.items() if of == kind), "") for kind in range(GREY + 1)]
+    first = [
+        next((name for name, of in kinds.items() if of == kind), "") for kind in range(GREY + 1)
+    ]
     names = [*first, *(name for name in kinds if name not in first)]
     place = names.index(encoder) if encoder in kinds else GREY
     return place if place <= GREY else 3 + (place - 3) % (SERIES - 3)
@@ -72,7 +81,9 @@ def difference_cells(gap: Difference | None) -> list[Cell]:
     if gap is None:
         return [Cell(formats.NONE)] * 3
     p = formats.probability(gap.p).removeprefix("p ").removeprefix("= ")
-    interval = Cell(formats.interval(gap.low, gap.high), f"{100 * gap.low:.6g} to {100 * gap.high:.6g}")
+    interval = Cell(
+        formats.interval(gap.low, gap.high), f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
+    )
     return [Cell(formats.signed(gap.difference), 100 * gap.difference), interval, Cell(p, gap.p)]
 
 
@@ -81,7 +92,9 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
     body = []
     for column in columns:
         if gap := column.difference(system, reference):
-            body.append([column.head, column.cell(system), column.cell(reference), *difference_cells(gap)])
+            body.append(
+                [column.head, column.cell(system), column.cell(reference), *difference_cells(gap)]
+            )
     head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
     return Table(name, f"{system} compared with {reference}", head, body)
 
@@ -89,12 +102,18 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw (label, system, reference, column): differences of means in points; None where there is none."""
+    """Draw (label, system, reference, column): differences of means in points; None where there is
+    none.
+    """
     entries = []
     for label, system, reference, column in pairs:
         if gap := column.difference(system, reference):
             interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
-            shown, band, hue = formats.signed(gap.difference), 100 * column.noise, colour(column.facts, system)
+            shown, band, hue = (
+                formats.signed(gap.difference),
+                100 * column.noise,
+                colour(column.facts, system),
+            )
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of seeds"
     return rows(name, title, entries, axis=axis, beside=beside)

@@ -1,4 +1,6 @@
-"""The first screen and the last: did masking by importance help, how sure is that, and what limits it."""
+"""The first screen and the last: did masking by importance help, how sure is that, and what limits
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ from cdmae.report.facts import Difference, Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
-SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
+SMALL_QUERIES, SMALL_STEPS = (
+    30,
+    300,
+)  # a run below either shows that the workflow works, nothing else
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
 PAPER_PASSAGES = 80_000 * 2048  # that the paper's pre-training sees up to the checkpoint it takes
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
-    """Gather what both screens speak of: the main target, the difference there, and how small the run is."""
+    """Gather what both screens speak of: the main target, the difference there, and how small the
+    run is.
+    """
     pairs, column = masking_pairs(facts), main_column(facts)
     queries = facts.queries(column.target) if column else 0
     steps = max((training.steps for training in facts.encoders.values()), default=0)
@@ -41,7 +48,9 @@ def section(facts: Facts) -> Section | None:
     column, gap = values["column"], values["gap"]
     if column:
         reached = {name: column.value(name) for name in facts.systems}
-        best = max(reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default="")
+        best = max(
+            reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default=""
+        )
         over = column.difference(best, facts.bm25)
         values |= {"best": best, "value": reached.get(best), "bm25": facts.bm25, "over": over}
         values |= {"unsure": bool(over) and over.p >= SIGNIFICANT, "rerankers": _rerankers(column)}
@@ -60,7 +69,9 @@ def section(facts: Facts) -> Section | None:
         "counting": float(counting.sum(min_count=1)),
         "ours": facts.pretraining_seconds(ours),
         "theirs": facts.pretraining_seconds(theirs),
-        "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share") if ours in facts.masked_terms else None,
+        "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share")
+        if ours in facts.masked_terms
+        else None,
     }
     pairs = [(other.head, a, b, other) for other in everywhere(facts)]
     everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
@@ -72,7 +83,9 @@ def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
     """List (reranker, the run that it reorders, the difference, the verdict on it)."""
     facts = column.facts
     reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
-    gaps = [(name, other, column.difference(name, other)) for name, other in reordered.items() if other]
+    gaps = [
+        (name, other, column.difference(name, other)) for name, other in reordered.items() if other
+    ]
     return [(name, other, gap, column.verdict(gap)) for name, other, gap in gaps if gap]
 
 
@@ -81,10 +94,15 @@ def limits(facts: Facts) -> Section | None:
     values, entries = _basics(facts), facts.entries("encoders")
     target = values["column"] and values["column"].target
     corpus = facts.collections.get(target.collection) if target else None
-    passages = [training.steps * entries.get(name, {}).get("batch", 0) for name, training in facts.encoders.items()]
+    passages = [
+        training.steps * entries.get(name, {}).get("batch", 0)
+        for name, training in facts.encoders.items()
+    ]
     trainings = {**facts.encoders, **facts.trained}
     values |= {
-        "notes": [(name, note) for name, run in trainings.items() for note in run.about.get("notes", [])],
+        "notes": [
+            (name, note) for name, run in trainings.items() for note in run.about.get("notes", [])
+        ],
         "judged": corpus.per_query(target.split) if corpus else 0.0,
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
@@ -102,6 +120,8 @@ def _levels(column: Column, a: str, b: str) -> Figure | None:
         value = column.value(name)
         if not math.isnan(value):
             shown, hue = formats.points(value), colour(column.facts, name)
-            entries.append(Row(f"{label} ({name})", shown, bar=100 * value, colour=hue, strong=name == a))
+            entries.append(
+                Row(f"{label} ({name})", shown, bar=100 * value, colour=hue, strong=name == a)
+            )
     title = f"{column.unit} on {column.target}"
     return rows("answer-levels", title, entries, low=0, axis=f"{column.unit}, times 100")

@@ -1,4 +1,6 @@
-"""What changes are worth, each against the system that it changes: a stage, more pre-training, a setting, a seed."""
+"""What changes are worth, each against the system that it changes: a stage, more pre-training, a
+setting, a seed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table, highlight
 
-AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}  # what a figure says of a setting
+AXES = {
+    "stage.group": "group size N (one positive, the rest hard negatives)"
+}  # what a figure says of a setting
 OF_GROWTH = "encoder.take_step"  # has a section of its own
 
 
@@ -31,14 +35,18 @@ def distances(
     column: Column, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]], over: str,
     shown: Mapping[str, Column] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Make a row per (system, reference): labels, the `shown` columns by their heads, and as `over` the distance."""
+    """Make a row per (system, reference): labels, the `shown` columns by their heads, and as `over`
+    the distance.
+    """
     pairs, shown = list(pairs), shown or {column.unit: column}
     levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
     gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
-    return pd.DataFrame({**labels, **levels}).join(pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"]))
+    return pd.DataFrame({**labels, **levels}).join(
+        pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"])
+    )
 
 
-# --- stages ----------------------------------------------------------------------------------------------------------
+# --- stages ---------------------------------------------------------------------------------------
 
 
 def stages(facts: Facts) -> Section | None:
@@ -49,10 +57,13 @@ def stages(facts: Facts) -> Section | None:
     figures = [_levels(columns[0])] if len(chains(facts)) > 1 else []
     for column in columns:
         pairs = [
-            (f"{after} over {before}", after, before, column) for after, before in comparisons.steps(facts).items()
+            (f"{after} over {before}", after, before, column)
+            for after, before in comparisons.steps(facts).items()
         ]
         name = f"stage-differences-{column.target.collection}-{column.target.split}"
-        figures.append(difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs))
+        figures.append(
+            difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs)
+        )
     return Section("stages", tables=[stage_table(column) for column in columns], figures=figures)
 
 
@@ -60,12 +71,19 @@ def stage_table(column: Column) -> Table:
     """Make a row per stage of each chain: its measures, and its distance from the stage before."""
     facts, target, before = column.facts, column.target, comparisons.steps(column.facts)
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
-    shown = {one.unit: one for one in [column, *(Column.of(facts, target, measure) for measure in recalls)]}
+    shown = {
+        one.unit: one
+        for one in [column, *(Column.of(facts, target, measure) for measure in recalls)]
+    }
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
     labels = {"system": names, "after": [before.get(name, formats.NONE) for name in names]}
-    frame = distances(column, labels, [(name, before.get(name, "")) for name in names], "added", shown)
+    frame = distances(
+        column, labels, [(name, before.get(name, "")) for name in names], "added", shown
+    )
     frame[list(shown)] = frame[list(shown)].apply(highlight)
-    caption = f"From stage to stage on {target}; added: points of {column.unit} over the stage before"
+    caption = (
+        f"From stage to stage on {target}; added: points of {column.unit} over the stage before"
+    )
     return Table.of(f"stages-{target.collection}-{target.split}", caption, frame, texts=["after"])
 
 
@@ -74,7 +92,11 @@ def _levels(column: Column) -> Figure | None:
     encoders = [facts.encoder_of(chain[0]) for chain in chains(facts)]
     for chain, encoder in zip(chains(facts), encoders, strict=True):
         label = encoder if encoders.count(encoder) == 1 else chain[-1]
-        series.append(Series(label, range(len(chain)), _heights(column, chain), encoder_colour(facts, encoder)))
+        series.append(
+            Series(
+                label, range(len(chain)), _heights(column, chain), encoder_colour(facts, encoder)
+            )
+        )
     [base] = _heights(column, [facts.bm25])
     near = base < 2 * max(height for line in series for height in line.y)  # nan is not
     return lines(
@@ -88,11 +110,13 @@ def _heights(column: Column, systems: Iterable[str]) -> list[float]:
     return [100 * column.value(system) for system in systems]
 
 
-# --- steps of pre-training -------------------------------------------------------------------------------------------
+# --- steps of pre-training ------------------------------------------------------------------------
 
 
 def growth(facts: Facts) -> Section | None:
-    """Show what later steps of a pre-training are worth: a figure per target, and a table of the main one."""
+    """Show what later steps of a pre-training are worth: a figure per target, and a table of the
+    main one.
+    """
     columns = in_domain(facts) or [Column.of(facts, target) for target in facts.targets[:1]]
     rows = [
         (encoder, step, system, points[max(at - 1, 0)][1])
@@ -114,17 +138,21 @@ def over_steps(column: Column) -> Figure | None:
     series = []
     for encoder, points in comparisons.growth(column.facts).items():
         steps, systems = zip(*points, strict=True)
-        series.append(Series(encoder, steps, _heights(column, systems), encoder_colour(column.facts, encoder)))
+        series.append(
+            Series(encoder, steps, _heights(column, systems), encoder_colour(column.facts, encoder))
+        )
     target, title = column.target, f"{column.unit} after so many steps, {column.target}"
     file = f"steps-{target.collection}-{target.split}"
     return lines(file, title, series, x_axis="pre-training steps", y_axis=column.unit, markers=True)
 
 
-# --- settings --------------------------------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
 def section(facts: Facts) -> Section | None:
-    """Show a table and a figure per setting with several values, a table of the others and one of repetitions."""
+    """Show a table and a figure per setting with several values, a table of the others and one of
+    repetitions.
+    """
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
     column = main_column(facts)
     if not column or not (shown or repeated(facts)):
@@ -155,12 +183,17 @@ def _number(text: str) -> float:
 
 def values(group: list[Change]) -> list[tuple[str, str]]:
     """List (value, system) of a setting, the reference among them, ascending."""
-    both = [(group[0].before, group[0].reference), *((change.after, change.system) for change in group)]
+    both = [
+        (group[0].before, group[0].reference),
+        *((change.after, change.system) for change in group),
+    ]
     return sorted(both, key=lambda pair: _number(pair[0]))
 
 
 def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
-    """Show the values of one setting: a table, and a figure where there are three or more and all are numbers."""
+    """Show the values of one setting: a table, and a figure where there are three or more and all
+    are numbers.
+    """
     setting, reference = group[0].setting, group[0].reference
     shown, systems = zip(*values(group), strict=True)
     short, file = setting.rpartition(".")[2], f"changes-{setting.replace('.', '-')}-{reference}"
@@ -173,7 +206,9 @@ def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
     series = [Series(column.unit, range(len(shown)), _heights(column, systems))]
     axis = AXES.get(setting, short.replace("_", " "))
     title = f"{setting}, {column.unit} on {column.target}"
-    return table, lines(file, title, series, x_axis=axis, y_axis=column.unit, x_names=shown, markers=True)
+    return table, lines(
+        file, title, series, x_axis=axis, y_axis=column.unit, x_names=shown, markers=True
+    )
 
 
 def change_table(column: Column, shown: list[Change]) -> Table:
@@ -197,9 +232,7 @@ def seed_table(column: Column) -> Table:
     for group in repeated(facts):
         means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, means))])
-    caption = (
-        f"The same recipe with {facts.named_seeds if facts.repeated else 'other seeds'}: {column.unit} on {target}"
-    )
+    caption = f"The same recipe with {facts.named_seeds if facts.repeated else 'other seeds'}: {column.unit} on {target}"
     if body:
         caption += f"; standard deviation {100 * seed_deviation(facts, target, measure):.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

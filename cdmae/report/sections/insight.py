@@ -1,7 +1,9 @@
-"""Look into the runs beyond their measures: how alike mined negatives are, how many are none, which queries moved.
+"""Look into the runs beyond their measures: how alike mined negatives are, how many are none, which
+queries moved.
 
-A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged passages of its query, as
-in training (`cdmae.finetuning.groups`); a key is query x passages + passage.
+A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged
+passages of its query, as in training (`cdmae.finetuning.groups`); a key is query x passages +
+passage.
 """
 
 from __future__ import annotations
@@ -46,8 +48,13 @@ def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd
     """
     lengths = np.diff(run.starts)
     query = np.repeat(np.arange(len(run)), lengths)
-    keys, rank = query * _WIDTH + run.passages, np.arange(len(query)) - np.repeat(run.starts[:-1], lengths)
-    frame = pd.DataFrame({"key": keys, "query": query, "passage": run.passages, "score": run.scores})
+    keys, rank = (
+        query * _WIDTH + run.passages,
+        np.arange(len(query)) - np.repeat(run.starts[:-1], lengths),
+    )
+    frame = pd.DataFrame(
+        {"key": keys, "query": query, "passage": run.passages, "score": run.scores}
+    )
     frame = frame[(rank < depth) & ~frame["key"].isin(judged)]
     return frame.assign(rank=frame.groupby("query").cumcount() + 1)
 
@@ -59,23 +66,42 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
     return judged.assign(key=judged["query"] * _WIDTH + judged["passage"])
 
 
-# --- negatives -------------------------------------------------------------------------------------------------------
+# --- negatives ------------------------------------------------------------------------------------
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show how alike the lists are of the chain that masks by importance, and what the last teacher thinks of them."""
+    """Show how alike the lists are of the chain that masks by importance, and what the last teacher
+    thinks of them.
+    """
     pairs, buckets = overlaps(facts), pd.DataFrame(columns=["negatives", "scored", "above"])
-    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
+    student = next(
+        (name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), ""
+    )
     if student:
         mined, rows_read, judged = _negatives(facts, student)
-        buckets = above_positive(read_run(facts.paths["teachers"][student], rows_read), mined, judged)
-    depths, by_pair = sorted(pairs["best K"].unique()), pairs.groupby(["negatives of", "and of"], sort=False)
+        buckets = above_positive(
+            read_run(facts.paths["teachers"][student], rows_read), mined, judged
+        )
+    depths, by_pair = (
+        sorted(pairs["best K"].unique()),
+        pairs.groupby(["negatives of", "and of"], sort=False),
+    )
     series = [
-        Series(" and ".join(names), [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at)
+        Series(
+            " and ".join(names),
+            [depths.index(depth) for depth in pair["best K"]],
+            list(pair["Jaccard index"]),
+            at,
+        )
         for at, (names, pair) in enumerate(by_pair)
     ]
     entries = [
-        Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else colour(facts, student))
+        Row(
+            label,
+            percent(above),
+            bar=100 * above,
+            colour=GREY if label == RANDOM else colour(facts, student),
+        )
         for label, _, above in buckets.itertuples(index=False)
     ]
     alike = "How alike the negatives of two stages are"
@@ -87,7 +113,9 @@ def negatives(facts: Facts) -> Section | None:
     ]  # fmt: skip
     caption = f"Negatives of {student} that its teacher scores above the judged passage"
     tables = [
-        Table.of("negatives-overlap", alike, pairs, {"best K": str, "Jaccard index": percent}, heads=2),
+        Table.of(
+            "negatives-overlap", alike, pairs, {"best K": str, "Jaccard index": percent}, heads=2
+        ),
         Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}),
     ]
     mined = buckets[buckets["negatives"] != RANDOM]
@@ -99,7 +127,8 @@ def negatives(facts: Facts) -> Section | None:
 
 
 def overlaps(facts: Facts) -> pd.DataFrame:
-    """Compare the lists that the stages of the importance-aware chain draw their negatives from, each pair.
+    """Compare the lists that the stages of the importance-aware chain draw their negatives from,
+    each pair.
 
     The frame has the columns of the table that shows it; an index is the mean over the queries.
     """
@@ -110,7 +139,9 @@ def overlaps(facts: Facts) -> pd.DataFrame:
             depth = facts.entries("stages")[entry["stage"]]["depth"]
             mined[entry["negatives"]] = _negatives(facts, student)[0], depth
     body = []
-    for (first, (a, deepest)), (second, (b, other_deepest)) in itertools.combinations(mined.items(), 2):
+    for (first, (a, deepest)), (second, (b, other_deepest)) in itertools.combinations(
+        mined.items(), 2
+    ):
         most = min(deepest, other_deepest)
         queries = pd.concat([a["query"], b["query"]]).nunique()
         for depth in sorted({depth for depth in DEPTHS if depth < most} | {most}):
@@ -119,7 +150,9 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 
 
 def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
-    """Average over the queries |A and B| / |A or B| of their best `depth`; queries without any passage count 0."""
+    """Average over the queries |A and B| / |A or B| of their best `depth`; queries without any
+    passage count 0.
+    """
     a, b = (negatives[negatives["rank"] <= depth] for negatives in (first, second))
     both = a.loc[a["key"].isin(b["key"]), "query"].value_counts()
     counts = pd.concat([a["query"], b["query"]]).value_counts()
@@ -127,19 +160,24 @@ def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int)
 
 
 def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Return what a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
+    """Return what a student draws its mined negatives from, the rows that are looked at, and the
+    judged keys.
+    """
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
     rows = evenly(count_queries(path), SAMPLE)
-    judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])["key"].to_numpy()
+    judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])[
+        "key"
+    ].to_numpy()
     return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
 
 
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
-    """Count the negatives whose score exceeds that of the best judged passage of their query, by mined rank.
+    """Count the negatives whose score exceeds that of the best judged passage of their query, by
+    mined rank.
 
-    What the teacher scored and nobody mined was drawn at random: the last row. The frame has the columns negatives,
-    scored (how many) and above (the share).
+    What the teacher scored and nobody mined was drawn at random: the last row. The frame has the
+    columns negatives, scored (how many) and above (the share).
     """
     scores = lists(teacher)
     positive = scores["key"].isin(judged)
@@ -147,17 +185,25 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
     others = scores[~positive].join(best, on="query", how="inner")
     rank = others["key"].map(mined.set_index("key")["rank"]).fillna(0)
     labels = [f"rank {low + 1} to {high}" for low, high in itertools.pairwise((0, *RANKS))]
-    label = pd.cut(rank, [-1, 0, *RANKS], labels=[RANDOM, *labels]).cat.reorder_categories([*labels, RANDOM])
+    label = pd.cut(rank, [-1, 0, *RANKS], labels=[RANDOM, *labels]).cat.reorder_categories(
+        [*labels, RANDOM]
+    )
     label = label.rename("negatives")
-    shares = (others["score"] > others["best"]).groupby(label, observed=True).agg(scored="size", above="mean")
+    shares = (
+        (others["score"] > others["best"])
+        .groupby(label, observed=True)
+        .agg(scored="size", above="mean")
+    )
     return shares.reset_index().astype({"negatives": str})
 
 
-# --- queries side by side --------------------------------------------------------------------------------------------
+# --- queries side by side -------------------------------------------------------------------------
 
 
 def queries(facts: Facts) -> Section | None:
-    """Show which moved most between the two maskings, and which stayed hardest: a folded list of each kind."""
+    """Show which moved most between the two maskings, and which stayed hardest: a folded list of
+    each kind.
+    """
     frame, pair = cases(facts), compared(facts)
     if frame.empty:
         return None
@@ -172,7 +218,13 @@ def queries(facts: Facts) -> Section | None:
     shown[list(shown)[4:]] = shown[list(shown)[4:]].map(cut)
     table = Table.of("queries", "Queries side by side", shown, heads=2, texts=list(shown)[4:])
     by_kind = {kind: group.to_dict("records") for kind, group in frame.groupby("kind", sort=False)}
-    values = {"facts": facts, "target": main_column(facts).target, "before": before, "after": after, "cases": by_kind}
+    values = {
+        "facts": facts,
+        "target": main_column(facts).target,
+        "before": before,
+        "after": after,
+        "cases": by_kind,
+    }
     return Section("queries", values | {"cut": cut, "rank": rank_in_words}, [table])
 
 
@@ -189,15 +241,27 @@ def rank_in_words(rank: int) -> str:
 def compared(facts: Facts) -> tuple[str, str] | None:
     """Return (before, after): the pair of the first screen, else the baseline and the last stage."""
     pairs, chain = masking_pairs(facts), main_chain(facts)
-    pair = pairs[0][::-1] if pairs else (facts.baseline, chain[-1]) if facts.baseline and chain else None
-    return pair if pair and pair[0] != pair[1] and set(pair) <= set(facts.paths.get("runs", {})) else None
+    pair = (
+        pairs[0][::-1]
+        if pairs
+        else (facts.baseline, chain[-1])
+        if facts.baseline and chain
+        else None
+    )
+    return (
+        pair
+        if pair and pair[0] != pair[1] and set(pair) <= set(facts.paths.get("runs", {}))
+        else None
+    )
 
 
 def cases(facts: Facts) -> pd.DataFrame:
-    """Return the queries that gained most ranks, those that lost most, and those that are hardest for both.
+    """Return the queries that gained most ranks, those that lost most, and those that are hardest
+    for both.
 
-    The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0: not found),
-    first_before and first_after (the texts of what was ranked first), and relevant (that of a relevant passage).
+    The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0:
+    not found), first_before and first_after (the texts of what was ranked first), and relevant
+    (that of a relevant passage).
     """
     pair, column = compared(facts), main_column(facts)
     if not pair or column.target != Target(*facts.paths["shown"]):
@@ -209,13 +273,20 @@ def cases(facts: Facts) -> pd.DataFrame:
     judged = judged[judged["passage"] < count_passages(folder)]
     ranks = np.stack([first_ranks(run, judged["key"].to_numpy()) for run in runs])
     chosen = select(ranks, np.unique(judged["query"]))
-    frame = pd.DataFrame([(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"])
-    first = [[next(iter(run.ranked(row)[0].tolist()), -1) for row in frame["row"]] for run in runs]  # -1: has none
+    frame = pd.DataFrame(
+        [(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"]
+    )
+    first = [
+        [next(iter(run.ranked(row)[0].tolist()), -1) for row in frame["row"]] for run in runs
+    ]  # -1: has none
     one_judged = frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"])
     passages = frame[[]].assign(first_before=first[0], first_after=first[1], relevant=one_judged)
     needed = np.unique(passages)
     table = take_passages(folder, needed[needed >= 0])
-    texts = [f"{title} {text}".strip() for title, text in zip(*map(table.column, ("title", "text")), strict=True)]
+    texts = [
+        f"{title} {text}".strip()
+        for title, text in zip(*map(table.column, ("title", "text")), strict=True)
+    ]
     texts = dict(zip(needed[needed >= 0].tolist(), texts, strict=True))
     return frame.assign(
         query=read_queries(folder, target.split)["text"].to_numpy()[frame["row"]],
@@ -225,16 +296,20 @@ def cases(facts: Facts) -> pd.DataFrame:
 
 
 def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
-    """Return the rank of the first relevant passage of every query, int64 [Q]; 0 where the run does not have one."""
+    """Return the rank of the first relevant passage of every query, int64 [Q]; 0 where the run does
+    not have one.
+    """
     ranked = lists(run)
     ranks = ranked[ranked["key"].isin(relevant)].groupby("query")["rank"].min()
     return ranks.reindex(range(len(run)), fill_value=0).to_numpy()
 
 
 def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
-    """Choose rows of queries by their ranks before and after [2, Q]: improved, worsened most (by ratio), and hardest.
+    """Choose rows of queries by their ranks before and after [2, Q]: improved, worsened most (by
+    ratio), and hardest.
 
-    Not found counts as the last rank of all. Of the hardest, often many that nobody found, some are taken evenly.
+    Not found counts as the last rank of all. Of the hardest, often many that nobody found, some are
+    taken evenly.
     """
     filled = np.where(ranks[:, judged] > 0, ranks[:, judged], ranks.max(initial=0) + 1)
     gain = np.log(filled[0] / filled[1])

@@ -1,4 +1,6 @@
-"""What the masks fall on: terms and stop-words (the paper's figure 2), the shaded example (figure 3), and sigma."""
+"""What the masks fall on: terms and stop-words (the paper's figure 2), the shaded example (figure
+3), and sigma.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,22 @@ from cdmae.report.sections import Section
 from cdmae.report.tables import Table
 
 KINDS = (("uniform", "uniformly", 1), ("importance", "by importance", 0))  # key, name, colour
-SWEPT = {"stop_word_share": "stop-word share", "overlap": "overlap of two epochs", "entropy": "entropy, bits"}
-LINES = (("stop-word share", "stop_word_share", 0), ("overlap of two epochs' masks", "overlap", 3))  # of sigma
+SWEPT = {
+    "stop_word_share": "stop-word share",
+    "overlap": "overlap of two epochs",
+    "entropy": "entropy, bits",
+}
+LINES = (
+    ("stop-word share", "stop_word_share", 0),
+    ("overlap of two epochs' masks", "overlap", 3),
+)  # of sigma
 percent = partial(formats.percent, decimals=1)
 
 
 def section(facts: Facts) -> Section | None:
-    """Show terms, example and sigma of the encoder of the first screen, or of the first that there is."""
+    """Show terms, example and sigma of the encoder of the first screen, or of the first that there
+    is.
+    """
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
@@ -43,7 +54,9 @@ def section(facts: Facts) -> Section | None:
 def shown_encoder(facts: Facts) -> str:
     """Choose the encoder whose masks are shown."""
     encoders = [facts.encoder_of(system) for system, _ in masking_pairs(facts)]
-    return next(encoder for encoder in [*encoders, *facts.masked_terms] if encoder in facts.masked_terms)
+    return next(
+        encoder for encoder in [*encoders, *facts.masked_terms] if encoder in facts.masked_terms
+    )
 
 
 def by_kind(masked: dict[str, Any], key: str) -> list[float]:
@@ -56,7 +69,10 @@ def masked_figures(masked: dict[str, Any]) -> list[Figure]:
     highest = 100 * max((share for top in by_kind(masked, "top") for _, share in top), default=0)
     figures = []
     for kind, name, hue in KINDS:
-        entries = [Row(term, percent(share), bar=100 * share, colour=hue) for term, share in masked[kind]["top"]]
+        entries = [
+            Row(term, percent(share), bar=100 * share, colour=hue)
+            for term, share in masked[kind]["top"]
+        ]
         title = f"Masked {name}: {formats.percent(masked[kind]['stop_word_share'])} stop-words"
         style = {"low": 0, "high": highest, "axis": "share of all masked words, %", "beside": True}
         figures.append(rows(f"terms-{kind}", title, entries, **style))
@@ -67,14 +83,27 @@ def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
     """Tabulate the ten most masked terms of each kind, with their shares."""
     ranked = zip_longest(*by_kind(masked, "top"), fillvalue=(formats.NONE, None))
     body = [[str(rank), *first, *second] for rank, (first, second) in enumerate(ranked, 1)]
-    uniform, aware = (("all stop-words and punctuation", share) for share in by_kind(masked, "stop_word_share"))
+    uniform, aware = (
+        ("all stop-words and punctuation", share) for share in by_kind(masked, "stop_word_share")
+    )
     head = ["rank", "uniform", "share", "importance-aware", "share "]
-    frame, forms = pd.DataFrame([*body, ["", *uniform, *aware]], columns=head), {"share": percent, "share ": percent}
-    return Table.of(name, "The most frequently masked terms", frame, forms, texts=["uniform", "importance-aware"])
+    frame, forms = (
+        pd.DataFrame([*body, ["", *uniform, *aware]], columns=head),
+        {"share": percent, "share ": percent},
+    )
+    return Table.of(
+        name,
+        "The most frequently masked terms",
+        frame,
+        forms,
+        texts=["uniform", "importance-aware"],
+    )
 
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
-    """Tabulate the words of the example: their importance, and how likely each kind of mask hides them."""
+    """Tabulate the words of the example: their importance, and how likely each kind of mask hides
+    them.
+    """
     names = {"words": "word", "seen": "n-grams seen", "importance_aware": "importance-aware"}
     frame = pd.DataFrame(masked["example"]).rename(columns=names)
     forms = dict.fromkeys(frame.columns[1:], lambda value: formats.minus(f"{value:.2f}"))
@@ -82,12 +111,21 @@ def example_table(masked: dict[str, Any], name: str) -> Table:
 
 
 def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
-    """Show sigma against the stop-word share of the masked words and the overlap of two epochs' masks."""
+    """Show sigma against the stop-word share of the masked words and the overlap of two epochs'
+    masks.
+    """
     frame = pd.DataFrame(masked["sigma"]).T[list(SWEPT)].rename(index=float).sort_index()
-    forms = {"σ": shown, **dict.fromkeys(SWEPT.values(), percent), SWEPT["entropy"]: "{:.1f}".format}
+    forms = {
+        "σ": shown,
+        **dict.fromkeys(SWEPT.values(), percent),
+        SWEPT["entropy"]: "{:.1f}".format,
+    }
     caption = "The noise on importance: sigma from none to infinite (uniform)"
     table = Table.of("sigma", caption, frame.rename(columns=SWEPT).reset_index(names="σ"), forms)
-    series = [Series(name, range(len(frame)), frame[column].tolist(), colour) for name, column, colour in LINES]
+    series = [
+        Series(name, range(len(frame)), frame[column].tolist(), colour)
+        for name, column, colour in LINES
+    ]
     return table, lines(
         "sigma", "How much noise: sigma", series, x_axis="σ, standard deviation in nats", y_axis="share",
         x_names=[shown(sigma) for sigma in frame.index], low=0, high=1, markers=True,
@@ -99,8 +137,12 @@ def sampling(example: dict[str, Any]) -> Figure | None:
     """Draw how likely each word of the example is masked, by both kinds: the paper's figure 3."""
     entries = [
         Row(word, f"{aware:.2f}", dots=((uniform, 1), (aware, 0)))
-        for word, uniform, aware in zip(example["words"], example["uniform"], example["importance_aware"], strict=True)
+        for word, uniform, aware in zip(
+            example["words"], example["uniform"], example["importance_aware"], strict=True
+        )
     ]
     title = "How likely the decoder must restore each word"
     legend = [("importance-aware", 0), ("uniform", 1)]
-    return rows("sampling", title, entries, low=0, high=1, legend=legend, axis="probability", beside=True)
+    return rows(
+        "sampling", title, entries, low=0, high=1, legend=legend, axis="probability", beside=True
+    )

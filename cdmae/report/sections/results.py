@@ -1,7 +1,9 @@
-"""Every system on every collection: an overview, the distance from the baseline, and tables with all measures.
+"""Every system on every collection: an overview, the distance from the baseline, and tables with
+all measures.
 
-Collections that no query was trained on have a section of their own: the table of the field, nDCG@10 and the average.
-So have encoders that went through the same stage, ordered: which pre-training serves best, and what the order is worth.
+Collections that no query was trained on have a section of their own: the table of the field,
+nDCG@10 and the average. So have encoders that went through the same stage, ordered: which
+pre-training serves best, and what the order is worth.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ WIDE = 8  # more zero-shot columns than this are turned into rows, or cut into s
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the overview with the distance from the baseline beside it, then the collections of the domain."""
+    """Show the overview with the distance from the baseline beside it, then the collections of the
+    domain.
+    """
     columns = everywhere(facts)
     tables = [measures_table(column) for column in in_domain(facts)]
     if not tables:
@@ -46,7 +50,9 @@ def section(facts: Facts) -> Section | None:
     if len(columns) > 1:
         overview = _across({column.head: column for column in columns})
         tables.insert(0, Table.of("overview", "Every system on every collection", overview))
-    return Section("results", {"facts": facts}, tables, [against_baseline(column) for column in columns])
+    return Section(
+        "results", {"facts": facts}, tables, [against_baseline(column) for column in columns]
+    )
 
 
 def measures_table(column: Column) -> Table:
@@ -66,7 +72,9 @@ def _across(columns: Mapping[str, Column]) -> pd.DataFrame:
 
 
 def system_cells(column: Column) -> pd.Series:
-    """Make a cell per system: its mean as points; on a single target marked where it differs from the baseline."""
+    """Make a cell per system: its mean as points; on a single target marked where it differs from
+    the baseline.
+    """
     facts, cells = column.facts, {}
     single = sum(map(len, column.sets)) == 1
     gaps = column.compared(facts.systems, facts.baseline) if single else {}
@@ -87,11 +95,17 @@ def against_baseline(column: Column) -> Figure | None:
     Without BM25 and fusions, where there are others: far off, they would flatten the scale.
     """
     facts = column.facts
-    others = [system for system in facts.systems if system != facts.baseline] if facts.baseline else []
-    neural = [system for system in others if facts.system(system).get("kind") not in ("bm25", "fusion")]
+    others = (
+        [system for system in facts.systems if system != facts.baseline] if facts.baseline else []
+    )
+    neural = [
+        system for system in others if facts.system(system).get("kind") not in ("bm25", "fusion")
+    ]
     pairs = [(system, system, facts.baseline, column) for system in neural or others]
     file = re.sub(r"[^\w.]+", "-", f"baseline {column.head}".lower())
-    return difference_figure(file, f"{column.name}: {column.unit} minus {facts.baseline}’s", pairs, beside=True)
+    return difference_figure(
+        file, f"{column.name}: {column.unit} minus {facts.baseline}’s", pairs, beside=True
+    )
 
 
 def zero_shot(facts: Facts) -> Section | None:
@@ -108,9 +122,16 @@ def zero_shot(facts: Facts) -> Section | None:
         title = "{} minus {}, zero-shot".format(*pairs[0])
         figures.append(difference_figure("zero-shot", title, every))
     corpora = {entry.get("collection") for entry in facts.entries("encoders").values()}
-    collections = {target.collection for column in columns for some in column.sets for target in some}
+    collections = {
+        target.collection for column in columns for some in column.sets for target in some
+    }
     seen = sorted(collections & corpora)
-    values = {"facts": facts, "seen": seen, "legend_is_above": bool(in_domain(facts)), "wide": len(tables) > 2}
+    values = {
+        "facts": facts,
+        "seen": seen,
+        "legend_is_above": bool(in_domain(facts)),
+        "wide": len(tables) > 2,
+    }
     return Section("zero-shot", values, tables, figures)
 
 
@@ -131,7 +152,7 @@ def _zero_shot_tables(columns: list[Column]) -> list[Table]:
     return tables
 
 
-# --- which pre-training serves best -----------------------------------------------------------------------------------
+# --- which pre-training serves best ---------------------------------------------------------------
 
 
 class Ranking(NamedTuple):
@@ -142,7 +163,9 @@ class Ranking(NamedTuple):
     systems: dict[str, str]
 
     def judged(self, reference: str) -> dict[str, tuple[Difference, str]]:
-        """Subtract `reference` from every other system, p corrected after Holm for all; with the verdict on each."""
+        """Subtract `reference` from every other system, p corrected after Holm for all; with the
+        verdict on each.
+        """
         gaps = self.column.compared(self.systems, reference)
         return {name: (gap, self.column.verdict(gap)) for name, gap in gaps.items()}
 
@@ -165,32 +188,55 @@ def ranking(facts: Facts) -> Section | None:
     if not parts:
         return None
     figures = [figure for part in parts for figure in part["figures"]]
-    return Section("ranking", {"facts": facts, "parts": parts}, [part["table"] for part in parts], figures)
+    return Section(
+        "ranking", {"facts": facts, "parts": parts}, [part["table"] for part in parts], figures
+    )
 
 
 def rankings(facts: Facts) -> list[Ranking]:
-    """Order the encoders of each stage with more than three, by the main measure of the main target.
+    """Order the encoders of each stage with more than three, by the main measure of the main
+    target.
 
-    Their systems differ from the baseline, or else the first, in the encoder alone. Of equal ones the first is that
-    with the higher mean over all targets.
+    Their systems differ from the baseline, or else the first, in the encoder alone. Of equal ones
+    the first is that with the higher mean over all targets.
     """
     column, systems, ranked = main_column(facts), retrievers(facts), []
     every = [Column.of(facts, target) for target in facts.targets]
-    snapshots = {name for name, entry in facts.entries("encoders").items() if entry.get("snapshot_of")}
+    snapshots = {
+        name for name, entry in facts.entries("encoders").items() if entry.get("snapshot_of")
+    }
     for stage in facts.entries("stages"):
-        names = [name for name, of in systems.items() if of["stage"] == stage and of["encoder"] not in snapshots]
+        names = [
+            name
+            for name, of in systems.items()
+            if of["stage"] == stage and of["encoder"] not in snapshots
+        ]
         reference = facts.baseline if facts.baseline in names else next(iter(names), "")
-        others = {name: {key.partition(".")[0] for key in differences(facts, reference, name)} for name in names}
-        alike = [name for name, parts in others.items() if name == reference or parts == {"encoder"}]
-        heights = {name: (column.value(name), math.fsum(one.value(name) for one in every)) for name in alike}
-        names = sorted((name for name, height in heights.items() if height[0] >= 0), key=heights.get, reverse=True)
+        others = {
+            name: {key.partition(".")[0] for key in differences(facts, reference, name)}
+            for name in names
+        }
+        alike = [
+            name for name, parts in others.items() if name == reference or parts == {"encoder"}
+        ]
+        heights = {
+            name: (column.value(name), math.fsum(one.value(name) for one in every))
+            for name in alike
+        }
+        names = sorted(
+            (name for name, height in heights.items() if height[0] >= 0),
+            key=heights.get,
+            reverse=True,
+        )
         if len(names) >= LEAST:
             ranked.append(Ranking(stage, column, {name: facts.encoder_of(name) for name in names}))
     return ranked
 
 
 def ranking_table(ranked: Ranking) -> Table:
-    """Tabulate the measure, its distance from the baseline, and what the pre-training took; best first."""
+    """Tabulate the measure, its distance from the baseline, and what the pre-training took; best
+    first.
+    """
     stage, column, systems = ranked
     facts, entries = column.facts, column.facts.entries("encoders")
     frame = pd.DataFrame({"encoder": systems.values(), column.unit: map(column.cell, systems)})
@@ -201,11 +247,15 @@ def ranking_table(ranked: Ranking) -> Table:
         frame[[f"over {facts.baseline}", "95 % interval", "p, Holm"]] = pd.DataFrame(cells)
         frame["reading"] = [READINGS.get(reading, "the baseline") for _, reading in judged]
     frame["pre-training"] = [  # of the first seed
-        math.nan if entries.get(encoder, {}).get("objective") == "none" else facts.pretraining_seconds(encoder)
+        math.nan
+        if entries.get(encoder, {}).get("objective") == "none"
+        else facts.pretraining_seconds(encoder)
         for encoder in systems.values()
     ]
     caption = f"Encoders after {stage}, best first: {column.unit} on {column.target}"
-    return Table.of(f"ranking-{stage}", caption, frame, {"pre-training": formats.duration}, texts=["reading"])
+    return Table.of(
+        f"ranking-{stage}", caption, frame, {"pre-training": formats.duration}, texts=["reading"]
+    )
 
 
 def levels(ranked: Ranking) -> Figure | None:
@@ -215,10 +265,16 @@ def levels(ranked: Ranking) -> Figure | None:
     for system, encoder in systems.items():
         cell = column.cell(system)
         value, deviation = float(cell.value), cell.spread.deviation if cell.spread else 0.0
-        interval, shown = (value - deviation, value, value + deviation), f"{cell.text} {cell.beside}".strip()
+        interval, shown = (
+            (value - deviation, value, value + deviation),
+            f"{cell.text} {cell.beside}".strip(),
+        )
         entries.append(Row(encoder, shown, interval=interval, colour=colour(column.facts, system)))
     axis = f"{column.unit}, times 100"
     if column.facts.repeated:
         axis += f"; line: standard deviation of {len(column.facts.seeds)} seeds"
-    low, title = min(entry.interval[0] for entry in entries), f"{column.unit} after {stage}, {column.target}"
+    low, title = (
+        min(entry.interval[0] for entry in entries),
+        f"{column.unit} after {stage}, {column.target}",
+    )
     return rows(f"ranking-{stage}", title, entries, low=low, axis=axis, beside=True)

@@ -14,7 +14,8 @@ from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
 
-# the steps of the pipeline in its order: rule -> what it does; rules that are not here come behind under their names
+# the steps of the pipeline in its order: rule -> what it does; rules that are not here come behind
+# under their names
 STEPS = {
     "collection": "collections", "tokenizer": "tokenizers", "tokens": "tokenising", "ngrams": "n-gram counts",
     "importance": "importance", "masked_terms": "masked terms", "pretrain": "pre-training",
@@ -46,7 +47,9 @@ def section(facts: Facts) -> Section | None:
 def collections(facts: Facts) -> Table:
     """Make a row of each collection: its size and what it was used for."""
     used = {entry.get("encoder") for entry in facts.entries("systems").values()}
-    pretrained = [entry.get("collection") for name, entry in facts.entries("encoders").items() if name in used]
+    pretrained = [
+        entry.get("collection") for name, entry in facts.entries("encoders").items() if name in used
+    ]
     finetuned = [entry.get("collection") for entry in facts.entries("stages").values()]
     body = []
     for name, corpus in facts.collections.items():
@@ -60,7 +63,9 @@ def collections(facts: Facts) -> Table:
         body.append([name, corpus.passages, in_words("splits", corpus=corpus), uses, origin])
     columns = ["collection", "passages", "queries by split", "used for", "made from"]
     frame = pd.DataFrame(body, columns=columns)
-    return Table.of("collections", "Collections", frame, {"passages": formats.count}, texts=columns[2:])
+    return Table.of(
+        "collections", "Collections", frame, {"passages": formats.count}, texts=columns[2:]
+    )
 
 
 def encoders(facts: Facts) -> Table:
@@ -77,8 +82,12 @@ def encoders(facts: Facts) -> Table:
             training.about.get("parameters"),
         ])  # fmt: skip
     columns = ["encoder", "starts from", "pre-training", "steps × batch", "parameters"]
-    frame = pd.DataFrame(body, columns=columns, dtype=object)  # a whole number stays one beside what is missing
-    return Table.of("encoders", "Encoders", frame, {"parameters": formats.short_count}, texts=columns[1:3])
+    frame = pd.DataFrame(
+        body, columns=columns, dtype=object
+    )  # a whole number stays one beside what is missing
+    return Table.of(
+        "encoders", "Encoders", frame, {"parameters": formats.short_count}, texts=columns[1:3]
+    )
 
 
 def systems(facts: Facts) -> Table:
@@ -87,7 +96,9 @@ def systems(facts: Facts) -> Table:
     for name in facts.systems:
         entry = facts.entries("systems").get(name, {})
         stage = facts.entries("stages").get(entry.get("stage", ""), {})
-        body.append([name, in_words("system", entry=entry), in_words("recipe", entry=entry, stage=stage)])
+        body.append(
+            [name, in_words("system", entry=entry), in_words("recipe", entry=entry, stage=stage)]
+        )
     columns = ["system", "what it is", "training"]
     return Table("systems", "Systems", columns, body, texts=columns[1:])
 
@@ -116,8 +127,13 @@ def cost(facts: Facts) -> Section | None:
     seconds = by_step.iloc[:-1].set_index("step")["seconds"]
     large = seconds[seconds >= 0.01 * seconds.sum()]  # what takes next to nothing is one bar
     size, axis = (60.0, "minutes") if seconds.max() >= 120 else (1.0, "seconds")
-    entries = [Row(str(step), formats.duration(time), bar=time / size, colour=1) for step, time in large.items()]
+    entries = [
+        Row(str(step), formats.duration(time), bar=time / size, colour=1)
+        for step, time in large.items()
+    ]
     if rest := float(seconds.drop(large.index).sum()):
         entries.append(Row("all others", formats.duration(rest), bar=rest / size, colour=2))
-    figure = rows("cost", "Time by step", entries, low=0, high=max(entry.bar for entry in entries), axis=axis)
+    figure = rows(
+        "cost", "Time by step", entries, low=0, high=max(entry.bar for entry in entries), axis=axis
+    )
     return Section("cost", by_step.iloc[-1].to_dict(), tables, [figure])

@@ -1,4 +1,6 @@
-"""What the trainings recorded: loss curves, and what a passage's vector tells the decoder and a search."""
+"""What the trainings recorded: loss curves, and what a passage's vector tells the decoder and a
+search.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,19 @@ from cdmae.report.tables import Table
 
 POINTS = 120  # of a curve: more steps are averaged
 MOST, MOST_PROBED = 5, 6  # curves in a figure: losses, probes
-START = 0.1  # of a curve: where it is more than twice as high as the rest, it would flatten it and is not shown
+# of a curve: where it is more than twice as high as the rest, it would flatten it and is not shown
+START = 0.1
 SHOWN = 6  # figures of fine-tuning that are not folded
 VECTORS = {"true": "its own vector", "shuffled": "another passage's", "zero": "none"}
-CHANCE = sum(1 / rank for rank in range(1, 11))  # MRR@10 times the number of passages, of a search that guesses
+CHANCE = sum(
+    1 / rank for rank in range(1, 11)
+)  # MRR@10 times the number of passages, of a search that guesses
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the losses of pre-training by side, and those of fine-tuning by stage, whose curves compare."""
+    """Show the losses of pre-training by side, and those of fine-tuning by stage, whose curves
+    compare.
+    """
     pretraining, finetuning, by_stage = [], [], {}
     for side in ("encoder", "decoder"):
         series = [
@@ -33,16 +40,24 @@ def section(facts: Facts) -> Section | None:
             for encoder, training in facts.encoders.items()
             if (points := curve(training, f"{side}_loss"))
         ]
-        pretraining += loss_figures(f"loss-{side}", f"{side.capitalize()} loss in pre-training", series)
+        pretraining += loss_figures(
+            f"loss-{side}", f"{side.capitalize()} loss in pre-training", series
+        )
     for name, training in facts.trained.items():
         if points := curve(training, "loss"):
             stage = facts.entries("systems").get(name, {}).get("stage", "")
             by_stage.setdefault(stage, []).append(Series(name, *points, colour(facts, name)))
     for stage, series in by_stage.items():
-        finetuning += loss_figures(f"loss-{stage or 'fine-tuning'}", f"Fine-tuning loss, {stage}", series)
+        finetuning += loss_figures(
+            f"loss-{stage or 'fine-tuning'}", f"Fine-tuning loss, {stage}", series
+        )
     figures = [*pretraining, *finetuning]
     shown = {"pretraining": pretraining, "shown": finetuning[:SHOWN], "more": finetuning[SHOWN:]}
-    return Section("training", {"facts": facts, "points": POINTS, **shown}, figures=figures) if figures else None
+    return (
+        Section("training", {"facts": facts, "points": POINTS, **shown}, figures=figures)
+        if figures
+        else None
+    )
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
@@ -63,30 +78,52 @@ def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
     low, top = min(min(line.y) for line in series), max(max(line.y) for line in series)
     rest = max(max(line.y[round(START * len(line.y)) :]) for line in series)
     low, high = nice(low, rest if top > 2 * rest else top)
-    series = [replace(line, y=[value if value <= high else math.nan for value in line.y]) for line in series]
+    series = [
+        replace(line, y=[value if value <= high else math.nan for value in line.y])
+        for line in series
+    ]
     return _several(name, title, series, MOST, y_axis="nats", low=low, high=high)
 
 
-def _several(name: str, title: str, series: Sequence[Series], most: int, **style: Any) -> list[Figure]:
+def _several(
+    name: str, title: str, series: Sequence[Series], most: int, **style: Any
+) -> list[Figure]:
     """Draw lines over the steps in as many figures as it takes to tell them apart."""
     figures = []
     for start in range(0, len(series), most):
         number = f"-{start // most + 1}" if start else ""
-        figures.append(lines(name + number, title, series[start : start + most], x_axis="steps", **style))
+        figures.append(
+            lines(name + number, title, series[start : start + most], x_axis="steps", **style)
+        )
     return figures
 
 
-# --- the probes of pre-training: `cdmae.pretraining.probes` ----------------------------------------------------------
+# --- the probes of pre-training: `cdmae.pretraining.probes` ---------------------------------------
 
 
 def bottleneck(facts: Facts) -> Section | None:
-    """Show what the vector is worth in every pre-training, to the decoder and to a search; numbers folded."""
-    losses, searches = _probed(facts, "bottleneck", list(VECTORS)), _probed(facts, "retrieval", ["passages", "rr"])
+    """Show what the vector is worth in every pre-training, to the decoder and to a search; numbers
+    folded.
+    """
+    losses, searches = (
+        _probed(facts, "bottleneck", list(VECTORS)),
+        _probed(facts, "retrieval", ["passages", "rr"]),
+    )
     if losses.empty and searches.empty:
         return None
     losses["saved"], searches["MRR@10"] = losses["shuffled"] - losses["true"], 100 * searches["rr"]
-    title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
-    shown = _several("bottleneck-worth", title, _series(facts, losses, "saved"), MOST_PROBED, y_axis=axis, markers=True)
+    title, axis = (
+        "What the passage's own vector saves the decoder",
+        "nats, against another passage's",
+    )
+    shown = _several(
+        "bottleneck-worth",
+        title,
+        _series(facts, losses, "saved"),
+        MOST_PROBED,
+        y_axis=axis,
+        markers=True,
+    )
     three = []
     for name, frame in losses.groupby("encoder", sort=False):
         series = [
@@ -94,7 +131,9 @@ def bottleneck(facts: Facts) -> Section | None:
             for number, (vector, label) in enumerate(VECTORS.items())
         ]
         title = f"{name}: the decoder's loss with three vectors"
-        three.append(lines(f"bottleneck-{name}", title, series, x_axis="steps", y_axis="nats", markers=True))
+        three.append(
+            lines(f"bottleneck-{name}", title, series, x_axis="steps", y_axis="nats", markers=True)
+        )
     caption = "The decoder's loss in nats with a passage's own vector, another passage's, and none"
     forms = {"step": formats.count, **dict.fromkeys([*VECTORS.values(), "saved"], _nats)}
     loss_table = Table.of("bottleneck", caption, losses.rename(columns=VECTORS), forms)
@@ -115,14 +154,26 @@ def bottleneck(facts: Facts) -> Section | None:
 def _probed(facts: Facts, probe: str, columns: list[str]) -> pd.DataFrame:
     """Put together what a probe saw of every encoder at more than one step."""
     frames = {name: getattr(training, probe) for name, training in facts.encoders.items()}
-    frames = [frame.assign(encoder=name) for name, frame in frames.items() if frame is not None and len(frame) > 1]
-    probed = pd.concat([pd.DataFrame(columns=["encoder", "step", *columns], dtype=float), *frames], ignore_index=True)
+    frames = [
+        frame.assign(encoder=name)
+        for name, frame in frames.items()
+        if frame is not None and len(frame) > 1
+    ]
+    probed = pd.concat(
+        [pd.DataFrame(columns=["encoder", "step", *columns], dtype=float), *frames],
+        ignore_index=True,
+    )
     return probed.astype({name: int for name in ("step", "passages") if name in probed})
 
 
 def _series(facts: Facts, probed: pd.DataFrame, column: str) -> list[Series]:
     return [
-        Series(str(name), frame["step"].tolist(), frame[column].tolist(), encoder_colour(facts, str(name)))
+        Series(
+            str(name),
+            frame["step"].tolist(),
+            frame[column].tolist(),
+            encoder_colour(facts, str(name)),
+        )
         for name, frame in probed.groupby("encoder", sort=False)
     ]
 

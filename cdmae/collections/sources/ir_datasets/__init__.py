@@ -1,12 +1,15 @@
-"""Published collections through the ir_datasets package (MacAvaney et al. 2021): MS MARCO, TREC DL, BEIR, Wikipedia.
+"""Published collections through the ir_datasets package (MacAvaney et al. 2021): MS MARCO, TREC DL,
+BEIR, Wikipedia.
 
-It knows where the files are, checks them against their published checksums and keeps them, in ``$IR_DATASETS_HOME``
-(``~/.ir_datasets`` without). Nothing is asked of the network before the job that makes the collection; a machine
-without one takes the files, as they were published, from the folder `files`.
+It knows where the files are, checks them against their published checksums and keeps them, in
+``$IR_DATASETS_HOME`` (``~/.ir_datasets`` without). Nothing is asked of the network before the job
+that makes the collection; a machine without one takes the files, as they were published, from the
+folder `files`.
 
-The package's own catalogue says how many passages, queries and judgments there are: a collection with other counts is
-refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA, which dense retrievers are compared
-on, is the same passages with the titles of RocketQA's release.
+The package's own catalogue says how many passages, queries and judgments there are: a collection
+with other counts is refused. MS MARCO's passages have no titles; the title-augmented corpus of
+RocketQA, which dense retrievers are compared on, is the same passages with the titles of RocketQA's
+release.
 """
 
 from __future__ import annotations
@@ -51,17 +54,21 @@ class Settings(Source):
     """The keys of a published collection."""
 
     dataset: str = setting(
-        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia), ...", source="4.1"
+        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia), ...",
+        source="4.1",
     )
     splits: dict[str, str] = setting(
         {}, meaning="split: what follows `dataset` in the id of its queries and judgments, such as `dev: dev/small`; "
         "without, `test` where the dataset has it",
     )  # fmt: skip
     titles: bool = setting(
-        True, meaning="whether titles are part of the passages", source="RocketQA for MS MARCO, BEIR: joined"
+        True,
+        meaning="whether titles are part of the passages",
+        source="RocketQA for MS MARCO, BEIR: joined",
     )
     title_file: str = setting(
-        "", meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's release is fetched"
+        "",
+        meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's release is fetched",
     )
     files: str = setting(
         PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
@@ -70,22 +77,32 @@ class Settings(Source):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        """Refuse what the catalogue does not know, and titles from a file for passages that have them."""
+        """Refuse what the catalogue does not know, and titles from a file for passages that have
+        them.
+        """
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
         if self.title_file and (self.dataset != MSMARCO or not self.titles):
-            raise InputError(f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out")
+            raise InputError(
+                f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out"
+            )
 
     def ids(self) -> dict[str, str]:
         """Return the id in the catalogue of every split."""
         if self.splits:
-            return {split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()}
-        judged = [name for name in (self.dataset, f"{self.dataset}/test") if catalogue.has(name, "qrels")]
+            return {
+                split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()
+            }
+        judged = [
+            name for name in (self.dataset, f"{self.dataset}/test") if catalogue.has(name, "qrels")
+        ]
         return {"test": judged[0]} if judged else {}
 
     def judged(self) -> dict[str, bool]:
-        """Return split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
+        """Return split -> whether it has judgments; raises `InputError` for one that the catalogue
+        does not know.
+        """
         for split, name in self.ids().items():
             if not catalogue.has(name, "queries"):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
@@ -93,7 +110,9 @@ class Settings(Source):
         return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
 
     def depends(self) -> list[Path]:
-        """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does not change."""
+        """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does
+        not change.
+        """
         return [Path(os.path.expanduser(self.title_file))] if self.title_file else []
 
     def version(self) -> dict[str, str]:
@@ -101,11 +120,14 @@ class Settings(Source):
         return {"ir_datasets": installed("ir_datasets")}
 
     def check(self) -> dict[str, int]:
-        """Look for the folder and the file that the settings name; the data is read when the collection is made.
+        """Look for the folder and the file that the settings name; the data is read when the
+        collection is made.
 
         Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
         """
-        folder, titles = (Path(os.path.expanduser(path)).absolute() for path in (self.files, self.title_file))
+        folder, titles = (
+            Path(os.path.expanduser(path)).absolute() for path in (self.files, self.title_file)
+        )
         if self.files != PUBLISHED and not folder.is_dir():
             raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
         if self.title_file and not titles.is_file():
@@ -113,22 +135,29 @@ class Settings(Source):
         return {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al. 2021, table 1.
+        """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al.
+        2021, table 1.
 
-        Words of NanoBEIR's passages are their characters, as HAKARI-Bench counted them, over `LETTERS`.
+        Words of NanoBEIR's passages are their characters, as HAKARI-Bench counted them, over
+        `LETTERS`.
         """
-        words = next((words for name, words in WORDS.items() if self.dataset.startswith(name)), 100.0)
+        words = next(
+            (words for name, words in WORDS.items() if self.dataset.startswith(name)), 100.0
+        )
         judged = {
-            split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
+            split: catalogue.counts(f"{name}/judged", "queries")
+            or catalogue.counts(name, "queries")
+            or 0
             for split, name in self.ids().items()
         }
         return catalogue.counts(self.dataset, "docs") or 0, words, judged
 
     def downloads(self) -> dict[Path, float]:
-        """Estimate how many bytes `load` keeps beside the collection, by file, but for those that are there.
+        """Estimate how many bytes `load` keeps beside the collection, by file, but for those that
+        are there.
 
-        Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of
-        BEIR. The size of RocketQA's titles is not published.
+        Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and,
+        compressed, those of BEIR. The size of RocketQA's titles is not published.
         """
         home, offered = catalogue.home(), Path(os.path.expanduser(self.files))
         sizes = {
@@ -144,28 +173,43 @@ class Settings(Source):
         return {path: size for path, size in sizes.items() if not path.exists()}
 
     def load(self, threads: int = 1) -> Collection:
-        """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
+        """Fetch what is missing and read the collection; `threads` is not used, nothing being
+        computed.
+        """
         fetching.offer(self.files, self.dataset)
         judged = [split for split, has in self.judged().items() if has]
         passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
-        queries = {split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()}
+        queries = {
+            split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()
+        }
         qrels = {split: Rows(self.ids()[split], "judgments", fetching.qrels) for split in judged}
         beside = self.dataset == MSMARCO and self.titles
-        titles = [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))] if beside else []
+        titles = (
+            [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))]
+            if beside
+            else []
+        )
         fetching.fetch([*queries.values(), *qrels.values(), passages, *titles])
         if titles:
             by_passage = [""] * (catalogue.counts(MSMARCO, "docs") or 0)
             for _, (passage, title) in titles[0].rows():
                 by_passage[passage] = title
             passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=by_passage))
-        about = {"source": "ir_datasets", "dataset": self.dataset, "titles": self.titles, **self.version()}
+        about = {
+            "source": "ir_datasets",
+            "dataset": self.dataset,
+            "titles": self.titles,
+            **self.version(),
+        }
         collection = load_parts(Parts(passages, queries, qrels, published=True), about)
         self._check_counts(collection.about)
         return collection
 
     def _check_counts(self, about: dict[str, Any]) -> None:
         """Refuse a collection that is not the published one."""
-        counts = {(self.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
+        counts = {
+            (self.dataset, "docs"): about["passages"] + about["passages without text, dropped"]
+        }
         for split, name in self.ids().items():
             counted = about["queries"][split]
             counts[name, "queries"] = counted["read"]
@@ -175,4 +219,6 @@ class Settings(Source):
         for (name, part), count in counts.items():
             expected = catalogue.counts(name, part)
             if expected not in (None, count):
-                raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")
+                raise InputError(
+                    f"{name} has {count:,} {part}; allowed: {expected:,}, as published"
+                )

@@ -1,4 +1,6 @@
-"""What ir_datasets says of its datasets and their files, read from the package without importing it."""
+"""What ir_datasets says of its datasets and their files, read from the package without importing
+it.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,21 @@ def has(name: str, part: str) -> bool:
 
 
 def below(name: str, part: str) -> list[str]:
-    """List what follows the name of a dataset in the ids of its parts that have docs, queries, qrels or docpairs."""
-    return [key.removeprefix(f"{name}/") for key in entries() if key.startswith(f"{name}/") and has(key, part)]
+    """List what follows the name of a dataset in the ids of its parts that have docs, queries,
+    qrels or docpairs.
+    """
+    return [
+        key.removeprefix(f"{name}/")
+        for key in entries()
+        if key.startswith(f"{name}/") and has(key, part)
+    ]
 
 
 def collections() -> list[str]:
     """List the datasets with passages of their own."""
-    return [name for name, parts in entries().items() if "_ref" not in parts.get("docs", {"_ref": ""})]
+    return [
+        name for name, parts in entries().items() if "_ref" not in parts.get("docs", {"_ref": ""})
+    ]
 
 
 def counts(name: str, part: str) -> int | None:
@@ -50,10 +60,12 @@ def counts(name: str, part: str) -> int | None:
 
 
 class File(NamedTuple):
-    """A published file: its address, the place where it is offered, the checksum by which it is kept, and its bytes.
+    """A published file: its address, the place where it is offered, the checksum by which it is
+    kept, and its bytes.
 
-    The place is as much of the end of the address as no other file of its family has: a name, ``nq.zip``, or a place in
-    a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's ``resolve/main`` is no part of it.
+    The place is as much of the end of the address as no other file of its family has: a name,
+    ``nq.zip``, or a place in a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's
+    ``resolve/main`` is no part of it.
     """
 
     url: str
@@ -63,11 +75,18 @@ class File(NamedTuple):
 
 
 def files(family: str) -> dict[str, File]:
-    """Return the published files of a family of datasets: the part that one holds, such as ``train/qrels``, to it."""
+    """Return the published files of a family of datasets: the part that one holds, such as
+    ``train/qrels``, to it.
+    """
     listed = read_json("downloads.json").get(family, {})
     listed = {key: file for key, file in listed.items() if {"expected_md5", "url"} <= file.keys()}
-    parts = {key: re.sub("/resolve/[^/]+/", "/", file["url"]).split("/") for key, file in listed.items()}
-    ends = {key: ["/".join(of_url[-size:]) for size in range(1, len(of_url) + 1)] for key, of_url in parts.items()}
+    parts = {
+        key: re.sub("/resolve/[^/]+/", "/", file["url"]).split("/") for key, file in listed.items()
+    }
+    ends = {
+        key: ["/".join(of_url[-size:]) for size in range(1, len(of_url) + 1)]
+        for key, of_url in parts.items()
+    }
     times = Counter(chain.from_iterable(ends.values()))
     return {
         key: File(
@@ -95,7 +114,9 @@ def needed(name: str) -> list[File]:
 
 
 def _bytes(name: str, size: int) -> float:
-    """Return the size of a published file; where the list has its number of rows instead, estimate from that."""
+    """Return the size of a published file; where the list has its number of rows instead, estimate
+    from that.
+    """
     dataset, _, part = name.rpartition("/")
     return float(size * (ROW[part] if part in ROW and size == counts(dataset, part) else 1))
 
@@ -109,11 +130,19 @@ def read_json(name: str) -> dict[str, Any]:
     """Read a list that comes with the package: ``metadata.json`` or ``downloads.json``."""
     spec = find_spec("ir_datasets")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError("the package ir_datasets is missing; pip install -r envs/requirements.txt brings it")
-    return json.loads(Path(spec.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8"))
+        raise InputError(
+            "the package ir_datasets is missing; pip install -r envs/requirements.txt brings it"
+        )
+    return json.loads(
+        Path(spec.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8")
+    )
 
 
 def few(name: str, known: list[str]) -> str:
     """Name the nearest of the known names, or the first ones."""
     text = suggestion(name, known)
-    return text if text.startswith("did") else f"allowed: {', '.join(known[:FEW])}{' ...' * (len(known) > FEW)}"
+    return (
+        text
+        if text.startswith("did")
+        else f"allowed: {', '.join(known[:FEW])}{' ...' * (len(known) > FEW)}"
+    )

@@ -1,4 +1,6 @@
-"""Files that ir_datasets fetches or finds, and their rows; what is missing is named with the place where it belongs."""
+"""Files that ir_datasets fetches or finds, and their rows; what is missing is named with the place
+where it belongs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from cdmae.files import complete, write_text
 from cdmae.log import say
 
 MSMARCO = "msmarco-passage"
-TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
+TITLES = (
+    "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
+)
 MEMBER = "marco/para.title.txt"  # of it: passage id, title, separated by a tab
 
 if TYPE_CHECKING:
@@ -26,23 +30,33 @@ if TYPE_CHECKING:
 
 def package() -> Any:
     """Import ir_datasets, late and with our wishes in its environment."""
-    os.environ.pop("TQDM_DISABLE", None)  # its interrupted downloads go on from what the progress bar has counted
+    os.environ.pop(
+        "TQDM_DISABLE", None
+    )  # its interrupted downloads go on from what the progress bar has counted
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
-    os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")  # it looks in downloads/ for small files, too
+    os.environ.setdefault(
+        "IR_DATASETS_SMALL_FILE_SIZE", "0"
+    )  # it looks in downloads/ for small files, too
     import ir_datasets
 
     return ir_datasets
 
 
 def places(dataset: str) -> dict[str, Path]:
-    """Return where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
+    """Return where ir_datasets looks for the published files of a dataset and its relatives:
+    address -> path.
+    """
     home = package().util.home_path()
     files = catalogue.files(dataset.split("/")[0]).values()
-    return {file.url: home / "downloads" / file.checksum for file in files} | {TITLES: home / MSMARCO / "marco.tar.gz"}
+    return {file.url: home / "downloads" / file.checksum for file in files} | {
+        TITLES: home / MSMARCO / "marco.tar.gz"
+    }
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Put links to the published files in a folder where ir_datasets looks for them; copies where nothing can link."""
+    """Put links to the published files in a folder where ir_datasets looks for them; copies where
+    nothing can link.
+    """
     named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
         path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
@@ -58,14 +72,18 @@ def offer(folder: str, dataset: str) -> None:
 
 
 def alone(dataset: str) -> FileLock:
-    """Keep other processes from fetching the same: the forums of CQADupStack share an archive, variants everything."""
+    """Keep other processes from fetching the same: the forums of CQADupStack share an archive,
+    variants everything.
+    """
     from filelock import FileLock
 
     return FileLock(package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock")
 
 
 def fetch(parts: Iterable[Rows]) -> None:
-    """Read the first row of everything, which fetches it; raises one `InputError` with all that is missing."""
+    """Read the first row of everything, which fetches it; raises one `InputError` with all that is
+    missing.
+    """
     missing: dict[str, Path] = {}
     for part in parts:
         try:
@@ -81,7 +99,10 @@ def fetch(parts: Iterable[Rows]) -> None:
             missing[address].parent.mkdir(parents=True, exist_ok=True)
     if missing:
         other = " (the file there has another checksum)"
-        files = "; ".join(f"put {address} at {place}{other * place.exists()}" for address, place in missing.items())
+        files = "; ".join(
+            f"put {address} at {place}{other * place.exists()}"
+            for address, place in missing.items()
+        )
         raise InputError(f"files are missing and cannot be fetched: {files}")
 
 
@@ -112,7 +133,9 @@ class Rows:
 
 
 def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of every passage, without its title, with it, or with that of a list, by its id."""
+    """Yield the (id, title, text) of every passage, without its title, with it, or with that of a
+    list, by its id.
+    """
     for passage in package().load(dataset).docs_iter():
         if isinstance(titles, list):
             title = titles[int(passage.doc_id)]
@@ -122,7 +145,9 @@ def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[st
 
 
 def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
-    """Yield the passage id and the title of MS MARCO's passages: of a file, or of RocketQA's release."""
+    """Yield the passage id and the title of MS MARCO's passages: of a file, or of RocketQA's
+    release.
+    """
     count = catalogue.counts(dataset, "docs")
 
     def parse(number: int, line: str) -> tuple[int, str]:
@@ -135,13 +160,16 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
     if not file:
         util, place = package().util, places(dataset)[TITLES]
         archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)
-        path = util.Cache(util.TarExtract(archive, MEMBER), place.with_name("para.title.txt")).path()
+        path = util.Cache(
+            util.TarExtract(archive, MEMBER), place.with_name("para.title.txt")
+        ).path()
         check_unchanged(Path(path))
     return (row for _, row in File(path, parse).rows())
 
 
 def check_unchanged(path: Path) -> None:
-    """Record the SHA-256 of a downloaded file at its first use; raises `InputError` if the file is another one later.
+    """Record the SHA-256 of a downloaded file at its first use; raises `InputError` if the file is
+    another one later.
 
     For files without a published checksum.
     """
@@ -150,7 +178,9 @@ def check_unchanged(path: Path) -> None:
     record = path.with_name(f"{path.name}.sha256")
     if not record.exists():
         write_text(record, f"{digest}\n")
-        say(f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too")
+        say(
+            f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too"
+        )
     elif (known := record.read_text(encoding="utf-8").strip()) != digest:
         raise InputError(
             f"{path} has the SHA-256 {digest}, and the file that was used first had {known}; delete {path} to download "

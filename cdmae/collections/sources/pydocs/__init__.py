@@ -1,14 +1,17 @@
-"""Documentation search, made on the user's own machine: no download, nothing copied into the repository.
+"""Documentation search, made on the user's own machine: no download, nothing copied into the
+repository.
 
-The query is the first sentence of a documentation string, the relevant passage the rest of it, as in CodeSearchNet
-(Husain et al. 2019) with prose in the place of code. Passages have no title: an object's name would give it away.
+The query is the first sentence of a documentation string, the relevant passage the rest of it, as
+in CodeSearchNet (Husain et al. 2019) with prose in the place of code. Passages have no title: an
+object's name would give it away.
 
 ``harvest``      find the documentation strings of the standard library and of installed packages, importing none
 ``paragraphs``   take each apart into paragraphs and sections
 ``cleaning``     turn it into a summary and a body of prose
 ``division``     passages, queries, judgments, and splits that share nothing
 
-The same Python and the same packages give the same bytes; their versions and all counts stand in ``about``.
+The same Python and the same packages give the same bytes; their versions and all counts stand in
+``about``.
 """
 
 from __future__ import annotations
@@ -35,7 +38,12 @@ MORE = (
     "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow", "sentence_transformers",
     "setuptools",
 )  # fmt: skip
-HELD_OUT = {"scikit-learn": "sklearn", "networkx": "networkx", "sympy": "sympy", "sqlalchemy": "sqlalchemy"}
+HELD_OUT = {
+    "scikit-learn": "sklearn",
+    "networkx": "networkx",
+    "sympy": "sympy",
+    "sqlalchemy": "sqlalchemy",
+}
 SMOKE = (
     "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent", "configparser", "datetime",
     "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
@@ -67,7 +75,9 @@ class Settings(Source):
         meaning="a package that is held out for zero-shot evaluation; empty: everything that is not",
     )
     max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
-    train_queries: int = setting(0, meaning="how many training queries are kept, by a stable hash; 0: all", low=0)
+    train_queries: int = setting(
+        0, meaning="how many training queries are kept, by a stable hash; 0: all", low=0
+    )
 
     def __post_init__(self) -> None:
         """Refuse a limit that would do nothing."""
@@ -87,13 +97,17 @@ class Settings(Source):
         return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
     def version(self) -> dict[str, str]:
-        """Return the versions of Python and of the harvested packages; raises `InputError` for one that is missing."""
+        """Return the versions of Python and of the harvested packages; raises `InputError` for one
+        that is missing.
+        """
         versions = {STDLIB: platform.python_version()}
         for package in self.packages():
             if package != STDLIB:
                 root(package)
                 try:
-                    versions[package] = importlib.metadata.version(DISTRIBUTIONS.get(package, package))
+                    versions[package] = importlib.metadata.version(
+                        DISTRIBUTIONS.get(package, package)
+                    )
                 except importlib.metadata.PackageNotFoundError:
                     versions[package] = "unknown"
         return versions
@@ -101,7 +115,8 @@ class Settings(Source):
     def check(self) -> dict[str, int]:
         """Raise `InputError` where a package that the collection is made from is not installed.
 
-        Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
+        Returns the number of training queries, by split, if the settings tell it: each has a
+        relevant passage.
         """
         self.version()
         return {"train": self.train_queries} if self.train_queries else {}
@@ -113,7 +128,11 @@ class Settings(Source):
             passages, queries = PARTS[self.part]
             return round(share * passages), WORDS, {"test": round(share * queries)}
         passages, train, dev, test = WHOLE[self.size]
-        return passages, WORDS, {"train": min(train, self.train_queries or train), "dev": dev, "test": test}
+        return (
+            passages,
+            WORDS,
+            {"train": min(train, self.train_queries or train), "dev": dev, "test": test},
+        )
 
     def threads(self) -> int:
         """Return how many processes are worth their start."""
@@ -128,14 +147,21 @@ class Settings(Source):
         from cdmae.collections.store import PASSAGES, Collection
 
         documented: dict[str, int] = {}
-        passages, asked, counts = division.divide(self._entries(documented, threads), held_out=bool(self.part))
+        passages, asked, counts = division.divide(
+            self._entries(documented, threads), held_out=bool(self.part)
+        )
         if passages.empty:
             raise InputError(
                 f"the packages {', '.join(self.packages())} hold no documentation; allowed: installed sources"
             )
         every = {split: asked[asked["split"] == split] for split in self.judged()}
-        kept = every | ({"train": _limited(every["train"], self.train_queries)} if self.train_queries else {})
-        judged = {split: rows[["query_id", "passage_id"]].explode("passage_id") for split, rows in kept.items()}
+        kept = every | (
+            {"train": _limited(every["train"], self.train_queries)} if self.train_queries else {}
+        )
+        judged = {
+            split: rows[["query_id", "passage_id"]].explode("passage_id")
+            for split, rows in kept.items()
+        }
         qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
         about: dict[str, Any] = {
             "source": "pydocs",
@@ -143,17 +169,27 @@ class Settings(Source):
             "documented objects": documented,
             "passages": len(passages),
             "queries": {
-                split: {"read": len(every[split]), "judged": len(rows), "judgments": len(qrels[split])}
+                split: {
+                    "read": len(every[split]),
+                    "judged": len(rows),
+                    "judgments": len(qrels[split]),
+                }
                 for split, rows in kept.items()
             },
             **counts,
         }
-        queries = {split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()}
-        table = pa.table([passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES)
+        queries = {
+            split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()
+        }
+        table = pa.table(
+            [passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES
+        )
         return Collection(table, queries, qrels, about)
 
     def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-        """Yield the (name, summary, body) of what has both; `counts` gets the documented objects of each package."""
+        """Yield the (name, summary, body) of what has both; `counts` gets the documented objects of
+        each package.
+        """
         from cdmae.collections.sources.pydocs import cleaning, harvest
         from cdmae.log import Progress
 
@@ -169,13 +205,17 @@ class Settings(Source):
                 counts[package] = 0
                 for documented in harvest.harvest(package, within, share, over):
                     counts[package] += 1
-                    if cleaned := cleaning.clean(documented.docstring, documented.name, self.max_words):
+                    if cleaned := cleaning.clean(
+                        documented.docstring, documented.name, self.max_words
+                    ):
                         yield documented.name, *cleaned
                 progress.advance()
 
 
 def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the first `number` queries by a hash of their names, in the old order: smaller sets lie in larger ones."""
+    """Return the first `number` queries by a hash of their names, in the old order: smaller sets
+    lie in larger ones.
+    """
     if number > len(queries):
         raise InputError(
             f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"

@@ -1,8 +1,9 @@
-"""Turn a doc string into prose: a summary (its first sentence: the query) and a body (the rest: the passage).
+"""Turn a doc string into prose: a summary (its first sentence: the query) and a body (the rest: the
+passage).
 
-Out go: signatures, doctests, code, tables, markup, URLs, and the sections that are no description (examples,
-references, see also). Parameters, returns and notes stay as prose: ``x : array_like, optional`` followed by its
-description becomes ``x: its description``. About 0.2 ms a doc string.
+Out go: signatures, doctests, code, tables, markup, URLs, and the sections that are no description
+(examples, references, see also). Parameters, returns and notes stay as prose: ``x : array_like,
+optional`` followed by its description becomes ``x: its description``. About 0.2 ms a doc string.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import inspect
 import re
 import string
 
-from cdmae.collections.sources.pydocs.paragraphs import RESULTS, TYPED_ENTRY, paragraphs_of, without_signature
+from cdmae.collections.sources.pydocs.paragraphs import (
+    RESULTS,
+    TYPED_ENTRY,
+    paragraphs_of,
+    without_signature,
+)
 
 # What a paragraph must contain for the pattern to be tried, the pattern, and what takes its place.
 _INLINE = [
@@ -21,7 +27,8 @@ _INLINE = [
     ("[`", re.compile(r"\[`~?([^`\]]+)`\](?!\()"), r"\1"),  # references of transformers' own
     ("`", re.compile(r"`[.!~]+(?=\w)"), ""),
     ("~", re.compile(r"(?<![\w/])~(?=[A-Za-z_])"), ""),
-    ("[this ", re.compile(r"\[(this (?:function|class))\]"), r"\1"),  # of which the name was replaced
+    # of which the name was replaced
+    ("[this ", re.compile(r"\[(this (?:function|class))\]"), r"\1"),
     ("](", re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)"), r"\1"),  # Markdown links
     ("://", re.compile(r"<?\b(?:https?|ftp)://[^\s>)]*[^\s>).,;]>?"), ""),
     ("www.", re.compile(r"\bwww\.\S+"), ""),
@@ -31,7 +38,8 @@ _INLINE = [
     ("*", re.compile(r"(?<![\w*])\*{1,3}(?=\w)([^*\n]+?)(?<=[\w.!?)])\*{1,3}(?![\w*])"), r"\1"),
     ("\\", re.compile(r"\\(?=[*_`|~ ])"), ""),
     ("`", re.compile(r"`+_{0,2}"), ""),
-    ("(", re.compile(r"\s+\((?:see|at|cf\.?|from)?[\s:]*\)"), ""),  # what a dropped URL leaves behind
+    # what a dropped URL leaves behind
+    ("(", re.compile(r"\s+\((?:see|at|cf\.?|from)?[\s:]*\)"), ""),
 ]  # fmt: skip
 # The same for what dropped citations and addresses leave behind, once the spaces are in order.
 _LEFT_BEHIND = [
@@ -54,7 +62,8 @@ _LETTERS = string.ascii_letters.encode()
 _LATEX = re.compile(r"\\[a-zA-Z]{2,}|\\[\[({]")
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\"']))\s+(?=[\"'(]?[A-Z0-9*])")
 _NOTICE = re.compile(
-    r"^(?:important|note|notice|warning|deprecated|todo|fixme|internal|experimental)\b|.*\bdeprecated\b", re.I
+    r"^(?:important|note|notice|warning|deprecated|todo|fixme|internal|experimental)\b|.*\bdeprecated\b",
+    re.I,
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Eq|eq|No|Sec|Ref|Dr|Mr|approx|resp|a\.k\.a|w\.r\.t|St|[A-Z]))\.$"
@@ -68,8 +77,8 @@ MIN_BODY = 8
 def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     """Return the (summary, body) of a doc string as prose, or None where there are not both.
 
-    The body has `MIN_BODY` to `max_words` words, ends where possible with a sentence, and contains neither the summary
-    nor the object's own `name`.
+    The body has `MIN_BODY` to `max_words` words, ends where possible with a sentence, and contains
+    neither the summary nor the object's own `name`.
     """
     paragraphs = paragraphs_of(without_signature(inspect.cleandoc(docstring).splitlines()))
     if not paragraphs or paragraphs[0][0]:
@@ -83,7 +92,9 @@ def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     pieces = [_inline(_without_name(rest, name))] if rest else []
     for section, paragraph in paragraphs[1:]:
         text = _inline(_without_name(paragraph, name))
-        if _is_prose(text) and not (section in RESULTS and text.count(" ") < 3):  # a bare type says nothing
+        if _is_prose(text) and not (
+            section in RESULTS and text.count(" ") < 3
+        ):  # a bare type says nothing
             pieces.append(text if text[-1] in ".!?:;," else text + ".")
     body = _cut(_without_summary(" ".join(filter(None, pieces)), summary), max_words)
     return (summary, body) if len(body.split()) >= MIN_BODY and _is_prose(body) else None
@@ -121,24 +132,33 @@ def _is_summary(text: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Tell whether a text reads as English rather than as code, a formula, a table or an unfilled template."""
-    return bool(text) and not _LATEX.search(text) and not _TEMPLATE.search(text) and _is_wordy(text, 0.75)
+    """Tell whether a text reads as English rather than as code, a formula, a table or an unfilled
+    template.
+    """
+    return (
+        bool(text)
+        and not _LATEX.search(text)
+        and not _TEMPLATE.search(text)
+        and _is_wordy(text, 0.75)
+    )
 
 
 def _is_wordy(text: str, letters: float) -> bool:
-    """Tell whether ASCII letters are at least this share of the characters but spaces, and signs of code are few."""
+    """Tell whether ASCII letters are at least this share of the characters but spaces, and signs of
+    code are few.
+    """
     coded = text.encode()
     solid = len(coded) - coded.count(b" ")
-    return solid - len(coded.translate(None, _LETTERS + b" ")) >= letters * solid and len(coded) - len(
-        coded.translate(None, _CODE)
-    ) <= 0.06 * len(coded)
+    return solid - len(coded.translate(None, _LETTERS + b" ")) >= letters * solid and len(
+        coded
+    ) - len(coded.translate(None, _CODE)) <= 0.06 * len(coded)
 
 
 def _without_name(text: str, name: str) -> str:
     """Put "this function" or "this class" where a text spells its object's own name as a name.
 
-    That is: in code quotes, called, qualified, or as a word that is no English (``read_csv``, ``DataFrame``,
-    ``rfft2``); ``add`` in plain text stays, being English.
+    That is: in code quotes, called, qualified, or as a word that is no English (``read_csv``,
+    ``DataFrame``, ``rfft2``); ``add`` in plain text stays, being English.
     """
     last = name.rpartition(".")[2]
     if last not in text:
@@ -149,7 +169,11 @@ def _without_name(text: str, name: str) -> str:
     def replace(match: re.Match[str]) -> str:
         role, before, dotted, word, called, after = match.groups(default="")
         if word != last:  # its arguments may still name the object
-            return match[0] if last not in called else match[0][: match.start(5) - match.start()] + sub(called) + after
+            return (
+                match[0]
+                if last not in called
+                else match[0][: match.start(5) - match.start()] + sub(called) + after
+            )
         return stand_in if is_identifier or role or before or called or dotted != word else match[0]
 
     def sub(part: str) -> str:
@@ -163,11 +187,15 @@ def _without_summary(body: str, summary: str) -> str:
     known = summary.casefold()
     if known not in body.casefold():
         return body
-    return " ".join(sentence for sentence in _SENTENCE_END.split(body) if known not in sentence.casefold())
+    return " ".join(
+        sentence for sentence in _SENTENCE_END.split(body) if known not in sentence.casefold()
+    )
 
 
 def _cut(text: str, max_words: int) -> str:
-    """Return the first `max_words` words, back to the end of a sentence if that keeps at least half of them."""
+    """Return the first `max_words` words, back to the end of a sentence if that keeps at least half
+    of them.
+    """
     words = text.split()
     if len(words) <= max_words:
         return text

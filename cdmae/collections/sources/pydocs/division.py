@@ -1,9 +1,10 @@
 """From (name, summary, body) to passages, queries, judgments and splits that share nothing.
 
-Passages are distinct bodies; queries are distinct summaries. What belongs together, through a shared summary or through
-bodies that are the same or nearly, forms a component, and a component lies in one split, so that no training query has
-the passage, the words or the twin of a test query. The split of a component is a hash of its first member's name: it is
-the same on every machine, and an object added elsewhere moves nothing.
+Passages are distinct bodies; queries are distinct summaries. What belongs together, through a
+shared summary or through bodies that are the same or nearly, forms a component, and a component
+lies in one split, so that no training query has the passage, the words or the twin of a test query.
+The split of a component is a hash of its first member's name: it is the same on every machine, and
+an object added elsewhere moves nothing.
 """
 
 from __future__ import annotations
@@ -22,27 +23,35 @@ from scipy.sparse.csgraph import connected_components
 from cdmae.collections.sources.pydocs.harvest import stable_share
 
 TRAIN, DEV = 0.85, 0.925  # the bounds of the hash: 85 % train, 7.5 % dev, 7.5 % test
-MOST_POSITIVES = 3  # a summary of more passages than this is a template, such as "Forward pass", and no query
+MOST_POSITIVES = (
+    3  # a summary of more passages than this is a template, such as "Forward pass", and no query
+)
 THRESHOLD = 0.7  # of the Jaccard similarity of near-duplicates
 _WORD = re.compile(r"\w+")
 
 
 @dataclass
 class _Passage:
-    """A distinct body, the first object it was found at, and the summaries of all objects that have it."""
+    """A distinct body, the first object it was found at, and the summaries of all objects that have
+    it.
+    """
 
     name: str
     text: str
-    summaries: dict[str, tuple[str, str]] = field(default_factory=dict)  # key -> (text, name of the object)
+    summaries: dict[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # key -> (text, name of the object)
 
 
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
-    """Divide the (name, summary, body) of a harvest; a held-out package's queries are all of split ``test``.
+    """Divide the (name, summary, body) of a harvest; a held-out package's queries are all of split
+    ``test``.
 
-    Returns the passages in the order of the harvest, a frame (passage_id, text); the queries, a frame (split, query_id,
-    text, passage_id), the last a list; and what was counted on the way. Ids are names, of the first object each.
+    Returns the passages in the order of the harvest, a frame (passage_id, text); the queries, a
+    frame (split, query_id, text, passage_id), the last a list; and what was counted on the way. Ids
+    are names, of the first object each.
     """
     by_body: dict[str, _Passage] = {}
     for name, summary, body in entries:
@@ -74,7 +83,9 @@ def divide(
         "components": len(sizes),
         "largest component": max(sizes.values(), default=0),
     }
-    kept = [(passage.name, passage.text) for row, passage in enumerate(passages) if row not in dropped]
+    kept = [
+        (passage.name, passage.text) for row, passage in enumerate(passages) if row not in dropped
+    ]
     return (
         pd.DataFrame(kept, columns=["passage_id", "text"]),
         pd.DataFrame(queries, columns=["split", "query_id", "text", "passage_id"]),
@@ -89,28 +100,36 @@ def split_of(component: str) -> str:
 
 
 def key_of(text: str) -> str:
-    """Return a text's words, without case and punctuation: texts with the same key are the same text."""
+    """Return a text's words, without case and punctuation: texts with the same key are the same
+    text.
+    """
     return " ".join(_words(text))
 
 
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
-    """Return the pairs (i, j), i < j, sorted, of texts whose sets of word trigrams have at least this similarity.
+    """Return the pairs (i, j), i < j, sorted, of texts whose sets of word trigrams have at least
+    this similarity.
 
-    Of two sets with a Jaccard similarity of t or more, both have one of their common trigrams among their own
-    n - t n + 1 rarest of n (prefix filtering: Chaudhuri et al. 2006, Bayardo et al. 2007), so only such pairs are
-    compared. Texts of fewer than three words are near-duplicates of nothing. 20,000 texts of 50 words take 2 cpu-s.
+    Of two sets with a Jaccard similarity of t or more, both have one of their common trigrams among
+    their own n - t n + 1 rarest of n (prefix filtering: Chaudhuri et al. 2006, Bayardo et al.
+    2007), so only such pairs are compared. Texts of fewer than three words are near-duplicates of
+    nothing. 20,000 texts of 50 words take 2 cpu-s.
     """
     numbers: dict[str, int] = {}
     trigrams = []
     for text in texts:
         words = [numbers.setdefault(word, len(numbers)) for word in _words(text)]
         threes = zip(words, words[1:], words[2:], strict=False)
-        trigrams.append({(a << 48) + (b << 24) + c for a, b, c in threes})  # a third of the memory of tuples
+        trigrams.append(
+            {(a << 48) + (b << 24) + c for a, b, c in threes}
+        )  # a third of the memory of tuples
     times = Counter(chain.from_iterable(trigrams))
     rows_with: defaultdict[int, list[int]] = defaultdict(list)
     pairs = []
     for row, own in enumerate(trigrams):
-        rarest = sorted(own, key=lambda trigram: (times[trigram], trigram))[: len(own) - int(threshold * len(own)) + 1]
+        rarest = sorted(own, key=lambda trigram: (times[trigram], trigram))[
+            : len(own) - int(threshold * len(own)) + 1
+        ]
         shared = [trigram for trigram in rarest if times[trigram] > 1]
         candidates = {other for trigram in shared for other in rows_with[trigram]}
         pairs += [(other, row) for other in candidates if _similar(trigrams[other], own, threshold)]
@@ -120,7 +139,9 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
 
 
 def _dropped(passages: list[_Passage], pairs: list[tuple[int, int]]) -> set[int]:
-    """Return the later passages of pairs with near-duplicate bodies and summaries: the same documentation twice."""
+    """Return the later passages of pairs with near-duplicate bodies and summaries: the same
+    documentation twice.
+    """
     dropped: set[int] = set()
     for pair in pairs:
         if not dropped.intersection(pair):

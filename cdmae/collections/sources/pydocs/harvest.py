@@ -1,10 +1,11 @@
 """Find the documentation strings of installed packages, without importing them.
 
 Three places hold documentation: the doc strings of a source file (read with ``ast``), calls such as
-``add_newdoc(place, name, text)`` in which numpy, scipy and torch document their compiled parts (read from the same
-syntax tree), and the C modules of the standard library, which have no source and are the only thing that is imported.
-Modules are visited in the order of their names, objects in that of the file: the harvest is the same on every run.
-About 25 cpu-s for the seven in-domain packages, nearly all of it ``ast.parse``, in as many processes as there are.
+``add_newdoc(place, name, text)`` in which numpy, scipy and torch document their compiled parts
+(read from the same syntax tree), and the C modules of the standard library, which have no source
+and are the only thing that is imported. Modules are visited in the order of their names, objects in
+that of the file: the harvest is the same on every run. About 25 cpu-s for the seven in-domain
+packages, nearly all of it ``ast.parse``, in as many processes as there are.
 """
 
 from __future__ import annotations
@@ -34,10 +35,13 @@ from typing import Any
 from cdmae.errors import InputError
 
 STDLIB = "python"  # the name under which the standard library is harvested
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+}  # where the name to install differs from the one to import
 
-# Not documentation of the package itself: tests, vendored copies, generated files, programs. And tkinter, which many a
-# Python lacks: the collection would depend on it.
+# Not documentation of the package itself: tests, vendored copies, generated files, programs. And
+# tkinter, which many a Python lacks: the collection would depend on it.
 _SKIPPED_FOLDERS = re.compile(
     r"^(__pycache__|site-packages|dist-packages|tests?|_internal|_?vendor(ed)?(_templates)?|_?externals?|third_party|generated"
     r"|array_api_(compat|extra)|cobyqa|pyprima|lib2to3|idlelib|turtledemo|tkinter|ensurepip|pydoc_data|lib-dynload|config-.*"
@@ -46,7 +50,9 @@ _SKIPPED_FOLDERS = re.compile(
 _SKIPPED_FILES = re.compile(
     r"^(test_.*|.*_tests?|conftest|testing_utils|setup|.*_pb2(_.*)?|dummy_.*_objects|antigravity|this)\.py$"
 )
-_GENERATED = re.compile(r"auto(matically|-)? ?generated|generated (by|from)|do not edit", re.IGNORECASE)
+_GENERATED = re.compile(
+    r"auto(matically|-)? ?generated|generated (by|from)|do not edit", re.IGNORECASE
+)
 _FILES = 16  # that a process reads at a time
 _HEAD = 1500  # characters of a file in which it would say that it is generated
 
@@ -59,29 +65,40 @@ _SKIPPED_C_MODULES = re.compile(
 
 @dataclass(frozen=True)
 class Documented:
-    """One documented object: its stable qualified name, such as ``numpy.linalg.solve``, and its raw doc string."""
+    """One documented object: its stable qualified name, such as ``numpy.linalg.solve``, and its raw
+    doc string.
+    """
 
     name: str
     docstring: str
 
 
 def harvest(
-    package: str, within: tuple[str, ...] = (), share: float = 1.0, over: Callable[..., Iterable[Any]] = map
+    package: str,
+    within: tuple[str, ...] = (),
+    share: float = 1.0,
+    over: Callable[..., Iterable[Any]] = map,
 ) -> Iterator[Documented]:
     """Yield what `package` documents, each name once.
 
-    within: only modules under these names (empty: all). share: only this share of the modules, chosen by a hash of
-    their names (used by the smoke size). over: ``map``, here or in other processes. `STDLIB` is the standard library
-    with its C modules.
+    within: only modules under these names (empty: all). share: only this share of the modules,
+    chosen by a hash of their names (used by the smoke size). over: ``map``, here or in other
+    processes. `STDLIB` is the standard library with its C modules.
     """
 
     def is_chosen(module: str) -> bool:
         return not within or any(module == name or module.startswith(name + ".") for name in within)
 
-    chosen = [module for module in modules(package) if is_chosen(module[0]) and stable_share(module[0]) < share]
+    chosen = [
+        module
+        for module in modules(package)
+        if is_chosen(module[0]) and stable_share(module[0]) < share
+    ]
     everything = chain.from_iterable(over(documented_in, chosen))
     if package == STDLIB:
-        everything = chain(everything, *map(_documented_c, filter(is_chosen, sorted(sys.stdlib_module_names))))
+        everything = chain(
+            everything, *map(_documented_c, filter(is_chosen, sorted(sys.stdlib_module_names)))
+        )
     seen: set[str] = set()
     for documented in everything:
         if documented.name not in seen:
@@ -95,7 +112,9 @@ def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
     if number == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(
+        number, multiprocessing.get_context("spawn"), initializer=_end_with_parent
+    )
     try:
         yield functools.partial(pool.map, chunksize=_FILES)
     finally:
@@ -113,11 +132,13 @@ def _end_with_parent() -> None:
 
 
 def stable_share(name: str) -> float:
-    """Return a number in [0, 1) that depends on nothing but `name`: the same on every machine and in every process."""
+    """Return a number in [0, 1) that depends on nothing but `name`: the same on every machine and
+    in every process.
+    """
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
-# --- source files ----------------------------------------------------------------------------------------------------
+# --- source files ---------------------------------------------------------------------------------
 
 
 def root(package: str) -> Path:
@@ -127,12 +148,16 @@ def root(package: str) -> Path:
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         name = DISTRIBUTIONS.get(package, package)
-        raise InputError(f"the package {name} is not installed in this environment; install it or leave it out")
+        raise InputError(
+            f"the package {name} is not installed in this environment; install it or leave it out"
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
 def modules(package: str) -> list[tuple[str, Path]]:
-    """Return the modules of a package and their files, sorted by name, without tests, vendored copies and programs."""
+    """Return the modules of a package and their files, sorted by name, without tests, vendored
+    copies and programs.
+    """
     top = root(package)
     prefix = () if package == STDLIB else (package,)
     paths = []
@@ -147,7 +172,9 @@ def modules(package: str) -> list[tuple[str, Path]]:
 
 
 def documented_in(module: tuple[str, Path]) -> list[Documented]:
-    """List what a module documents; files that say they are generated, or that do not parse, give nothing."""
+    """List what a module documents; files that say they are generated, or that do not parse, give
+    nothing.
+    """
     name, path = module
     source = path.read_text(encoding="utf-8", errors="replace")
     if '"""' not in source and "'''" not in source or _GENERATED.search(source, 0, _HEAD):
@@ -174,7 +201,9 @@ def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
         elif isinstance(node, ast.If | ast.Try | ast.With):
             for branch in ("body", "handlers", "orelse", "finalbody"):
                 for child in getattr(node, branch, []):
-                    yield from _documented_below(name, child.body if isinstance(child, ast.ExceptHandler) else [child])
+                    yield from _documented_below(
+                        name, child.body if isinstance(child, ast.ExceptHandler) else [child]
+                    )
         elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             yield from _added(name, node.value, target)
@@ -184,17 +213,20 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-# --- calls that document compiled objects ----------------------------------------------------------------------------
+# --- calls that document compiled objects ---------------------------------------------------------
 
 
 def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Documented]:
     """Yield what a call of the ``add_docstr`` family documents.
 
-    The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy", "ndarray", text)``,
-    ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``, ``add_docstr_all("abs", text)`` (of the tensor class)
-    and ``det = _add_docstr(_linalg.linalg_det, text)``.
+    The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy",
+    "ndarray", text)``, ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``,
+    ``add_docstr_all("abs", text)`` (of the tensor class) and ``det =
+    _add_docstr(_linalg.linalg_det, text)``.
     """
-    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    function = (
+        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    )
     if not _ADD_DOC.match(function) or len(call.args) < 2:
         return
     *place, last = call.args
@@ -204,10 +236,16 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
         name = f"torch.Tensor.{_text(place[0])}"
     else:
         parts = [_text(argument) or ast.unparse(argument) for argument in place]
-        parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]  # no signatures and types
+        parts = [
+            part for part in parts if all(map(str.isidentifier, part.split(".")))
+        ]  # no signatures and types
         if not parts:
             return
-        name = ".".join(parts) if "." in parts[0] or len(parts) > 1 else f"{module.rpartition('.')[0]}.{parts[0]}"
+        name = (
+            ".".join(parts)
+            if "." in parts[0] or len(parts) > 1
+            else f"{module.rpartition('.')[0]}.{parts[0]}"
+        )
     for attribute, text in _texts(last):
         below = f"{name}.{attribute}" if attribute else name
         if not _is_special(below.rpartition(".")[2]):
@@ -215,7 +253,9 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
 
 
 def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
-    """Yield the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
+    """Yield the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of
+    such pairs.
+    """
     if isinstance(node, ast.List):
         for element in node.elts:
             yield from _texts(element)
@@ -228,7 +268,9 @@ def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def _text(node: ast.expr) -> str:
-    """Return the string with which an expression of literals, ``+``, ``%`` and methods begins; placeholders stay in."""
+    """Return the string with which an expression of literals, ``+``, ``%`` and methods begins;
+    placeholders stay in.
+    """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.BinOp):
@@ -239,13 +281,15 @@ def _text(node: ast.expr) -> str:
     return ""
 
 
-# --- the standard library's C modules --------------------------------------------------------------------------------
+# --- the standard library's C modules -------------------------------------------------------------
 
 
 def _documented_c(name: str) -> Iterator[Documented]:
     """Yield what a module documents that has no source: one that is built in, or an extension."""
     loader = getattr(importlib.machinery.PathFinder.find_spec(name), "loader", None)
-    is_c = name in sys.builtin_module_names or isinstance(loader, importlib.machinery.ExtensionFileLoader)
+    is_c = name in sys.builtin_module_names or isinstance(
+        loader, importlib.machinery.ExtensionFileLoader
+    )
     if not is_c or _SKIPPED_C_MODULES.match(name):
         return
     try:
@@ -261,8 +305,8 @@ def _members(name: str, owner: object) -> Iterator[Documented]:
     for attribute, value in sorted(vars(owner).items()):
         is_class = inspect.isclass(value)
         described = is_class or inspect.isroutine(value) or inspect.isdatadescriptor(value)
-        # A module re-exports classes of others (`_ssl.Certificate`, but also `_io.open` is `open`): bodies that are
-        # identical become one passage later, so nothing has to be traced back here.
+        # A module re-exports classes of others (`_ssl.Certificate`, but also `_io.open` is `open`):
+        # bodies that are identical become one passage later, so nothing has to be traced back here.
         if not described or _is_special(attribute):
             continue
         text = vars(value).get("__doc__") if is_class else getattr(value, "__doc__", None)

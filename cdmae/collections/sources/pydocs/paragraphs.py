@@ -1,7 +1,8 @@
 """The lines of a doc string as paragraphs of its sections: what is no prose is passed over.
 
-Understands what the harvested packages use: numpy's underlined sections with ``name : type`` entries, Google's
-``Args:`` with ``name (type): text``, Sphinx's field lists, definition lists, reST directives, Markdown fences.
+Understands what the harvested packages use: numpy's underlined sections with ``name : type``
+entries, Google's ``Args:`` with ``name (type): text``, Sphinx's field lists, definition lists, reST
+directives, Markdown fences.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ _ENTRIES = {
 RESULTS = {"returns", "return", "yields", "yield", "receives", "outputs", "output"}
 _PROSE = {"note", "notes", "warning", "warnings", "important", "tip", "details", "remarks", "hint"}
 _GOOGLE = _DROPPED | _ENTRIES | RESULTS | _PROSE  # headings of the form `Name:`
-_PROSE_DIRECTIVES = {"note", "warning", "tip", "important", "attention", "caution", "hint", "danger"}
+_PROSE_DIRECTIVES = {
+    "note",
+    "warning",
+    "tip",
+    "important",
+    "attention",
+    "caution",
+    "hint",
+    "danger",
+}
 
 _UNDERLINE = re.compile(r"^\s*([-=~^*+#`\"'])\1{2,}\s*$")
 _DIRECTIVE = re.compile(r"^\s*\.\.\s*([\w:+-]*?)::\s*(.*)$")
@@ -40,13 +50,17 @@ TYPED_ENTRY = re.compile(
 )
 _PLAIN_ENTRY = re.compile(r"^[`*]*([A-Za-z_]\w*(?:,\s*\w+)*)`*\s*(?::|\s-{1,2}\s)\s*")
 _NUMPY_ENTRY = re.compile(r"^\s*[`*]*([A-Za-z_][\w.]*(?:\s*,\s*[`*]*\w+`*)*)`*(?:\s*:\s.*|\s*:)?$")
-_BARE_ENTRY = re.compile(r"^\*{0,2}\w+(?:, \w+)*\s*:(?:\s+\S+){1,3}$")  # a name and a type, no description
+_BARE_ENTRY = re.compile(
+    r"^\*{0,2}\w+(?:, \w+)*\s*:(?:\s+\S+){1,3}$"
+)  # a name and a type, no description
 _RESULT_TYPE = re.compile(r"^[`~:\w.\[\], |*]{1,60}?(?:\([^)]*\))?`*\s*:\s+(?=\S)")
 _PLACEHOLDER = re.compile(r"^\s*(?:[{%(|$]+\s*\w+\s*[})|]+s?[\s,.]*)+$")
 
 
 def without_signature(lines: list[str]) -> list[str]:
-    """Drop call signatures such as ``name(a[, b]) -> value`` and ``--`` from the beginning of a doc string."""
+    """Drop call signatures such as ``name(a[, b]) -> value`` and ``--`` from the beginning of a doc
+    string.
+    """
     at = 0
     while at < len(lines):
         line = lines[at].strip()
@@ -62,7 +76,8 @@ def without_signature(lines: list[str]) -> list[str]:
             depth += lines[end].count("(") - lines[end].count(")")
         joined = " ".join(part.strip() for part in lines[at : end + 1])
         signature = re.match(
-            rf"^[\w.]+{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$", joined
+            rf"^[\w.]+{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$",
+            joined,
         )
         if not signature:
             break
@@ -77,7 +92,9 @@ def _indent(line: str) -> int:
 
 
 def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
-    """Return the (section, text) of every kept paragraph, in order; the section is "" before the first heading."""
+    """Return the (section, text) of every kept paragraph, in order; the section is "" before the
+    first heading.
+    """
     return _Reader(lines).read()
 
 
@@ -155,7 +172,11 @@ class _Reader:
         indent, stripped = _indent(line), line.strip()
         if _UNDERLINE.match(line):  # an overline, or the underline of a heading kept as text
             return True
-        if _UNDERLINE.match(self.following) and len(stripped) < 60 and _indent(self.following) <= indent + 1:
+        if (
+            _UNDERLINE.match(self.following)
+            and len(stripped) < 60
+            and _indent(self.following) <= indent + 1
+        ):
             self.at += 1
             if self.paragraphs or self.paragraph or stripped.lower() in _GOOGLE:
                 self.enter(stripped.rstrip(":").lower(), indent, is_google=False)
@@ -167,7 +188,9 @@ class _Reader:
             self.enter(match[1].lower(), indent, is_google=True)
             return True
         if self.is_google and self.section and indent <= self.section_indent:
-            self.enter("after", 0, is_google=False)  # text after the sections is body, never a summary
+            self.enter(
+                "after", 0, is_google=False
+            )  # text after the sections is body, never a summary
         return False
 
     def _prose(self, line: str) -> None:
@@ -195,8 +218,12 @@ class _Reader:
             self.paragraph.append(stripped)
 
     def _entry(self, indent: int, stripped: str) -> str:
-        """Return what to collect of a line of a list of parameters or results: its name stays, its type goes."""
-        if not self.is_google and indent <= self.section_indent:  # at the margin: numpy's `name : type`
+        """Return what to collect of a line of a list of parameters or results: its name stays, its
+        type goes.
+        """
+        if (
+            not self.is_google and indent <= self.section_indent
+        ):  # at the margin: numpy's `name : type`
             if self.has_below(indent):
                 self.flush()
                 entry = _NUMPY_ENTRY.match(stripped)
@@ -220,7 +247,10 @@ class _Reader:
         kind, argument, text = field[1], (field[2] or "").split(), field[3]
         if self.section == "":
             self.section = "fields"
-        if kind in ("param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise") and argument:
+        if (
+            kind in ("param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise")
+            and argument
+        ):
             self.paragraph.append(f"{argument[-1]}: {text}")
         elif kind in ("return", "returns", "yield", "yields"):
             self.paragraph.append(text)
