@@ -11,9 +11,13 @@ import sys
 import types
 from pathlib import Path
 
-import pytest
-from made_up import make_model
-from published_models import fetch
+# Tests run in one process per core. Set before torch is imported: threads of several processes on
+# the same cores would make tiny networks many times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import pytest  # noqa: E402
+from made_up import make_model  # noqa: E402
+from published_models import fetch  # noqa: E402
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
