@@ -82,7 +82,8 @@ def check_rows(rows: int, what: str) -> None:
     """Refuse more rows of passages or queries than there are numbers for them."""
     if rows > MOST_PASSAGES:
         raise InputError(
-            f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be numbered; divide the "
+            f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
+            "numbered; divide the "
             "collection into several"
         )
 
@@ -124,7 +125,8 @@ def check_batch(
     most = relevant.get(split, queries)
     if queries > most:
         raise InputError(
-            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of collections.{collection}, split "
+            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of "
+            f"collections.{collection}, split "
             f"{split}, that have a relevant passage",
             keys=(*stage.split("."), "queries"),
         )

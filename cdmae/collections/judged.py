@@ -120,7 +120,10 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
                 raise changed()
 
     def changed() -> InputError:
-        words = "changed while the collection was made from it: the second reading found other passages than the first"
+        words = (
+            "changed while the collection was made from it: the second reading found other "
+            "passages than the first"
+        )
         return InputError(f"{parts.passages.path} {words}; wait until it is complete and run again")
 
     return Collection(
@@ -156,7 +159,8 @@ def _queries(queries: Rows) -> pd.DataFrame:
     frame = table.to_pandas()
     for at in frame.index[frame["text"].str.strip() == ""][:1]:
         raise InputError(
-            f"{queries.path}, line {_line(queries, at)}: the query {_short(frame['query_id'][at])} has no text"
+            f"{queries.path}, line {_line(queries, at)}: the query "
+            f"{_short(frame['query_id'][at])} has no text"
         )
     _check_unique(queries, table["query_id"])
     return frame
@@ -183,7 +187,8 @@ def _qrels(
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
     if frame["grade"].max() < 1:
         raise InputError(
-            f"{qrels.path} calls no passage relevant for split {split}: the highest grade is {frame['grade'].max()}; "
+            f"{qrels.path} calls no passage relevant for split {split}: the highest grade is "
+            f"{frame['grade'].max()}; "
             "allowed: judgments with a grade of 1 or more, or none at all of a split"
         )
     judged = pc.is_in(ids, value_set=table["passage_id"]).to_numpy()
@@ -315,7 +320,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(iter(partial(file.readline, _LONGEST), b""), start=1):
                 if len(raw) == _LONGEST:
                     raise InputError(
-                        f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: shorter lines"
+                        f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: "
+                        "shorter lines"
                     )
                 if number == 1:
                     if raw[:2] == b"\x1f\x8b":
@@ -388,7 +394,8 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
         )
     if layout and not paths:
         raise InputError(
-            f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix} or {stem}{suffix}.gz; allowed: a "
+            f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix} or "
+            f"{stem}{suffix}.gz; allowed: a "
             f"folder in {layout} layout"
         )
     return paths[0] if paths else None

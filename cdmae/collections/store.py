@@ -71,7 +71,8 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         lost = judged["passage_id"].isna()
         if lost.any():
             say(
-                f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them"
+                f"{lost.sum():,} judgments of split {split} are of passages that are not there: "
+                "every run misses them"
             )
         passage = judged["passage_id"].map(rows).where(~lost, count)
         unknown = judged[query.isna() | passage.isna()]

@@ -62,7 +62,8 @@ def check_results(results: str) -> None:
     path = os.path.normpath(results)
     if path.startswith(("-", "~")):
         raise refused(
-            "; allowed: a folder whose path does not begin with - or ~, which mean options and homes"
+            "; allowed: a folder whose path does not begin with - or ~, which mean options and "
+            "homes"
         )
     if ":" in path.partition("/")[0]:
         raise refused("; allowed: no colon before the first slash, as in an address")
@@ -151,7 +152,8 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
     if not usable:
         raise refusal(
             of,
-            f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of ir_measures compute "
+            f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of "
+            "ir_measures compute "
             "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
     if written != name.replace(

@@ -109,7 +109,10 @@ def _check_apart(config: Config, name: str) -> None:
             where = "which is inside the results"
         else:
             continue
-        words = f" reads all of {folder}, {where} ({config.results}); allowed: a folder apart from `results`"
+        words = (
+            f" reads all of {folder}, {where} ({config.results}); allowed: a folder apart from "
+            "`results`"
+        )
         raise refusal(("collections", name), words)
 
 
@@ -128,7 +131,10 @@ def _check_stage(config: Config, name: str) -> None:
         stage.check_lengths(config.starts[start], f"starts.{start}")
         teacher = config.systems[system.teacher] if system.teacher else system
         if stage.random_negatives and teacher.teaches and not teacher.scores_draws:
-            words = f", but the teacher of systems.{trained} is a run, which scores what it ranks; allowed: 0"
+            words = (
+                f", but the teacher of systems.{trained} is a run, which scores what it ranks; "
+                "allowed: 0"
+            )
             raise unfit(stage, "random_negatives", words)
 
 
@@ -157,7 +163,8 @@ def _check_targets(config: Config) -> None:
                     stage = f"stages.{config.systems[name].stage} trains systems.{name} on"
                     raise refusal(
                         keys,
-                        f" names {split}, which {stage}; allowed: splits that nothing is trained on",
+                        f" names {split}, which {stage}; allowed: splits that nothing is trained "
+                        "on",
                     )
     for collection, grades in config.evaluation.relevant.items():
         for split in grades:

@@ -47,7 +47,8 @@ class Start:
 
     checkpoint: HomePath = setting(
         "", meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers "
-        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face hub (name@revision "
+        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face "
+        "hub (name@revision "
         "for a commit, tag or branch); excludes the other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
@@ -93,7 +94,8 @@ class Start:
                     raise refusal((key,), " does not go with checkpoint; allowed: checkpoint")
         if self.hidden % self.heads:
             raise InputError(
-                f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden"
+                f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide "
+                "hidden"
             )
 
     def values(self) -> dict[str, Any]:
@@ -137,7 +139,8 @@ class Importance:
     )
     pmi: Literal["min", "product"] = setting(
         "min", source="decision 1, PMI-Masking eq. 3",
-        meaning="PMI of more than two words: minimum over their segmentations, or product of single words",
+        meaning="PMI of more than two words: minimum over their segmentations, or product of "
+        "single words",
     )  # fmt: skip
     normaliser: Literal["order", "pooled"] = setting(
         "order", source="decision 2",
@@ -145,7 +148,8 @@ class Importance:
     )  # fmt: skip
     edges: Literal["literal", "mean"] = setting(
         "literal", source="decision 6",
-        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or the mean of the rest",
+        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or "
+        "the mean of the rest",
     )  # fmt: skip
 
     def values(self) -> dict[str, Any]:
@@ -283,7 +287,8 @@ class Pretraining(Encoder):
         """Refuse shares above one and a snapshot after the end."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
-                f"mask_share is {self.mask_share} and random_share is {self.random_share}; allowed: a sum up to 1"
+                f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
+                "allowed: a sum up to 1"
             )
         if self.steps:
             self.check_step(self.steps, f"steps, {self.steps}")

@@ -113,7 +113,8 @@ class Loader(yaml.SafeLoader):
         node = super().get_single_node()
         if node is not None and self._values(node, {}) > MOST_VALUES:
             raise InputError(
-                f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) stand for"
+                f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) "
+                "stand for"
             )
         return node
 
@@ -135,10 +136,16 @@ class Loader(yaml.SafeLoader):
             ValueError,
             OverflowError,
         ):  # of a 2001-02-30, of a whole number with thousands of digits
-            words = f"{show(node.value)} looks like a number or a date and is none; put text in quotation marks"
+            words = (
+                f"{show(node.value)} looks like a number or a date and is none; put text in "
+                "quotation marks"
+            )
             raise self.refusal(node, words) from None
         if node.tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(node.value):
-            words = f"{node.value} is not the same number for all programs; write plain digits, or put text in"
+            words = (
+                f"{node.value} is not the same number for all programs; write plain digits, or "
+                "put text in"
+            )
             raise self.refusal(node, f"{words} quotation marks")
         return value
 
@@ -517,7 +524,8 @@ def _snapshot(
         if key not in OF_SNAPSHOT and values[key] != whole.get(key):
             raise refusal(
                 (*keys, key),
-                f" is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; leave it out",
+                f" is {show(values[key])}, but a snapshot has all but its take_step from "
+                f"encoders.{name}; leave it out",
             )
     if not values.get("take_step"):
         raise refusal(

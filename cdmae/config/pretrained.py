@@ -305,7 +305,8 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
         raise InputError(f"{what} is of the type {show(kind)}; allowed: {', '.join(PIECES)}")
     if not parts.get("pre_tokenizer"):
         raise InputError(
-            f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it"
+            f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with "
+            "it"
         )
     try:
         framed = _frames(part(parts, "post_processor"))
@@ -313,7 +314,8 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
         framed = False
     if not framed:
         raise InputError(
-            f"{what} does not put one special token before and one behind a text; allowed: one that does"
+            f"{what} does not put one special token before and one behind a text; allowed: one "
+            "that does"
         )
     added = parts.get("added_tokens", [])
     right = isinstance(added, list) and all(

@@ -136,7 +136,8 @@ class Evaluation:
     )
     keep_vectors: bool = setting(
         True,
-        meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched",
+        meaning="passages' vectors stay on disk, for `./run search`; false: they are made while "
+        "they are searched",
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
@@ -204,7 +205,8 @@ class Config:
         """Refuse seeds that are not all different, or do not begin with `seed`."""
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
-                f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them seed, {self.seed}"
+                f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them "
+                f"seed, {self.seed}"
             )
 
     def values(self) -> dict[str, Any]:

@@ -94,7 +94,8 @@ class Stage:
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
             raise InputError(
-                f"group is {self.group}; allowed: up to {most}, one positive, depth {self.depth} and "
+                f"group is {self.group}; allowed: up to {most}, one positive, depth {self.depth} "
+                "and "
                 f"random_negatives {self.random_negatives}"
             )
 
@@ -215,7 +216,8 @@ class Reranker(Stage):
         super().__post_init__()
         if self.group % self.forward_factor or self.group // self.forward_factor < 2:
             raise InputError(
-                f"group is {self.group} and forward_factor is {self.forward_factor}; allowed: a factor that "
+                f"group is {self.group} and forward_factor is {self.forward_factor}; allowed: a "
+                "factor that "
                 "divides group into at least 2"
             )
 

@@ -93,7 +93,8 @@ def check_file(path: Path) -> None:
         raise Damaged(f"{path.name} is not a regular file")
     if not path.exists():
         raise Damaged(
-            f"{path.name} is {'a link to a file that does not exist' if path.is_symlink() else 'missing'}"
+            f"{path.name} is "
+            f"{'a link to a file that does not exist' if path.is_symlink() else 'missing'}"
         )
     with path.open("rb") as file:
         head = file.read(len(POINTER))
@@ -101,7 +102,8 @@ def check_file(path: Path) -> None:
         raise Damaged(f"{path.name} is empty (0 bytes)")
     if head == POINTER:
         raise Damaged(
-            f"{path.name} is a pointer of Git LFS and not the file itself; run `git lfs pull` in the folder"
+            f"{path.name} is a pointer of Git LFS and not the file itself; run `git lfs pull` in "
+            "the folder"
         )
 
 
@@ -138,7 +140,8 @@ def _read_header(path: Path) -> dict[str, Weight]:
         end = behind
     if end != size - 8 - length:
         raise Damaged(
-            f"{path.name} is cut or damaged: it should have {8 + length + end:,} bytes, and has {size:,}"
+            f"{path.name} is cut or damaged: it should have {8 + length + end:,} bytes, and has "
+            f"{size:,}"
         )
     return {name: Weight(entry["dtype"], tuple(entry["shape"])) for name, entry in header.items()}
 
@@ -170,7 +173,8 @@ def _check_pickle(path: Path) -> None:
         head = file.read(2)
     if head == b"PK" and not zipfile.is_zipfile(path):
         raise Damaged(
-            f"{path.name} is cut or damaged: it has no end of an archive ({path.stat().st_size:,} bytes)"
+            f"{path.name} is cut or damaged: it has no end of an archive ({path.stat().st_size:,} "
+            "bytes)"
         )
     if head != b"PK" and head[:1] != b"\x80":
         raise Damaged(f"{path.name} is no file of PyTorch's weights")

@@ -39,7 +39,8 @@ class Settings(Folder):
     """The keys of a collection in BEIR's layout."""
 
     path: str = setting(
-        meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the checkout"
+        meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path "
+        "begins at the checkout"
     )
     titles: bool = setting(
         True,

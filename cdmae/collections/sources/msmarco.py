@@ -26,7 +26,8 @@ class Settings(Folder):
     """The keys of a collection in MS MARCO's layout."""
 
     path: str = setting(
-        meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a relative path begins at the "
+        meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a "
+        "relative path begins at the "
         "checkout"
     )
     titles: bool = setting(
@@ -71,7 +72,8 @@ def _passage(titles: bool) -> Any:
             len(columns) != first
         ):  # a tab in a text would pass for the end of a title, which may be left out
             raise ValueError(
-                f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: {allowed}"
+                f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: "
+                f"{allowed}"
             )
         return columns[0], columns[1] if titles else "", columns[-1]
 

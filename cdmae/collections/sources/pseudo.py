@@ -171,7 +171,8 @@ class Settings(Source):
             others = " or ".join(method for method in PARTS if method != self.method)
             raise InputError(
                 f"method is {self.method}, but none of the {passages:,} passages of "
-                f"{', '.join(f'{key} {show(value)}' for key, value in self.of.items())} has {PARTS[self.method]}; "
+                f"{', '.join(f'{key} {show(value)}' for key, value in self.of.items())} has "
+                f"{PARTS[self.method]}; "
                 f"another method may help: {others}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
@@ -180,7 +181,8 @@ class Settings(Source):
         )  # passages of one file share its title
         if len(frame) <= self.dev:
             raise InputError(
-                f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different queries by method "
+                f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different "
+                "queries by method "
                 f"{self.method}; allowed: up to {len(frame) - 1:,}, or another method"
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]

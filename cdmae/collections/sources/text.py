@@ -63,7 +63,8 @@ class Settings(Source):
         if not files:
             raise InputError(
                 f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
-                f"{', '.join(self.suffixes)}; see `suffixes` (hidden files, and links that lead outside, are not read)"
+                f"{', '.join(self.suffixes)}; see `suffixes` (hidden files, and links that lead "
+                "outside, are not read)"
             )
         return files
 

@@ -87,7 +87,10 @@ class Fusion(System):
         for place, part in enumerate(self.of):
             entry = config.systems[part]
             if not entry.searches:
-                words = f" is {part}, of kind {entry.kind}; allowed in a fusion that gives negatives: what searches"
+                words = (
+                    f" is {part}, of kind {entry.kind}; allowed in a fusion that gives "
+                    "negatives: what searches"
+                )
                 raise refusal(("of", place), words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:

@@ -23,7 +23,8 @@ class TrecRun(System):
 
     kind: Literal["run"] = setting("run", meaning="runs of somebody's system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
-        meaning="TREC files of somebody's system, by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; a "
+        meaning="TREC files of somebody's system, by collection and split, as in "
+        "{pydocs: {dev: runs/theirs.trec}}; a "
         "relative path begins at the checkout",
         names="collections",
     )
@@ -42,7 +43,8 @@ class TrecRun(System):
                 if file.startswith("-"):
                     raise refusal(
                         keys,
-                        f" is {file}, which a job would take for an option; allowed: an absolute path",
+                        f" is {file}, which a job would take for an option; allowed: an absolute "
+                        "path",
                     )
                 if not os.path.isfile(file):
                     raise refusal(

@@ -54,7 +54,8 @@ class Settings(Source):
     """The keys of a published collection."""
 
     dataset: str = setting(
-        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia), ...",
+        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 "
+        "(Wikipedia), ...",
         source="4.1",
     )
     splits: dict[str, str] = setting(
@@ -68,11 +69,13 @@ class Settings(Source):
     )
     title_file: str = setting(
         "",
-        meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's release is fetched",
+        meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's "
+        "release is fetched",
     )
     files: str = setting(
         PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
-        "are not fetched; those of one name as the hub has them (NanoNQ/corpus/train-00000-of-00001.parquet); a "
+        "are not fetched; those of one name as the hub has them "
+        "(NanoNQ/corpus/train-00000-of-00001.parquet); a "
         "relative path begins at the checkout",
     )  # fmt: skip
 

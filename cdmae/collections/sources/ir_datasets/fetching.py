@@ -183,7 +183,8 @@ def check_unchanged(path: Path) -> None:
         )
     elif (known := record.read_text(encoding="utf-8").strip()) != digest:
         raise InputError(
-            f"{path} has the SHA-256 {digest}, and the file that was used first had {known}; delete {path} to download "
+            f"{path} has the SHA-256 {digest}, and the file that was used first had {known}; "
+            f"delete {path} to download "
             f"it again, or delete {record} to accept it"
         )
 

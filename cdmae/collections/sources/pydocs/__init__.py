@@ -67,12 +67,14 @@ class Settings(Source):
 
     size: Literal["smoke", "default", "full"] = setting(
         "default",
-        meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the packages that this "
+        meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the "
+        "packages that this "
         "environment pins; full: more packages",
     )
     part: Literal[("", *HELD_OUT)] = setting(
         "",
-        meaning="a package that is held out for zero-shot evaluation; empty: everything that is not",
+        meaning="a package that is held out for zero-shot evaluation; empty: everything that is "
+        "not",
     )
     max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
     train_queries: int = setting(
@@ -83,7 +85,8 @@ class Settings(Source):
         """Refuse a limit that would do nothing."""
         if self.part and self.train_queries:
             raise InputError(
-                f"train_queries is {self.train_queries}, but the held-out part {self.part} has none; leave it out"
+                f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
+                "none; leave it out"
             )
 
     def packages(self) -> tuple[str, ...]:
@@ -152,7 +155,8 @@ class Settings(Source):
         )
         if passages.empty:
             raise InputError(
-                f"the packages {', '.join(self.packages())} hold no documentation; allowed: installed sources"
+                f"the packages {', '.join(self.packages())} hold no documentation; allowed: "
+                "installed sources"
             )
         every = {split: asked[asked["split"] == split] for split in self.judged()}
         kept = every | (
@@ -218,7 +222,8 @@ def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     """
     if number > len(queries):
         raise InputError(
-            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"
+            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries "
+            "there are"
         )
     names = queries["query_id"].str.removeprefix("query:")
     order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
