@@ -1,20 +1,21 @@
-"""CDMAE: masked auto-encoder pre-training with importance-aware decoder masking, for dense passage
-retrieval.
+"""CDMAE: masked auto-encoder pre-training for dense retrieval, with importance-aware masks.
 
-The wings in the order of the pipeline, with the equations of the paper that they hold; each imports
-from those before:
 
-- `config`: what a run is. The settings, their checks, and the files they come from.
+The packages in the order of the pipeline, with the equations of the paper that they implement.
+Each package imports only from the packages above it:
+
+- `config`: the settings of a run, their checks, and the files that set them.
 - `collections`: passages, queries and judgments. One file per source in `sources`.
 - `tokens`: text to word-pieces, once.
 - `importance`: n-gram counts, PMI (equation 7) and AMI (equation 8).
 - `masking`: equation 1, and Algorithm 1 in `strategies`, with one file per strategy.
 - `models`: encoders that read packed rows, and models on disk.
 - `training`: the loop that all trainers share, its state, its processes.
-- `pretraining`: equations 2 to 6 and 9. One file per objective in `objectives`; `probes` look at what is learnt.
+- `pretraining`: equations 2 to 6 and 9. One file per objective in `objectives`, and `probes`,
+  which measure what an encoder has learned.
 - `finetuning`: stages 1 to 3 and the reranker, with equations 10 and 11.
-- `retrieval`: whatever makes a run. BM25, vectors, exact search, reranking, fusion.
+- `retrieval`: every way to make a run. BM25, vectors, exact search, reranking, fusion.
 - `evaluation`: measures and significance.
 - `report`: the page, the paper's tables and figures, model cards.
-- `plan`: what a run takes before it runs.
+- `plan`: estimates of a run's time, memory and disk space.
 """

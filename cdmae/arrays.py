@@ -1,6 +1,6 @@
-"""NumPy arrays and Parquet tables in files; what is damaged is an `InputError`.
+"""Read and write NumPy arrays and Parquet tables; a damaged file is an `InputError`.
 
-They stand apart from `cdmae.files` because the workflow starts without NumPy.
+Separate from `cdmae.files` because the workflow starts without NumPy.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from cdmae.files import remedy
 if TYPE_CHECKING:
     import pandas as pd
 
-# --- arrays of NumPy, .npy: behind the values there is a checksum, which other readers pass over --
+# --- NumPy arrays, .npy: a checksum follows the values; other readers ignore it -------------------
 
 _MARK = b"crc32 "
 _TRAILER = len(_MARK) + 9  # eight hexadecimal digits and a newline
 
 
 def read_array(path: Path | str) -> np.ndarray:
-    """Check a file against its checksum and memory-map its array; raises `InputError` where it is
-    damaged.
+    """Check a file against its checksum and memory-map its array.
+
+    Raises `InputError` if the file is damaged.
     """
     with open(path, "rb") as file:
         whole = os.fstat(file.fileno()).st_size - _TRAILER
@@ -44,7 +45,7 @@ def read_array(path: Path | str) -> np.ndarray:
 
 
 def map_array(path: Path | str) -> np.ndarray:
-    """Memory-map an array without checking its values; raises `InputError` where the file is cut."""
+    """Memory-map an array without checking its values; raises `InputError` if it is cut."""
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
@@ -52,10 +53,11 @@ def map_array(path: Path | str) -> np.ndarray:
 
 
 def write_array(path: Path | str, values: np.ndarray) -> None:
-    """Write an array as `np.save` does, and its checksum."""
+    """Write an array as `np.save` does, followed by its checksum."""
     values = np.ascontiguousarray(values)
     with _named(path):
-        with open(path, "wb") as file:  # not by np.save, whose error for a full disk has no number
+        # np.save would raise an error without a number for a full disk
+        with open(path, "wb") as file:
             np.lib.format.write_array_header_1_0(
                 file, np.lib.format.header_data_from_array_1_0(values)
             )
@@ -65,12 +67,13 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
 
 @contextmanager
 def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
-    """Yield a function that writes arrays one after the other to the file that `write_array` would
-    write of all.
+    """Yield a function that appends arrays to one file.
+
+    The file is the same as if `write_array` had written the concatenated arrays.
     """
     length = 0
 
-    def head() -> None:  # always as long: numpy leaves room for any number
+    def head() -> None:  # of constant length: NumPy pads it for any number
         file.seek(0)
         shape = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
@@ -85,7 +88,8 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
             file.write(np.ascontiguousarray(values, dtype).data)
         length += len(values)
 
-    file = open(path, "wb")  # noqa: SIM115 (closing writes what is left, and errors of that are named, too)
+    # closing writes the rest of the buffer; _named names the file in its errors, too
+    file = open(path, "wb")  # noqa: SIM115
     try:
         head()
         yield append
@@ -98,7 +102,7 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
 
 
 def seal(path: Path | str) -> None:
-    """Append the checksum that `read_array` asks for to a file that NumPy can read."""
+    """Append the checksum that `read_array` checks to a file that NumPy can read."""
     with open(path, "r+b") as file:
         checksum = _checksum(file, os.fstat(file.fileno()).st_size)
         file.seek(0, os.SEEK_END)
@@ -110,7 +114,7 @@ def _trailer(checksum: int) -> bytes:
 
 
 def _checksum(file: BinaryIO, size: int) -> int:
-    """Read so many bytes and return their CRC-32."""
+    """Read `size` bytes and return their CRC-32."""
     value = 0
     while size > 0:
         block = file.read(min(size, 1 << 20))
@@ -123,7 +127,7 @@ def _checksum(file: BinaryIO, size: int) -> int:
 
 @contextmanager
 def _named(path: Path | str) -> Iterator[None]:
-    """Name the file in errors of the system, which writing leaves out."""
+    """Add the file's name to system errors, which lack it after a failed write."""
     try:
         yield
     except OSError as error:
@@ -136,8 +140,9 @@ def _named(path: Path | str) -> Iterator[None]:
 
 
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
-    """Open a file that has the columns of `schema`; raises `InputError` where it is not complete or
-    lacks one.
+    """Open a file that has the columns of `schema`.
+
+    Raises `InputError` if the file is incomplete or lacks a column.
     """
     with reading(path):
         file = pq.ParquetFile(path, page_checksum_verification=True)
@@ -151,28 +156,25 @@ def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
 
 
 def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read a file that has the columns of `schema`, whole, all columns."""
+    """Read all rows and columns of a file that has at least the columns of `schema`."""
     file = open_parquet(path, schema)
     with reading(path):
         return file.read().to_pandas()
 
 
 def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
+    """Yield the batches of `file`, read from `path`; `arguments` go to `iter_batches`."""
     with reading(path):
         yield from file.iter_batches(*arguments)
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what pyarrow raises for a damaged page or footer of `path` into one sentence: an
-    `InputError`.
-    """
+    """Turn pyarrow's errors for a damaged page or footer of `path` into one `InputError`."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        if (
-            isinstance(error, OSError) and error.errno
-        ):  # the system's, such as a disk that cannot be read
+        system_error = isinstance(error, OSError) and error.errno  # such as an unreadable disk
+        if system_error:
             raise
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None

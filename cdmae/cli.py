@@ -1,9 +1,8 @@
-"""`@command` makes a command line of a keyword-only function: its annotations are the options, its
-docstring the help.
+"""Make command lines of functions with `@command`: annotations are options, docstrings help texts.
 
-A script is then its imports and one function. What a user can cause ends in one sentence and an
-exit status, not in a traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved
-state.
+A script consists of its imports and one function. Errors that a user can cause end in one sentence
+and an exit status instead of a traceback: 1 for wrong input, a full disk or too little memory, 75
+for a stop with saved state.
 """
 
 from __future__ import annotations
@@ -31,23 +30,22 @@ from typing import Any, NoReturn
 from cdmae import fields as settings
 from cdmae.errors import InputError, Interrupted, not_python, said
 
-INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
-# the process id of the workflow engine; the job ends itself when that process has gone
+INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
+# the process id of the workflow engine; the job stops itself when that process has ended
 PARENT = "CDMAE_PARENT"
 _METAVAR = {str: "TEXT", int: "N", float: "X"}
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
-    errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
-    errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
+    errno.EDQUOT: "the quota is used up; free some space and run again, finished steps are kept",
+    errno.EFBIG: "the file exceeds the limit of the shell (ulimit -f) or the file system",
 }
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a keyword-only function into a command: called with an argument list, or none, it reads
-    the command line.
+    """Turn a keyword-only function into a command that reads an argument list or the command line.
 
-    In a script, a file that Python was started with, it runs at once: one of a library call is
-    ``command(that.call)``.
+    In a script that Python was started with, the command runs at once. For a library function,
+    write ``command(module.function)``.
 
     Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X |
     None`` (may be left out, or empty), and settings or ``dict`` (JSON text). Never returns;
@@ -77,23 +75,21 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 def read_arguments(
     function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae"
 ) -> dict[str, Any]:
-    """Return the arguments of `function` on a command line by name; raises `InputError` for one
-    that does not fit.
+    """Return the arguments of `function` on a command line by name.
 
-    `name` is the program's, in messages. Words of ``*words`` are a list.
+    `name` is the program's name in messages. Words of ``*words`` are a list. Raises `InputError`
+    for an argument that does not fit.
     """
     for argument in arguments:
-        if re.search(
-            r"[\ud800-\udfff]", argument
-        ):  # how Python hides other bytes; no file or tokenizer takes them
+        # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
+        if re.search(r"[\ud800-\udfff]", argument):
             raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
         prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False
     )
-    hints = typing.get_type_hints(
-        function, include_extras=True
-    )  # what tells the classes of a union apart
+    # the extras name the setting that discriminates the classes of a union
+    hints = typing.get_type_hints(function, include_extras=True)
     hints = {
         key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
         for key, hint in hints.items()
@@ -107,7 +103,8 @@ def read_arguments(
             parser.add_argument(key, nargs="*")
             continue
         if typing.get_origin(hint) is list:
-            options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]
+            options["nargs"] = "+" if required else "*"
+            hint = typing.get_args(hint)[0]
         elif hint is Path and not required:
             options["nargs"] = "?"  # a job without this input gives the option without a value
         if "nargs" not in options and hint is not bool:
@@ -126,9 +123,7 @@ def read_arguments(
 
 
 def _attached(arguments: Sequence[str], single: Sequence[str], known: set[str]) -> list[str]:
-    """Join an option and a value that begins with a dash, which argparse would take for another
-    option.
-    """
+    """Join an option and a value that begins with a dash: argparse would read another option."""
     words: list[str] = []
     for word in arguments:
         if words and words[-1] in single and word.startswith("-") and word not in known:
@@ -164,7 +159,7 @@ def _is_json(hint: Any) -> bool:
 
 
 def _is_settings(hint: Any) -> bool:
-    """Tell a class of settings, or a union of such classes."""
+    """Return whether a hint is a class of settings, or a union of such classes."""
     return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
@@ -172,9 +167,7 @@ def _is_settings(hint: Any) -> bool:
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:
-    """Do some work and end the process: with status 0, or with a sentence and the status of what
-    ended it.
-    """
+    """Run `work` and end the process: with status 0, or with a sentence and an error's status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a locale of ASCII cannot write every letter
     try:
@@ -190,28 +183,22 @@ def ending(work: Callable[[], Any]) -> NoReturn:
 
 
 def _report(error: Exception) -> int:
-    """Say the sentence that belongs to an error and return the exit status; an unforeseen error is
-    raised again.
-    """
+    """Print the sentence for an error and return the exit status; re-raise an unforeseen error."""
     if isinstance(error, InputError):
         return _say(str(error), 1)
-    if (
-        isinstance(error, SyntaxError) and Path(error.filename or "").is_file()
-    ):  # of a module that is imported late
+    # from a module that is imported late
+    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():
         return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or the interpreter complains while it ends
+        # otherwise the interpreter would print an error while it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    if (
-        isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    ):  # the latter is torch's
+    # torch has its own OutOfMemoryError
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         cause = str(error).partition(". ")[0] or "while running"
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
-    words = re.search(
-        r"\(os error (\d+)\)", str(error)
-    )  # how a library in Rust tells the number of the system's error
+    # libraries in Rust write the number of a system error into the message
+    words = re.search(r"\(os error (\d+)\)", str(error))
     number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
     if number is None:
         raise error
@@ -226,8 +213,9 @@ def _say(sentence: str, status: int) -> int:
 
 
 def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, so that no half-written file stays; a second one ends the
-    process at once.
+    """Let SIGTERM unwind the stack, so that no half-written file remains.
+
+    A second SIGTERM ends the process at once.
     """
 
     def stop(number: int, _frame: types.FrameType | None) -> None:
@@ -239,10 +227,10 @@ def _end_on_sigterm() -> None:
 
 
 def _end_with_parent() -> None:
-    """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it has gone.
+    """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
 
-    A workflow engine that is killed leaves its jobs running, and the next run would start a second
-    one beside them.
+    A workflow engine that is killed leaves its jobs running; the next run would start the same jobs
+    a second time.
     """
     value = os.environ.get(PARENT, "")
     if not value:

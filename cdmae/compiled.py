@@ -1,9 +1,8 @@
-"""Functions compiled by numba, kept compiled on disk where there is a place for them, and threads
-to run them on.
+"""Compile functions with numba, cached on disk where possible, and run them in threads.
 
-numba writes beside the source, else to the user's cache, or where ``NUMBA_CACHE_DIR`` says. Where
-none can be written (a read-only install, a container without a home) it refuses the function
-altogether; here it is then compiled anew in each process, which costs seconds and changes no
+numba caches next to the source, otherwise in the user's cache, or in ``NUMBA_CACHE_DIR``. If it can
+write to none of them (a read-only install, a container without a home), it refuses the function.
+`compiled` then compiles the function again in each process, which costs seconds and changes no
 result.
 """
 
@@ -22,7 +21,7 @@ from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` without the interpreter lock, so that plain threads run it side by side."""
+    """Compile `function` without the interpreter lock, so that threads run it in parallel."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError as error:  # "cannot cache function ...: no locator available for file ..."
@@ -32,8 +31,9 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _prefetch(write: int) -> Callable[..., Any]:
-    """Return a function (array [n], index) for compiled code: ask for the cache line of an element,
-    at any index.
+    """Return a compiled function (array [n], index) that prefetches an element's cache line.
+
+    The index may be out of bounds.
     """
 
     def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
@@ -47,22 +47,23 @@ def _prefetch(write: int) -> Callable[..., Any]:
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(
-            function, [address, number(write), number(3), number(1)]
-        )  # into all caches; data, not code
+        into_all_caches = number(3)
+        data = number(1)  # not instructions
+        builder.call(function, [address, number(write), into_all_caches, data])
         return context.get_dummy_value()
 
     return intrinsic(typed)
 
 
-prefetch_to_read, prefetch_to_write = _prefetch(0), _prefetch(1)
+prefetch_to_read = _prefetch(0)
+prefetch_to_write = _prefetch(1)
 
 
 class Threads(ThreadPoolExecutor):
-    """So many threads, one at least, to run compiled functions on."""
+    """At least one thread, `number` in all, that run compiled functions."""
 
     def __init__(self, number: int) -> None:
-        """Start them when there is work."""
+        """Set the number of threads; they start with the first work."""
         self.number = max(1, number)
         super().__init__(self.number)
 
@@ -70,12 +71,13 @@ class Threads(ThreadPoolExecutor):
         self.shutdown(cancel_futures=True)
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Call `function` with the elements of `arguments` in turn; the results in their order."""
+        """Call `function` with the elements of `arguments` in turn; return the results in order."""
         return list(self.map(function, *arguments))
 
     def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
-        """Do the same for what does not fit into memory together: at most two arguments a thread
-        are taken ahead.
+        """Yield the results of `function` in order, for arguments too large for memory together.
+
+        At most two arguments per thread are taken ahead.
         """
         waiting: deque[Future] = deque()
         for argument in arguments:

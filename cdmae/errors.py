@@ -10,11 +10,9 @@ LONGEST = 600  # characters of a library's error
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: the message says what was found, where, and what is
-    allowed.
+    """An error in the user's input: the message names the file or key, the value and the remedy.
 
-    Of several mistakes there is a line for each. keys: where in the config a mistake stands, from
-    the top.
+    Several mistakes take one line each. keys: the path of a mistake in the config, from the top.
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
@@ -26,18 +24,15 @@ class InputError(ValueError):
 
 
 class Interrupted(BaseException):
-    """A signal asked the command to stop; what was computed is saved and the next run goes on from
-    it.
+    """A signal asked the command to stop; its state is saved and the next run resumes from it.
 
-    No `Exception`, as `KeyboardInterrupt` is none: libraries that try things out (transformers'
-    imports) catch those.
+    Like `KeyboardInterrupt`, it is no `Exception`, because libraries that probe their imports, such
+    as transformers, catch every `Exception`.
     """
 
 
 def cause(error: BaseException) -> str:
-    """Return a library's error as one printable line, with its type if the message alone is
-    unclear.
-    """
+    """Return a library's error as one printable line, with its type if the message is unclear."""
     uncoloured = re.sub(r"\x1b\[[\d;]*m", "", str(error))
     line = " ".join(uncoloured.split()) or type(error).__name__
     words = printable(line, LONGEST)
@@ -46,11 +41,12 @@ def cause(error: BaseException) -> str:
 
 
 def said(sentences: object) -> str:
-    """Return the printed form of sentences: every line begins with ``cdmae:`` and is printable."""
+    """Return sentences as they are printed: every line begins with ``cdmae:`` and is printable."""
     return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))
 
 
 def not_python(path: str, error: Exception) -> str:
-    """Write which line of a source file is not valid Python, and why."""
+    """Return the message for a source file that is not valid Python, with line and reason."""
     line = f", line {error.lineno}," if isinstance(error, SyntaxError) and error.lineno else ""
-    return f"{path}{line} is not valid Python: {getattr(error, 'msg', error)}; correct it and run again"
+    reason = getattr(error, "msg", error)
+    return f"{path}{line} is not valid Python: {reason}; correct it and run again"

@@ -1,9 +1,8 @@
-"""Settings: frozen dataclasses of pydantic, whose fields say type, default, range, unit, meaning
-and source.
+"""Settings: frozen pydantic dataclasses whose fields define type, default, range, unit and source.
 
-A value that does not fit is refused with its key, what it is and what is allowed; all mistakes of a
-config are told at once. Entries of several kinds are a union of classes that pydantic tells apart
-by one of their settings (`Tagged`).
+A value that does not fit is refused with its key, the value and the allowed values; all mistakes of
+a config are reported at once. Entries of several kinds are a union of classes that pydantic
+discriminates by one of their settings.
 """
 
 from __future__ import annotations
@@ -25,20 +24,17 @@ from cdmae.errors import InputError
 
 Keys = tuple[str | int, ...]  # where a value is in a config, from the top
 
-LARGEST = (
-    2**31 - 1
-)  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
+# the upper bound of whole numbers without a bound of their own: larger ones overflow int32 later
+LARGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_UNKNOWN, _MISSING = (
-    ("unexpected_keyword_argument", "extra_forbidden"),
-    ("missing", "union_tag_not_found"),
-)  # errors
+# types of pydantic's errors
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_MISSING = ("missing", "union_tag_not_found")
 
 settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 Name = Annotated[str, Field(min_length=1)]  # of an entry that another one cannot do without
-Mapped = BeforeValidator(
-    lambda value: {} if value is None else value
-)  # a section without content is empty
+# a section without content is empty
+Mapped = BeforeValidator(lambda value: {} if value is None else value)
 
 
 def setting(
@@ -52,9 +48,9 @@ def setting(
     above: float | None = None,
     names: str = "",
 ) -> Any:
-    """Describe a setting by a field of pydantic; without a default it is required.
+    """Describe a setting by a pydantic field; without a default it is required.
 
-    `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only
+    `low` and `high` are inclusive bounds of a number, `above` is an exclusive bound; only
     ``high=math.inf`` allows infinity. `names` is the section of the config whose entries the
     setting names (`named`).
     """
@@ -78,12 +74,12 @@ def setting(
 
 
 def rules_of(kind: Any) -> dict[str, FieldInfo]:
-    """Map the settings of a class, or of an entry, to what pydantic knows of them."""
+    """Map the settings of a class, or of an entry, to their pydantic fields."""
     return kind.__pydantic_fields__
 
 
 def kinds_of(union: Any) -> list[type]:
-    """List the classes of a union, and of the unions in it; of a class itself."""
+    """List the classes of a union and of its nested unions; a class is its own list."""
     if isinstance(union, type):
         return [union]
     members, *_ = get_args(union)
@@ -91,7 +87,7 @@ def kinds_of(union: Any) -> list[type]:
 
 
 def tags_of(union: Any) -> list[str]:
-    """List the settings that tell the classes of a union apart, the outer one first."""
+    """List the settings that discriminate the classes of a union, the outer one first."""
     if isinstance(union, type):
         return []
     members, tag = get_args(union)
@@ -100,7 +96,7 @@ def tags_of(union: Any) -> list[str]:
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
-    """Return the class of a union that plain values name; None where they name none."""
+    """Return the class of a union that plain values name; None if they name none."""
     for kind in kinds_of(union):
         rules = rules_of(kind)
         if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):
@@ -109,8 +105,9 @@ def kind_of(union: Any, values: dict[str, Any]) -> type | None:
 
 
 def some_of(union: Any) -> type:
-    """Return a class with all settings of a union's classes, none of them required: what may be
-    given to several.
+    """Return a class with all settings of a union's classes, none required.
+
+    It describes the defaults that several entries share.
     """
     rules: dict[str, list[FieldInfo]] = {}
     for kind in kinds_of(union):
@@ -129,18 +126,17 @@ def some_of(union: Any) -> type:
 
 
 def parse(kind: Any, values: Any, *keys: str | int) -> Any:
-    """Build settings of a class, or of one of a union, from plain values; `keys` are their place in
-    the config.
+    """Build settings of a class or a union of classes from plain values at `keys` of the config.
 
     Raises `InputError` with a line for each mistake.
     """
     try:
         return _adapter(kind).validate_python({} if values is None else values)
     except ValidationError as invalid:
-        errors, schema = invalid.errors(include_url=False), json_schema(kind)
-        wrong = [
-            error for error in errors if error["type"] not in _MISSING
-        ]  # may be why others are missing
+        errors = invalid.errors(include_url=False)
+        schema = json_schema(kind)
+        # a wrong setting may be the reason why others are missing
+        wrong = [error for error in errors if error["type"] not in _MISSING]
         raise InputError(
             *(said for error in wrong or errors for said in _mistakes(error, schema, keys))
         ) from None
@@ -160,26 +156,33 @@ def json_schema(kind: Any) -> dict[str, Any]:
 
 
 def refusal(keys: Keys, words: str) -> InputError:
-    """Make the error for a mistake at a place of the config; `words` follow its keys."""
+    """Return the error for a mistake at `keys` of the config; `words` follow the keys."""
     return InputError(dotted(keys) + words, keys=keys)
 
 
 def unfit(entry: Any, key: str, words: str) -> InputError:
-    """Make the error for a setting of an entry whose value does not fit; `words` follow the value."""
+    """Return the error for a setting whose value does not fit; `words` follow the value."""
     return refusal((key,), f" is {show(getattr(entry, key))}{words}")
 
 
 def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError]:
-    """Say what pydantic found: the key, its value and what is allowed; `schema` is the JSON schema
-    of the whole.
+    """Turn a pydantic error into messages with the key, its value and the allowed values.
+
+    schema: the JSON schema of the whole class or union.
     """
-    value, rule, owner, union, tag = error["input"], whole(schema, schema), {}, {}, ""
+    value = error["input"]
+    rule = whole(schema, schema)
+    owner: dict[str, Any] = {}
+    union: dict[str, Any] = {}
+    tag = ""
     for key in error["loc"]:
         if "discriminator" in rule:  # pydantic puts the kind behind the entry's name
-            union, tag = rule, str(key)
+            union = rule
+            tag = str(key)
             rule = _kinds(union, schema)[tag]
         else:
-            owner, keys = rule, (*keys, key)
+            owner = rule
+            keys = (*keys, key)
             inner = (
                 rule.get("properties", {}).get(key)
                 or rule.get("items")
@@ -193,7 +196,8 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
     if error["type"] in (*_MISSING, "string_too_short") and "discriminator" not in rule:
         return [refusal(keys, _missing(owner, union, tag, rule))]
     if error["type"].startswith("union_tag"):
-        tag, kinds = rule["discriminator"]["propertyName"], _kinds(rule, schema)
+        tag = rule["discriminator"]["propertyName"]
+        kinds = _kinds(rule, schema)
         found = value.get(tag)
         if found is None:
             return [refusal((*keys, tag), f" is missing; allowed: {', '.join(kinds)}")]
@@ -202,8 +206,9 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
 
 
 def moved(mistake: InputError, keys: Keys) -> InputError:
-    """Put the place of an entry in front of a mistake that was found within the entry."""
-    words, own = str(mistake), mistake.keys
+    """Put the keys of an entry in front of a mistake that was found within the entry."""
+    words = str(mistake)
+    own = mistake.keys
     if own:
         return refusal((*keys, *own), words.removeprefix(dotted(own)))
     where = f"{dotted(keys)}: " if keys else ""
@@ -211,11 +216,11 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
 
 
 def _kinds(union: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Map the kinds of a union to their rules; one of them may be a union itself."""
+    """Map the kinds of a union to their rules; a kind may be a union itself."""
     mapping = union["discriminator"]["mapping"]
     rules = {
-        kind: place if isinstance(place, dict) else {"$ref": place}
-        for kind, place in mapping.items()
+        kind: target if isinstance(target, dict) else {"$ref": target}
+        for kind, target in mapping.items()
     }
     return {kind: whole(rule, schema) for kind, rule in rules.items()}
 
@@ -230,8 +235,9 @@ def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
 def _unknown(
     key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]
 ) -> str:
-    """Say that a key is no setting, or one of other kinds."""
-    own, kinds = rule["properties"], _kinds(union, schema) if union else {}
+    """Return the message for a key that is no setting, or a setting of other kinds."""
+    own = rule["properties"]
+    kinds = _kinds(union, schema) if union else {}
     known = [_settings(kind, schema) for kind in kinds.values()]
     if not any(key in keys for keys in known):
         return f" is not a setting; {suggestion(key, own)}"
@@ -244,14 +250,15 @@ def _unknown(
 
 
 def _missing(rule: dict[str, Any], union: dict[str, Any], tag: str, inner: dict[str, Any]) -> str:
-    """Say that a required setting is missing."""
+    """Return the message for a missing required setting."""
     if not union:
         return f" is missing: {inner['description']}"
-    return f" is missing; {union['discriminator']['propertyName']} {tag} needs {', '.join(rule['required'])}"
+    kind = f"{union['discriminator']['propertyName']} {tag}"
+    return f" is missing; {kind} needs {', '.join(rule['required'])}"
 
 
 def _unfit(value: Any, rule: dict[str, Any]) -> str:
-    """Say which value does not fit a rule."""
+    """Return the message for a value that does not fit a rule."""
     if value is None and ("discriminator" in rule or rule.get("type") == "object"):
         return " is empty; allowed: a mapping of its settings ({} where all have defaults)"
     if "enum" in rule and isinstance(value, str):
@@ -264,12 +271,12 @@ def _unfit(value: Any, rule: dict[str, Any]) -> str:
 
 
 def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a rule of a JSON schema with what it refers to."""
+    """Return a rule of a JSON schema merged with the definition that it refers to."""
     return schema["$defs"][rule["$ref"].rpartition("/")[2]] | rule if "$ref" in rule else rule
 
 
 def allowed(rule: dict[str, Any]) -> str:
-    """Say which values a JSON schema allows."""
+    """Describe the values that a JSON schema allows."""
     kind = rule.get("type", "object")
     if "const" in rule:
         return show(rule["const"])
@@ -279,20 +286,16 @@ def allowed(rule: dict[str, Any]) -> str:
         return f"a list, each element {allowed(rule['items'])}"
     if kind in ("integer", "number"):
         low, above, high = (rule.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
-        lower = (
-            f" from {_digits(low)}"
-            if low is not None
-            else f" above {_digits(above)}"
-            if above is not None
-            else ""
-        )
-        upper = (
-            f" to {_digits(high)}"
-            if high not in (None, LARGEST)
-            else " to infinity"
-            if "endless" in rule
-            else ""
-        )
+        lower = ""
+        upper = ""
+        if low is not None:
+            lower = f" from {_digits(low)}"
+        elif above is not None:
+            lower = f" above {_digits(above)}"
+        if high not in (None, LARGEST):
+            upper = f" to {_digits(high)}"
+        elif "endless" in rule:
+            upper = " to infinity"
         return ("a whole number" if kind == "integer" else "a number") + lower + upper
     return {
         "object": "a mapping of keys to values",
@@ -302,28 +305,26 @@ def allowed(rule: dict[str, Any]) -> str:
 
 
 def _digits(number: float) -> str:
-    """Whole numbers with all their digits, others as short as they are exact enough."""
+    """Write whole numbers with all digits, others with up to six significant digits."""
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """``did you mean X?`` where a name is near, otherwise ``allowed: ...``."""
+    """Return ``did you mean X?`` if a name is similar, otherwise ``allowed: ...``."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names) or 'none'}"
 
 
 def dotted(keys: Keys) -> str:
-    """Write keys as messages do: ``systems.fused.of[1]``."""
+    """Write keys as in messages: ``systems.fused.of[1]``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(
         "."
     )
 
 
 def show(value: Any) -> str:
-    """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may
-    have to look up.
-    """
+    """Write a value as in YAML or JSON, shortened unless it is a path that users may look up."""
     other = isinstance(value, str) and (
         value in ("true", "false", "null") or _NUMBER.fullmatch(value)
     )
@@ -337,28 +338,30 @@ def show(value: Any) -> str:
 
 
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return settings as plain JSON values, without some: tuples are lists."""
+    """Return settings as plain JSON values, with lists for tuples, without some keys."""
     plain = json.loads(json.dumps(dataclasses.asdict(entry)))
     return {key: value for key, value in plain.items() if key not in without}
 
 
 def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some keys, in their own order."""
+    """Return the values of some keys, in the order of `values`."""
     return {key: value for key, value in values.items() if key in keys}
 
 
 def named(entry: Any) -> list[tuple[Keys, str, str]]:
-    """List the names of other entries in an entry: where one is, such as ``("of", 1)``, the name,
-    its section.
+    """List the names of other entries in an entry: (path, name, section).
+
+    A path is such as ``("of", 1)``.
     """
     edges: list[tuple[Keys, str, str]] = []
     for key, field in rules_of(entry).items():
-        value, section = getattr(entry, key), (field.json_schema_extra or {}).get("names")
+        value = getattr(entry, key)
+        section = (field.json_schema_extra or {}).get("names")
         if section and isinstance(value, str):
             edges += [((key,), value, section)] if value else []
         elif section:
-            places = value if isinstance(value, dict) else range(len(value))
+            indices = value if isinstance(value, dict) else range(len(value))
             edges += [
-                ((key, place), name, section) for place, name in zip(places, value, strict=True)
+                ((key, index), name, section) for index, name in zip(indices, value, strict=True)
             ]
     return edges

@@ -1,6 +1,4 @@
-"""Outputs that exist only when they are complete, such as JSON files; and how to remedy a damaged
-one.
-"""
+"""Write files that exist only when complete, and name the remedy for damaged files."""
 
 from __future__ import annotations
 
@@ -20,20 +18,18 @@ from typing import Any
 
 from cdmae.errors import InputError
 
-ABANDONED = (
-    24 * 3600
-)  # seconds without a write after which a part of another host counts as left behind
+# seconds without a write after which a part from another host counts as abandoned
+ABANDONED = 24 * 3600
 LINKED = ".safetensors"  # weights, which are large and which no editor opens
 
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """Yield a hidden path next to `path` to write a file or folder to; sync it and rename it to
-    `path` at the end.
+    """Yield a hidden path next to `path`; sync what was written there and rename it to `path`.
 
-    After an error nothing is left behind, and what was at `path` is still there. The caller creates
-    the file, or calls ``mkdir`` on what is yielded. Parts that killed processes left behind are
-    removed first.
+    After an error, the hidden file or folder is removed and `path` is unchanged. The caller creates
+    the file, or calls ``mkdir`` on the yielded path. Hidden files of killed processes are removed
+    first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,11 +46,10 @@ def complete(path: Path | str) -> Iterator[Path]:
 
 
 def link(path: Path | str, place: Path | str) -> None:
-    """Give a file of weights a second name, and let nobody write to it under either; copy any other
-    file.
+    """Hard-link a file of weights and make it read-only; copy any other file.
 
-    So an edit of a linked folder's config.json does not change the original. Where the file system
-    cannot link, weights are copied, too.
+    An edit of config.json in a linked folder therefore does not change the original. Where the file
+    system cannot link, weights are copied, too.
     """
     path = Path(path)
     if path.suffix != LINKED:
@@ -70,33 +65,32 @@ def link(path: Path | str, place: Path | str) -> None:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write a whole text file, UTF-8."""
+    """Write a text file in UTF-8, complete or not at all."""
     with complete(path) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path | str, value: Any) -> None:
-    """Write a JSON file, indented, keys in the order given."""
+    """Write an indented JSON file with its keys in the order given."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path | str) -> Any:
-    """Read a JSON file; raises `InputError` where it is not one."""
+    """Read a JSON file; raises `InputError` if it is not valid JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except RecursionError:
         raise InputError(f"{path} is not JSON (it is nested too deeply); {remedy(path)}") from None
-    except (
-        ValueError
-    ) as error:  # of bytes that are not UTF-8, too, and of numbers with thousands of digits
+    # also raised for bytes that are not UTF-8 and for numbers with thousands of digits
+    except ValueError as error:
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 
 def check_file(path: Path | str) -> None:
-    """Refuse a pipe, a device or a socket, which may make its reader wait for ever; errors of
-    opening are the reader's.
+    """Raise `InputError` for a pipe, device or socket, whose reader might wait forever.
 
-    A pipe that somebody writes to is refused as well: most files are read more than once.
+    A pipe with a writer is refused as well, because most files are read more than once. Errors of
+    opening a file are left to its reader.
     """
     try:
         mode = os.stat(path).st_mode
@@ -110,10 +104,9 @@ def check_file(path: Path | str) -> None:
 
 
 def remedy(path: Path | str) -> str:
-    """Say what to do about a damaged file: what is deleted must be a job's whole output, which may
-    be a folder.
+    """Return what to do about a damaged file: delete the job's whole output and run again.
 
-    Snakemake leaves a time stamp in the folders that it knows.
+    The output may be a folder above the file, in which Snakemake keeps a time stamp.
     """
     path = Path(path)
     output = next(
@@ -123,14 +116,12 @@ def remedy(path: Path | str) -> str:
 
 
 def _part(path: Path) -> Path:
-    """Name a file or folder that no other process names, on no other host."""
+    """Return a hidden path that no other process on any host uses."""
     return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.part")
 
 
 def _host() -> str:
-    """Hash the scope of process ids: the host's name and, which differs in containers, the
-    namespace.
-    """
+    """Hash the host's name and the process-id namespace, which differs between containers."""
     namespace = ""
     with suppress(OSError):  # not Linux
         namespace = os.readlink("/proc/self/ns/pid")
@@ -138,7 +129,7 @@ def _host() -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the parts of `path` that processes left behind which no longer run."""
+    """Remove the parts of `path` that ended processes left behind."""
     of_path = re.compile(
         rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part"
     )
@@ -174,9 +165,7 @@ def _written(part: Path) -> float:
 
 
 def _replace(path: Path, part: Path) -> None:
-    """Rename `part` to `path`. Only a folder cannot be replaced in one step; it is moved out of the
-    way first.
-    """
+    """Rename `part` to `path`; an existing folder is first moved out of the way."""
     old = None
     if os.path.lexists(path) and (part.is_dir() or (path.is_dir() and not path.is_symlink())):
         old = _part(path)

@@ -1,6 +1,4 @@
-"""How numbers and names are written: measures x 100 with one decimal, signs with a true minus, MRR
-for mean RR.
-"""
+"""Format numbers and names: measures as points with one decimal, a true minus, MRR for mean RR."""
 
 from __future__ import annotations
 
@@ -17,22 +15,22 @@ BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
 
 
 def printable(text: str) -> str:
-    """Write U+FFFD for every control character of a text; they would make an SVG ill-formed."""
+    """Replace every control character by U+FFFD; an SVG with them would be ill-formed."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def one_line(text: str) -> str:
-    """Write a text in one line, without control characters."""
+    """Write a text on one line, without control characters."""
     return printable(BREAKS.sub(" ", text)).strip(" ")
 
 
 def measure_name(measure: str) -> str:
-    """Write the head of a column: the field says MRR@10 for the mean of RR@10, MAP for that of AP."""
+    """Return a column's head: the mean of RR@10 is called MRR@10, the mean of AP is called MAP."""
     return f"M{measure}" if re.match(r"(RR|AP)\b", measure) else measure
 
 
 def points(value: float | None) -> str:
-    """Write a measure, 0 to 1, as points: 0.1512 is ``15.1``; a dash where there is none."""
+    """Write a measure from 0 to 1 as points: 0.1512 is ``15.1``; a dash for None and NaN."""
     return NONE if value is None or math.isnan(value) else minus(f"{100 * value:.1f}")
 
 
@@ -50,22 +48,22 @@ def interval(low: float, high: float) -> str:
 
 
 def probability(p: float) -> str:
-    """Write a p-value the way papers write it: ``p = .034``, or ``p < .001``."""
+    """Write a p-value as papers do: ``p = .034``, or ``p < .001``."""
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".").replace("1.000", "1")
 
 
 def percent(share: float, *, decimals: int = 0) -> str:
-    """Write a share as ``27 %``, the space not breaking."""
+    """Write a share as ``27 %``, with a no-break space."""
     return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
 
 
 def count(value: float) -> str:
-    """Write a whole number with thousands: ``8,841,823``."""
+    """Write a whole number with thousands separators: ``8,841,823``."""
     return f"{value:,.0f}"
 
 
 def short_count(value: float) -> str:
-    """Write a number with three digits that matter: ``950``, ``20.2 thousand``, ``1.04 million``."""
+    """Round to three significant digits: ``950``, ``20.2 thousand``, ``1.04 million``."""
     for least, size, unit in ((1e9, 1e9, "billion"), (1e6, 1e6, "million"), (1e4, 1e3, "thousand")):
         if value >= least:
             return f"{float(f'{value / size:.3g}'):g}\N{NO-BREAK SPACE}{unit}"
@@ -73,9 +71,7 @@ def short_count(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``,
-    ``2 d 4 h``.
-    """
+    """Write a time with at most two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``."""
     if math.isnan(seconds):
         return NONE
     space = "\N{NO-BREAK SPACE}"
@@ -94,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 def memory(megabytes: float) -> str:
-    """Memory from mebibytes: ``640 MB``, ``1.4 GB``."""
+    """Write mebibytes as ``640 MB`` or ``1.4 GB``."""
     if math.isnan(megabytes):
         return NONE
     space = "\N{NO-BREAK SPACE}"
@@ -102,18 +98,14 @@ def memory(megabytes: float) -> str:
 
 
 def listed(names: list[str], last: str = "and") -> str:
-    """Names in a sentence: ``a, b and c``."""
-    return (
-        names[0]
-        if len(names) == 1
-        else f"{', '.join(names[:-1])} {last} {names[-1]}"
-        if names
-        else ""
-    )
+    """List names in a sentence: ``a, b and c``."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def plural(number: int, noun: str) -> str:
-    """``1 query``, ``1,618 queries``."""
+    """Write a number and its noun: ``1 query``, ``1,618 queries``."""
     many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{count(number)} {noun if number == 1 else many}"
 
@@ -124,10 +116,10 @@ def minus(text: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Cut local paths in a JSON value to their last parts, because cards and reports are published.
+    """Reduce local paths in a JSON value to their last parts, since cards and reports are public.
 
-    A text is a local path if it begins with ``/`` or ``~``, or leaves the checkout by ``..``. Other
-    relative paths and names at the hub stay whole.
+    A text is a local path if it begins with ``/`` or ``~``, or leaves the checkout with ``..``.
+    Other relative paths and names at the hub are unchanged.
     """
     if isinstance(value, dict):
         return {key: without_folders(item) for key, item in value.items()}
@@ -139,13 +131,13 @@ def without_folders(value: Any) -> Any:
 
 
 def markdown(text: Any) -> str:
-    """Escape a text for Markdown, in one line: a reader sees its words, no markup, HTML or link."""
+    """Escape a text for Markdown on one line: a reader sees its words, no markup, HTML or link."""
     words = " ".join(str(text).split())
     return re.sub(r"([\\`*\[\]<>#!|&~]|:(?=//)|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words)
 
 
 def fenced(text: str, language: str) -> str:
-    """Write a Markdown code block, whose fence is longer than any run of backticks in the text."""
+    """Write a Markdown code block with a fence longer than any run of backticks in the text."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

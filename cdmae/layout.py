@@ -1,30 +1,29 @@
-"""Every format that crosses a rule: what an artefact holds, and the module that reads and writes
-it.
+"""The files that jobs exchange: their paths, their formats, and the modules that use them.
 
-======================  =======================================  =====================================================
-module                  path below ``results/``                  format
-======================  =======================================  =====================================================
-`collections.store`     ``collections/{collection}/``            ``passages.parquet`` (passage_id, title, text; the row
-                                                                 number is the internal id), ``queries.parquet``
-                                                                 (split, query_id, text), ``qrels.parquet`` (split,
-                                                                 query, passage, grade; rows, not ids), ``about.json``
-`tokens.corpus`         ``tokens/{start}/{collection}/``         ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
-                                                                 [P + 1], ``text_starts.npy`` int64 [P],
-                                                                 ``word_starts.npy`` bool [V]
-`importance.ami`        ``importance/{importance}/{start}/``     ``values.npy`` float16 [T], aligned with the tokens'
-                        ``{collection}/``                        ``ids.npy``; ``ngrams.json`` refers to the n-grams,
-                                                                 whose table scores new text
-`runs`                  ``runs/{system}/{collection}.{split}``   Parquet, one row per query in the order of the split:
-                        ``.parquet``                             ``passages`` list<int32>, ``scores`` list<float32>
-`retrieval.vectors`     ``vectors/{system}/{collection}/``       ``00000.npy``, ``00001.npy``, ... float32 [p, D]
-`evaluation.per_query`  ``measures/{system}.tsv``                collection, split, query_id, measure, value
-======================  =======================================  =====================================================
+Paths are below ``results/``. Each entry names the module that reads and writes the files.
 
-They are made by `cdmae.files`, so that they exist only when complete (written beside their place,
-synced and renamed). No format is imported here: a job depends on the formats that it imports, and
-runs again when these change.
+``collections/{collection}/``, by `collections.store`
+    ``passages.parquet`` (passage_id, title, text; the row number is the internal id),
+    ``queries.parquet`` (split, query_id, text), ``qrels.parquet`` (split, query, passage, grade;
+    query and passage are row numbers), ``about.json``
+``tokens/{start}/{collection}/``, by `tokens.corpus`
+    ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64 [P + 1], ``text_starts.npy`` int64 [P],
+    ``word_starts.npy`` bool [V]
+``importance/{importance}/{start}/{collection}/``, by `importance.ami`
+    ``values.npy`` float16 [T], aligned with the tokens' ``ids.npy``; ``ngrams.json`` refers to the
+    n-grams, whose table scores new text
+``runs/{system}/{collection}.{split}.parquet``, by `runs`
+    one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>
+``vectors/{system}/{collection}/``, by `retrieval.vectors`
+    ``00000.npy``, ``00001.npy``, ... float32 [p, D]
+``measures/{system}.tsv``, by `evaluation.per_query`
+    collection, split, query_id, measure, value
 
-The rules say where a result lies (``workflow/rules``). `place` says it to those who are no rule.
+`cdmae.files` writes them to a hidden path, syncs and renames them, so that they exist only when
+complete. This module imports no format: a job depends on the formats that it imports, and runs
+again when these change.
+
+The rules (``workflow/rules``) contain the paths of their results; other code calls `place`.
 """
 
 import os
@@ -52,7 +51,8 @@ PLACES = {
 
 
 def place(results: str, what: str, **names: str) -> str:
-    """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is
-    ``results/encoders/mae``.
+    """Return the path of a result.
+
+    ``place("results", "encoder", encoder="mae")`` is ``results/encoders/mae``.
     """
     return os.path.join(os.path.normpath(results), PLACES[what].format(**names))

@@ -1,4 +1,4 @@
-"""Progress of a long command: a line now and then on standard error.
+"""Report the progress of a long command: a line now and then on standard error.
 
 ``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1:02 left, loss 5.12``
 """
@@ -12,11 +12,12 @@ from typing import Any
 
 from cdmae.terminal import printable
 
-FIRST, EVERY = 2.0, 10.0  # seconds to the first line, and between lines
+FIRST = 2.0  # seconds to the first line
+EVERY = 10.0  # seconds between lines
 
 
 def say(text: str) -> None:
-    """Print one line to standard error; of several processes of one job only the first does."""
+    """Print one line to standard error; of a job's several processes, only the first prints."""
     if os.environ.get("RANK", "0") == "0":  # set by torchrun
         print(printable(text), file=sys.stderr, flush=True)
 
@@ -24,27 +25,29 @@ def say(text: str) -> None:
 class Progress:
     """Count towards `total` and report pace and remaining time.
 
-    `start` is where a resumed command goes on: it counts as done, not towards the pace. `total` 0
-    means unknown.
+    `start` is the step from which a resumed command continues: it counts as done, but not towards
+    the pace. `total` 0 means unknown.
     """
 
     def __init__(self, total: int, *, unit: str = "steps", label: str = "", start: int = 0) -> None:
         """Begin at `start` of `total`."""
-        self.total, self.unit, self.label, self.done, self._start = total, unit, label, start, start
+        self.total = total
+        self.unit = unit
+        self.label = label
+        self.done = start
+        self._start = start
         self._numbers: dict[str, Any] = {}
         self._began = time.monotonic()
         self._next = self._began + FIRST
         self._printed = False
 
     def __enter__(self) -> Progress:
-        """Begin anew: what came before does not count towards the pace."""
+        """Restart the clock: earlier time does not count towards the pace."""
         self._began = time.monotonic()
         return self
 
     def advance(self, count: int = 1, **numbers: Any) -> None:
-        """Count `count` more; `numbers` (floats or 0-d tensors) are read only when a line is
-        printed.
-        """
+        """Add `count`; `numbers` (floats or 0-d tensors) are read only when a line is printed."""
         self.done += count
         self._numbers = numbers or self._numbers
         now = time.monotonic()
@@ -54,10 +57,9 @@ class Progress:
             say(self.line(now))
 
     def line(self, now: float | None = None) -> str:
-        """Return the line as it stands."""
-        pace = (self.done - self._start) / max(
-            (time.monotonic() if now is None else now) - self._began, 1e-9
-        )
+        """Return the current line."""
+        now = time.monotonic() if now is None else now
+        pace = (self.done - self._start) / max(now - self._began, 1e-9)
         text = f"{self.label}: " if self.label else ""
         if self.total:
             text += (

@@ -1,4 +1,4 @@
-"""A run: what a system found for every query of a split."""
+"""A run: the passages that a system found for every query of a split."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from cdmae.arrays import open_parquet, read_batches
 from cdmae.files import complete
 
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
-QUERY_GROUP, QUERIES_AT_ONCE = 1 << 12, 1 << 10  # queries that are written, and read, together
+QUERY_GROUP = 1 << 12  # queries that are written together
+QUERIES_AT_ONCE = 1 << 10  # queries that are read together
 
 
 @dataclass(frozen=True)
 class Run:
-    """Ranked passages per query: query q has ``passages[starts[q]:starts[q + 1]]``, best first,
-    ties by passage row.
+    """Ranked passages per query: ``passages[starts[q]:starts[q + 1]]`` for query q, best first.
 
-    passages: int32 [N]; scores: float32 [N]; starts: int64 [Q + 1].
+    Ties are ordered by passage row. passages: int32 [N]; scores: float32 [N]; starts: int64 [Q +
+    1].
     """
 
     passages: np.ndarray
@@ -40,7 +41,7 @@ class Run:
         return self.passages[cut], self.scores[cut]
 
     def split(self, counts: Iterable[int]) -> list[Run]:
-        """Cut into the run of the first so many queries, of the next so many, and so on."""
+        """Cut into runs of consecutive queries, `counts` queries each."""
         edges = np.cumsum([0, *counts])
         parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
         return [
@@ -83,24 +84,30 @@ def count_queries(path: Path | str) -> int:
 
 
 def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
-    """Read a run; with `rows` only the lists of these queries, the others are empty. Held once,
-    whatever its size.
+    """Read a run; with `rows`, read only these queries' lists and leave the other lists empty.
+
+    Memory holds each list once, whatever the size of the file.
     """
     file = open_parquet(Path(path), RUN)
     groups = (
         file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups)
     )
     most = sum(groups)  # an empty list counts as one value
-    passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)
+    passages = np.empty(most, np.int32)
+    scores = np.empty(most, np.float32)
     keep = np.zeros(file.metadata.num_rows, bool)
     keep[... if rows is None else rows] = True
-    lengths, query, end = np.zeros(len(keep), np.int64), 0, 0
+    lengths = np.zeros(len(keep), np.int64)
+    query = 0
+    end = 0
     for batch in read_batches(file, Path(path), QUERIES_AT_ONCE):
         here = keep[query : query + len(batch)]
         batch = batch if here.all() else batch.filter(pa.array(here))
         lengths[query + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
         values = batch["passages"].flatten()
-        place = slice(end, end + len(values))
-        passages[place], scores[place] = values, batch["scores"].flatten()
-        query, end = query + len(here), end + len(values)
+        cut = slice(end, end + len(values))
+        passages[cut] = values
+        scores[cut] = batch["scores"].flatten()
+        query += len(here)
+        end += len(values)
     return Run(passages[:end], scores[:end], np.concatenate([[0], np.cumsum(lengths)]))

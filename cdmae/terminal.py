@@ -1,4 +1,4 @@
-"""Text of unknown origin, such as ids and paths, as a terminal or a log may show it."""
+"""Make text of unknown origin, such as ids and paths, safe for a terminal or a log."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ LONGEST = 2000  # characters of a line
 
 
 def printable(line: str, longest: int = LONGEST) -> str:
-    r"""Return one line without what a terminal would obey, ESC as ``\x1b``, and without the middle
-    of a long one.
-    """
+    r"""Escape control characters, such as ESC as ``\x1b``, and cut the middle of a long line."""
     short = _shorten(line, longest)
     if short.isprintable():
         return short

@@ -1,8 +1,9 @@
-"""Where collections come from: one module per source, named in the config by its file's name.
+"""Sources of collections: one module per source; the config names a source by its file's name.
 
-Each has settings (`cdmae.fields`), the class ``Settings``, a `Source`: its fields are the keys of
-the config, and it answers what the workflow asks. All but ``load`` and ``check`` need only the
-standard library and pydantic, since every start of the workflow asks.
+Each module has settings (`cdmae.fields`), the class ``Settings``, a `Source`: its fields are the
+keys of the config, its methods answer the workflow's questions. All methods but ``load`` and
+``check`` need only the standard library and pydantic, because every start of the workflow calls
+them.
 """
 
 from __future__ import annotations
@@ -21,36 +22,37 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 
-MOST_PASSAGES = (
-    2**31 - 1
-)  # rows are int32; the row behind the last stands for judged passages that are missing
+# rows are int32; the row after the last one represents judged passages that are missing
+MOST_PASSAGES = 2**31 - 1
 
 
 class Source:
-    """What the settings of a source answer; those that have nothing to say leave the answer out."""
+    """Settings of a source, and the methods that the workflow calls; each has a default."""
 
     def judged(self) -> dict[str, bool]:
         """Return split -> whether it has judgments, without reading the data."""
         return {}
 
     def depends(self) -> list[Path]:
-        """List the files from which the collection is made, each once; it is made again when one
-        changes.
+        """List the files from which the collection is made, each once.
+
+        The collection is made again when one of them changes.
         """
         return []
 
     def folders(self) -> list[Path]:
-        """List the folders of which every file may become part of the collection; results may not
-        lie there.
+        """List the folders of which every file may become part of the collection.
+
+        The results must not be inside them.
         """
         return []
 
     def version(self) -> dict[str, str]:
-        """Return what else decides the result, such as the versions of harvested packages."""
+        """Return other inputs that decide the result, such as versions of harvested packages."""
         return {}
 
     def threads(self) -> int:
-        """Return how many threads help `load`."""
+        """Return the number of threads that `load` can use."""
         return 1
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
@@ -60,26 +62,27 @@ class Source:
         return None
 
     def downloads(self) -> dict[Path, float]:
-        """Estimate how many bytes `load` fetches and keeps, by file, but for those that are there."""
+        """Estimate the bytes that `load` fetches and keeps, by file, except for existing files."""
         return {}
 
     def check(self) -> dict[str, int]:
-        """Read everything; raises `InputError`, with file and line, for what is wrong. Returns what
-        `relevant` does.
+        """Read everything and return the counts of `relevant`.
+
+        Raises `InputError` with file and line for the first error.
         """
         return relevant(self.load().qrels)
 
     def load(self, threads: int = 1) -> Collection:
-        """Read or make the collection, with what was counted and dropped in its ``about``.
+        """Read or make the collection, with its counts and drops in ``about``.
 
-        It is the same whatever the number of threads, and nothing is drawn at random: data stay as
-        they are when `seed` changes.
+        The result is the same with any number of threads, and nothing is random: data do not change
+        with `seed`.
         """
         raise NotImplementedError
 
 
 def check_rows(rows: int, what: str) -> None:
-    """Refuse more rows of passages or queries than there are numbers for them."""
+    """Raise `InputError` for more passages or queries than int32 row numbers."""
     if rows > MOST_PASSAGES:
         raise InputError(
             f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
@@ -96,18 +99,17 @@ def names() -> list[str]:
 
 
 def source(name: str) -> ModuleType:
-    """Return the module of a source; raises `InputError` for a name that is none."""
+    """Return the module of a source; raises `InputError` for an unknown name."""
     if name not in names():
         raise InputError(f"{name} is not a source of collections; allowed: {', '.join(names())}")
     return importlib.import_module(f"cdmae.collections.sources.{name}")
 
 
 def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """Count the queries of each judged split that have a relevant passage, one of grade 1 or more:
-    training needs it.
+    """Count the queries of each judged split that have a relevant passage, as training needs.
 
-    qrels: split -> frame (query_id, passage_id, grade), without an id of a passage that is not
-    there.
+    A passage is relevant if its grade is 1 or more. qrels: split -> frame (query_id, passage_id,
+    grade), without an id if the passage is not in the collection.
     """
     there = {split: rows.dropna(subset="passage_id") for split, rows in qrels.items()}
     return {
@@ -119,8 +121,9 @@ def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
 def check_batch(
     stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]
 ) -> None:
-    """Refuse a stage (``stages.x``) whose batch is larger than its split; `relevant`: see
-    `relevant`.
+    """Refuse a stage (``stages.x``) whose batch is larger than its split.
+
+    relevant: the counts of the function `relevant`.
     """
     most = relevant.get(split, queries)
     if queries > most:

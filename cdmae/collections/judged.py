@@ -1,14 +1,12 @@
-"""Passages, queries and judgments, read row by row from text files or ir_datasets, and checked
-against each other.
+"""Read passages, queries and judgments from text files or ir_datasets, and check them together.
 
 The passages are read twice: once to check everything, and once to be written in batches. The first
-pass keeps their ids. So faults are known before anything is written, and 8.8 M passages need less
-than 1 GB of memory.
+pass keeps only their ids. Errors are therefore known before anything is written, and 8.8 M passages
+need less than 1 GB of memory.
 
-Evaluation tools drop passages without title and text, and queries of a judged split that have no
-judgment. They are counted and dropped here, too. A judgment of a dropped passage is counted and
-kept: every system misses what nobody can find, as in trec_eval. Everything else that is wrong is an
-error.
+Like evaluation tools, this module counts and drops passages without title and text, and queries of
+a judged split without a judgment. Judgments of a dropped passage are counted and kept: every system
+misses them, as in trec_eval. Everything else that is wrong is an error.
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ _PACKED = 3  # how many times a text shrinks in a .gz
 class Rows(Protocol):
     """Rows that can be read more than once; `path` is their name in messages.
 
-    (id, title, text) for passages, (id, text) for queries, (query_id, passage_id, grade) for
-    judgments.
+    A row is (id, title, text) of a passage, (id, text) of a query, or (query_id, passage_id, grade)
+    of a judgment.
     """
 
     @property
@@ -63,11 +61,11 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a collection is read from: queries and judgments by split; several splits may share
-    their queries.
+    """The inputs of a collection: passages, and queries and judgments by split.
 
-    Nobody can mend a `published` collection. Its judgments of unknown passages are counted and
-    kept, too; its repeated judgments and those of unknown queries are counted and dropped.
+    Several splits may share their queries. Users cannot correct a `published` collection. Its
+    judgments of unknown passages are therefore counted and kept; its repeated judgments and its
+    judgments of unknown queries are counted and dropped.
     """
 
     passages: Rows
@@ -132,7 +130,7 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
 
 
 def _passage_ids(passages: Rows) -> tuple[pa.ChunkedArray, np.ndarray]:
-    """Return the ids of all passages, [P], and which passages have title or text, bool [P]."""
+    """Return the ids of all passages, [P], and a mask of those with title or text, bool [P]."""
     import pyarrow as pa
 
     rows = ((row[0], _has_text(row)) for _, row in passages.rows())
@@ -187,9 +185,9 @@ def _qrels(
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
     if frame["grade"].max() < 1:
         raise InputError(
-            f"{qrels.path} calls no passage relevant for split {split}: the highest grade is "
+            f"{qrels.path} marks no passage as relevant for split {split}: the highest grade is "
             f"{frame['grade'].max()}; "
-            "allowed: judgments with a grade of 1 or more, or none at all of a split"
+            "allowed: judgments with a grade of 1 or more, or a split without judgments"
         )
     judged = pc.is_in(ids, value_set=table["passage_id"]).to_numpy()
     known, lost = (
@@ -212,7 +210,7 @@ def _qrels(
             words = {
                 "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
                 "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
-                "repeated": f" judges query {query}, passage {passage} a second time",
+                "repeated": f": the judgment of query {query}, passage {passage} is repeated",
             }
             raise InputError(f"{qrels.path}, line {_line(qrels, at)}{words[fault]}")
         counts |= {f"judgments {fault}": int(rows.sum())} if rows.any() else {}
@@ -228,7 +226,7 @@ def _table(rows: Iterable[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
 
 
 def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield rows as columns, as many at a time as a collection keeps together."""
+    """Yield rows as columns, in batches of the size of a row group."""
     import pyarrow as pa
 
     from cdmae.collections import store
@@ -240,7 +238,7 @@ def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.R
 
 
 def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
-    """Raise for the first row whose id came before."""
+    """Raise `InputError` for the first row whose id already appears."""
     import pyarrow.compute as pc
 
     if pc.count_distinct(ids).as_py() < len(ids):
@@ -253,7 +251,7 @@ def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
 
 
 def _short(value: str) -> str:
-    """Show an id or a column in a message."""
+    """Shorten an id or a column for a message."""
     return printable(value, _SHOWN)
 
 
@@ -267,10 +265,10 @@ def _line(rows: Rows, at: int) -> int:
 
 @dataclass(frozen=True)
 class File:
-    """A text file and the parser of its lines, which raises ValueError saying what a line holds and
-    what is allowed.
+    """A text file and the parser of its lines.
 
-    `beir` and `msmarco` bring the parsers. They return what `Rows` say, or None for a header.
+    The parser raises ValueError with the content of a line and what is allowed. `beir` and
+    `msmarco` have the parsers, which return a row of `Rows`, or None for a header.
     """
 
     path: Path
@@ -286,10 +284,14 @@ class File:
         """Estimate the number of rows, the words in the last column of one, and the values in the
         first column.
         """
-        rows, words, read, first = 0, 0, 0, set()
+        rows = 0
+        words = 0
+        read = 0
+        first = set()
         for number, line in islice(lines(self.path), _SAMPLE):
             row = self._row(number, line)
-            rows, read = rows + 1, read + len(line.encode()) + 1
+            rows += 1
+            read += len(line.encode()) + 1
             words += len(str(row[-1]).split()) if row else 0
             first.update(row[:1] if row else ())
         share = (
@@ -310,11 +312,12 @@ class File:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text; ``.gz`` files are unpacked on the way.
 
-    Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged
-    archives are errors.
+    Empty lines at the end are ignored. Raises `InputError` for other empty lines, for bytes that
+    are not UTF-8 and for damaged archives.
     """
     check_file(path)
-    number, empty = 0, 0
+    number = 0
+    empty = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
             for number, raw in enumerate(iter(partial(file.readline, _LONGEST), b""), start=1):
@@ -354,19 +357,20 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def unpacked(path: Path, most: int) -> int:
-    """Count the bytes of a file, of a ``.gz`` those that it holds; from `most` on it may be more."""
+    """Return the bytes of a file, unpacked if it is a ``.gz``; `most` is a limit for archives."""
     if path.suffix != ".gz" or not path.is_file():
         return path.stat().st_size
     try:
         with gzip.open(path) as file:
             return len(file.read(most))
-    except (OSError, EOFError, zlib.error):  # its reader tells what is wrong
+    except (OSError, EOFError, zlib.error):  # its reader reports the error
         return path.stat().st_size
 
 
 def grade(text: str) -> int:
-    """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a
-    small number.
+    """Read the grade of a judgment.
+
+    Raises ValueError, as parsers of lines do, for anything but a small whole number.
     """
     if not _GRADE.fullmatch(text.strip()):
         raise ValueError(f"the grade is {_short(text)}; allowed: a whole number")
@@ -381,7 +385,7 @@ def grade(text: str) -> int:
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
     """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it; refuse both.
 
-    Where it is missing, return None, or refuse a folder that is not in a `layout` with such a file.
+    If there is none, return None; with a `layout`, raise `InputError` for the folder.
     """
     paths = [
         path
@@ -411,7 +415,7 @@ def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
 
 
 def check_folder(path: str) -> Path:
-    """Return the folder of a collection's files; raises `InputError` where it is none."""
+    """Return the folder of a collection's files; raises `InputError` if it is no folder."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
     folder = Path(os.path.expanduser(path))
@@ -420,8 +424,9 @@ def check_folder(path: str) -> Path:
 
 
 def check_readable(folder: Path, name: str) -> None:
-    """Raise `InputError` where a folder, called `name`, is none or cannot be looked into: it would
-    seem to be empty.
+    """Raise `InputError` if a folder, called `name`, does not exist or cannot be listed.
+
+    Without this check, an unreadable folder would look empty.
     """
     try:
         next(os.scandir(folder), None)
@@ -435,12 +440,10 @@ def check_readable(folder: Path, name: str) -> None:
 
 
 class Folder(Source):
-    """The settings of a source of text files: what they answer follows from `parts`, which finds
-    the files.
-    """
+    """The settings of a source of text files; all answers follow from the files in `parts`."""
 
     def parts(self) -> Parts:
-        """Find what the collection is read from; raises `InputError` for missing files."""
+        """Find the collection's files; raises `InputError` for missing files."""
         raise NotImplementedError
 
     def judged(self) -> dict[str, bool]:
@@ -455,8 +458,9 @@ class Folder(Source):
         return list(dict.fromkeys(file.path for file in files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate passages, words in one, and queries by split from the files' sizes and their
-        first lines.
+        """Estimate the passages, the words per passage, and the queries by split.
+
+        The estimate uses the files' sizes and their first lines.
         """
         parts = self.parts()
         passages, words, _ = parts.passages.size()

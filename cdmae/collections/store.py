@@ -1,4 +1,4 @@
-"""A collection: its passages, and by split its queries and their judgments."""
+"""Store collections: passages, and by split the queries and their judgments."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text",
 QRELS = pa.schema(
     [("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())]
 )
-EXCLUDED = -100  # the grade of a passage that no run and no group of its query may have (BRIGHT)
+EXCLUDED = -100  # the grade of a passage that its query's runs and groups must not have (BRIGHT)
 ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
 
 
 @dataclass(frozen=True)
 class Collection:
-    """What a source yields: passages, and per split the queries and their judgments, by the
-    source's own ids.
+    """A source's passages, and per split its queries and judgments, by the source's own ids.
 
     passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
-    queries: split -> frame (query_id, text); qrels: split -> frame (query_id, passage_id, grade), a
-    key only for splits that have judgments; without an id of a passage that is judged and not
-    there; about: what is worth recording (versions, counts, drops with their reasons), JSON values.
+    queries: split -> frame (query_id, text); qrels: split -> frame (query_id, passage_id, grade),
+    only for splits with judgments, without an id if a judged passage is missing; about: facts worth
+    recording (versions, counts, drops with their reasons), JSON values.
     """
 
     passages: pa.Table | pa.RecordBatchReader
@@ -48,13 +47,12 @@ class Collection:
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
-    """Write the four files of a collection, ids turned into row numbers, and return the number of
-    passages P.
+    """Write the four files of a collection with row numbers for ids; return the passages' number P.
 
-    A judgment that names an unknown id is an `InputError`; one without an id gets the row P, which
-    no run can hold.
+    Raises `InputError` for a judgment that names an unknown id. A judgment without an id gets the
+    row P, which no run can contain.
     """
-    import pandas as pd  # most jobs go without
+    import pandas as pd  # late, because most jobs do not need it
 
     folder = Path(folder)
     named = {name for frame in collection.qrels.values() for name in frame["passage_id"].dropna()}
@@ -96,23 +94,26 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
 def _write_passages(
     path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]
 ) -> tuple[int, pd.Series]:
-    """Write the passages, a row group at a time; return how many, and the rows of the judged ones:
-    id -> int32.
+    """Write the passages, a row group at a time; return their number and the judged passages' rows.
+
+    The rows are a series: id -> int32.
     """
     import pandas as pd
 
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
-    names, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
+    names = pa.array(judged, pa.string())
+    rows = np.full(len(judged), -1, dtype=np.int32)
+    done = 0
     with (
         complete(path) as aside,
         pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer,
     ):
         for batch in passages:
             check_rows(done + len(batch), "passages")
-            places = pc.index_in(batch["passage_id"], names)
-            here = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-            rows[places.drop_null().to_numpy()] = done + here
+            indices = pc.index_in(batch["passage_id"], names)
+            here = np.flatnonzero(indices.is_valid().to_numpy(zero_copy_only=False))
+            rows[indices.drop_null().to_numpy()] = done + here
             writer.write_batch(batch)
             done += len(batch)
     return done, pd.Series(rows, index=judged)[rows >= 0]
@@ -124,8 +125,9 @@ def count_passages(folder: Path | str) -> int:
 
 
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
-    """Read all passages of a collection: a table (passage_id, title, text), P rows. Those of MS
-    MARCO take 4 GB.
+    """Read all passages of a collection: a table (passage_id, title, text), P rows.
+
+    The passages of MS MARCO take 4 GB.
     """
     file = _passages(folder)[0]
     with reading(Path(folder) / "passages.parquet"):
@@ -140,10 +142,9 @@ def stream_passages(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows,
-    the last one shorter.
+    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows.
 
-    No more of the file is in memory than a table and what Parquet keeps together.
+    The last table may be shorter. Memory holds one table and the row group that it is cut from.
     """
     file, edges = _passages(folder)
     last = int(edges[-1]) if last is None else last
@@ -164,9 +165,7 @@ def stream_passages(
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """Read the passages of some rows, in their order; reads the row groups they lie in, one after
-    the other.
-    """
+    """Read the passages of some rows, in their order; read each row group that holds them once."""
     file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
     group = np.searchsorted(edges, rows, side="right") - 1
@@ -181,8 +180,9 @@ def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
 
 
 def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
-    """Return the file of a collection's passages, and where its row groups begin and end: int64
-    [groups + 1].
+    """Return the file of a collection's passages and the edges of its row groups.
+
+    edges: int64 [groups + 1].
     """
     file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
@@ -190,18 +190,18 @@ def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
 
 
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
-    """Read the queries of a split: a frame (query_id, text), Q rows; the row number is the internal
-    id.
+    """Read the queries of a split: a frame (query_id, text), Q rows.
+
+    The row number is the internal id.
     """
     return _read_split(folder, "queries", "queries", QUERIES, split)
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
-    """Read the judgments of a split: a frame (query int32, passage int32, grade int16) of row
-    numbers, sorted.
+    """Read the judgments of a split: a frame (query int32, passage int32, grade int16), sorted.
 
-    The row after the last is that of judged passages which the collection does not have: measures
-    count what a run cannot find, all else leaves it out.
+    query and passage are row numbers. The row P represents judged passages that are not in the
+    collection: measures count them, everything else ignores them.
     """
     return _read_split(folder, "qrels", "judgments", QRELS, split)
 

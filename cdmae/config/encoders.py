@@ -46,12 +46,14 @@ class Start:
     """
 
     checkpoint: HomePath = setting(
-        "", meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers "
+        "",
+        meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in "
+        "transformers "
         "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face "
         "hub (name@revision "
         "for a commit, tag or branch); excludes the other keys",
         source="4.1: Shitao/RetroMAE",
-    )  # fmt: skip
+    )
     collection: str = setting(
         "", meaning="its text trains the tokenizer of a random start", names="collections"
     )
@@ -138,19 +140,22 @@ class Importance:
         4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8
     )
     pmi: Literal["min", "product"] = setting(
-        "min", source="decision 1, PMI-Masking eq. 3",
+        "min",
+        source="decision 1, PMI-Masking eq. 3",
         meaning="PMI of more than two words: minimum over their segmentations, or product of "
         "single words",
-    )  # fmt: skip
+    )
     normaliser: Literal["order", "pooled"] = setting(
-        "order", source="decision 2",
+        "order",
+        source="decision 2",
         meaning="what a count is divided by: all n-grams of its order, or of all orders",
-    )  # fmt: skip
+    )
     edges: Literal["literal", "mean"] = setting(
-        "literal", source="decision 6",
+        "literal",
+        source="decision 6",
         meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or "
         "the mean of the rest",
-    )  # fmt: skip
+    )
 
     def values(self) -> dict[str, Any]:
         """Return plain values."""
@@ -225,9 +230,12 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: str = setting(
-        "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
-        source="table 5: general, then domain", names="encoders",
-    )  # fmt: skip
+        "",
+        meaning="the encoder that it goes on from, with its weights and its `start`; none: from "
+        "the start itself",
+        source="table 5: general, then domain",
+        names="encoders",
+    )
     collection: Name = setting(meaning="its passages are the corpus", names="collections")
     encoder_masking: Masking = setting(
         "whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11"
@@ -241,9 +249,13 @@ class Pretraining(Encoder):
         0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95
     )
     sigma: float = setting(
-        1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
-        source="3.2, footnote", low=0, high=math.inf,
-    )  # fmt: skip
+        1.0,
+        unit="nats",
+        meaning="standard deviation of the noise on importance; .inf is uniform",
+        source="3.2, footnote",
+        low=0,
+        high=math.inf,
+    )
     mask_share: float = setting(
         0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1
     )
@@ -266,9 +278,11 @@ class Pretraining(Encoder):
         0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0
     )
     snapshot_of: str = setting(
-        "", meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
+        "",
+        meaning="the encoder whose training this is the step `take_step` of; all else is that "
+        "encoder's",
         names="encoders",
-    )  # fmt: skip
+    )
     learning_rate: float = setting(
         3e-4, meaning="peak, linear schedule", source="A", above=0, high=1
     )
@@ -378,10 +392,12 @@ class Pooled(Pretraining):
     """An objective whose vector is of the last layer."""
 
     pooling: Literal["cls", "mean"] = setting(
-        "cls", meaning="the vector that it trains: the state of the first token, or the mean over all tokens; best as "
+        "cls",
+        meaning="the vector that it trains: the state of the first token, or the mean over all "
+        "tokens; best as "
         "the retrievers that start here have it",
         source="eq. 2",
-    )  # fmt: skip
+    )
 
 
 @settings

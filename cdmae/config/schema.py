@@ -119,13 +119,19 @@ class Evaluation:
         source="4.1",
     )
     relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = setting(
-        {}, meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. Measures that ask "
-        "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2",
-    )  # fmt: skip
+        {},
+        meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. "
+        "Measures that ask "
+        "for one then have names like RR(rel=2)@10; nDCG does not ask",
+        source="TREC DL: 2",
+    )
     lengths: Annotated[dict[str, Length], Mapped] = setting(
-        {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when "
-        "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
-    )  # fmt: skip
+        {},
+        unit="word-pieces",
+        meaning="the length at which queries, passages and pairs of a collection are cut when "
+        "it is searched, as in {nq: 512}; without, that of the stage or the system",
+        source="RetroMAE: BEIR at 512",
+    )
     depth: int = setting(
         1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000
     )
@@ -165,12 +171,17 @@ class Report:
     )
     example: str = setting(
         "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
-        meaning="text that is shaded by importance", source="figure 3",
-    )  # fmt: skip
+        meaning="text that is shaded by importance",
+        source="figure 3",
+    )
     noise: float = setting(
-        0.3, unit="points", meaning="a difference that another seed may make; that of `seeds`, where larger, counts",
-        source="recipes of the field, MRR@10 on MS MARCO", low=0, high=100,
-    )  # fmt: skip
+        0.3,
+        unit="points",
+        meaning="a difference that another seed may make; that of `seeds`, where larger, counts",
+        source="recipes of the field, MRR@10 on MS MARCO",
+        low=0,
+        high=100,
+    )
 
 
 Section: Any = Field(default_factory=dict)
@@ -187,9 +198,11 @@ class Config:
         42, meaning="of everything random; the data depend on none", source="A", low=0
     )
     seeds: tuple[Seed, ...] = setting(
-        (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
+        (),
+        meaning="every training once for each, `seed` the first; entries with a `seed` of their "
+        "own keep it; none: "
         "only `seed`",
-    )  # fmt: skip
+    )
     collections: Annotated[
         dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped
     ] = Section

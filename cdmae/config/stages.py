@@ -29,9 +29,13 @@ class Stage:
     )
     split: str = setting("train", meaning="which of its queries")
     depth: int = setting(
-        200, unit="passages", meaning="negatives are drawn from the best so many of the run",
-        source="4.1: K1 1000, K2 and K3 200", low=1, high=100_000,
-    )  # fmt: skip
+        200,
+        unit="passages",
+        meaning="negatives are drawn from the best so many of the run",
+        source="4.1: K1 1000, K2 and K3 200",
+        low=1,
+        high=100_000,
+    )
     queries: int = setting(
         64, meaning="global batch, whatever the devices; 32 in stage 3", source="A", low=1
     )
@@ -66,10 +70,14 @@ class Stage:
         high=100_000,
     )
     margin: float = setting(
-        0.0, meaning="against false negatives: a mined passage is a negative only if the system that mined it gives it "
+        0.0,
+        meaning="against false negatives: a mined passage is a negative only if the system that "
+        "mined it gives it "
         "at most 1 - margin times the score of the positive, of several the best; 0 is off",
-        source="NV-Retriever, TopK-PercPos: 0.05", low=0, high=0.99,
-    )  # fmt: skip
+        source="NV-Retriever, TopK-PercPos: 0.05",
+        low=0,
+        high=0.99,
+    )
     chunk: int = setting(
         64,
         unit="passages",
@@ -144,14 +152,21 @@ class Retriever(Stage):
         True, meaning="passages of the other queries are negatives too", source="3.4"
     )
     symmetric: bool = setting(
-        False, meaning="the contrastive loss is the mean of two: queries find their positives, and positives their "
+        False,
+        meaning="the contrastive loss is the mean of two: queries find their positives, and "
+        "positives their "
         "queries among those of the batch",
         source="sentence-transformers: directions of MultipleNegativesRankingLoss",
-    )  # fmt: skip
+    )
     temperature: float = setting(
-        1.0, meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their standard "
-        "deviation within a query of the first batch, before training", source="3.4: 1", low=0, high=1e6,
-    )  # fmt: skip
+        1.0,
+        meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their "
+        "standard "
+        "deviation within a query of the first batch, before training",
+        source="3.4: 1",
+        low=0,
+        high=1e6,
+    )
     alpha: float = setting(
         0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6
     )
@@ -177,9 +192,11 @@ class Dense(Retriever):
 
     head: Literal["dense"] = setting("dense", meaning="one vector a text")
     pooling: Literal["cls", "mean"] = setting(
-        "cls", meaning="the vector of a text: the state of its first token, or the mean over all its tokens",
+        "cls",
+        meaning="the vector of a text: the state of its first token, or the mean over all its "
+        "tokens",
         source="SimLM; mean: Sentence-BERT",
-    )  # fmt: skip
+    )
     similarity: Literal["dot", "cosine"] = setting(
         "dot",
         meaning="dot: of the vectors as they are; cosine: of vectors of length 1",

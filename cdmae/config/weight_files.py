@@ -15,13 +15,15 @@ from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 NAMES = (  # in the order in which loaders prefer them
-    "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
+    "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
 )  # fmt: skip
 # what Git LFS leaves in the place of a large file that was not downloaded
 POINTER = b"version https://git-lfs"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
 WIDTHS = {  # bytes of a number; the library knows more types, and checks them
-    "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2, "U16": 2, "I8": 1,
+    "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2,
+    "U16": 2, "I8": 1,
     "U8": 1, "BOOL": 1,
 }  # fmt: skip
 MOST_DIMENSIONS = 64  # of a weight

@@ -1,1 +1,1 @@
-"""Where collections come from, one file or folder per source; its name is its name in the config."""
+"""Sources of collections: one file or folder per source, whose name the config uses."""

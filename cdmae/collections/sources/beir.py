@@ -1,12 +1,13 @@
 """A collection of your own, or one of BEIR's (Thakur et al. 2021), in BEIR's layout.
 
-======================  =================================================================================
-``corpus.jsonl``        one JSON object a line: ``{"_id": "p1", "title": "...", "text": "..."}``
-``queries.jsonl``       ``{"_id": "q1", "text": "..."}``; may be missing: text alone serves pre-training
-``qrels/{split}.tsv``   a header, then query id, passage id and grade, separated by tabs; one file a split
-======================  =================================================================================
+``corpus.jsonl``
+    one JSON object per line: ``{"_id": "p1", "title": "...", "text": "..."}``
+``queries.jsonl``
+    ``{"_id": "q1", "text": "..."}``; optional, because pre-training needs only text
+``qrels/{split}.tsv``
+    a header, then query id, passage id and grade, separated by tabs; one file per split
 
-Any of them may be packed (``.gz``). A header, which may be missing, calls the grade score, grade,
+Each file may be packed (``.gz``). The header is optional; its last column is score, grade,
 relevance, relevancy, rel or label. Without judgments all queries form the split ``test``.
 """
 
@@ -73,7 +74,8 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     if not folder.is_dir():
         return {}
     check_readable(folder, str(folder))
-    paths, names = by_split(folder), sorted(path.name for path in folder.glob("[!.]*"))
+    paths = by_split(folder)
+    names = sorted(path.name for path in folder.glob("[!.]*"))
     if names and not paths:
         raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; allowed: {layout}")
     return paths
@@ -86,7 +88,7 @@ def _whole(digits: str) -> int:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of keys and values; the last value of a repeated key would hide the others."""
+    """Return an object of keys and values; raises ValueError for a repeated key."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -120,7 +122,7 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(value, str):
             raise ValueError(f"{key!r} is {json.dumps(value)[:40]}; allowed: text")
         if "\\ud" in line.lower() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ValueError(f"{key!r} holds half a surrogate pair, which is no character")
+            raise ValueError(f"{key!r} contains half a surrogate pair, which is no character")
     if not entry["_id"].strip():
         raise ValueError("'_id' is empty; allowed: text that names the entry")
     return entry
@@ -147,7 +149,7 @@ def _judgment(number: int, line: str) -> tuple[str, str, int] | None:
         )
         raise ValueError(f"{len(columns)} columns separated by tabs{hint}; allowed: {_COLUMNS}")
     if number == 1 and columns[2].strip().lower() in _HEADERS:
-        return None  # which some files leave out
+        return None  # the header, which some files lack
     try:
         return columns[0], columns[1], grade(columns[2])
     except ValueError as error:

@@ -1,14 +1,14 @@
-"""MS MARCO's passages (Bajaj et al. 2016), TREC Deep Learning's queries, or anything in their
-layout.
+"""MS MARCO's passages (Bajaj et al. 2016), TREC DL's queries, or a collection in their layout.
 
-=========================  =====================================================================================
-``collection.tsv``         passage id, text; or in every line passage id, title, text (RocketQA's and later corpora)
-``queries.{split}.tsv``    query id, text
-``qrels.{split}.tsv``      TREC's four columns: query id, 0, passage id, grade; a split may have none
-=========================  =====================================================================================
+``collection.tsv``
+    passage id, text; or on every line passage id, title, text (RocketQA's and later corpora)
+``queries.{split}.tsv``
+    query id, text
+``qrels.{split}.tsv``
+    TREC's four columns: query id, 0, passage id, grade; optional for a split
 
 Columns are separated by tabs (in judgments by any space), without header and quoting; any file may
-be packed (``.gz``). The official files fit by name; TREC DL's are renamed, such as
+be packed (``.gz``). The official files have these names; rename TREC DL's files, for example to
 ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
 """
 
@@ -44,7 +44,7 @@ class Settings(Folder):
         lost = sorted(set(qrels) - set(queries))
         if lost:
             raise InputError(
-                f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv"
+                f"{qrels[lost[0]]} has no queries; allowed: queries.{lost[0]}.tsv in its folder"
             )
         return Parts(
             File(passages, _passage(self.titles)),
@@ -68,9 +68,8 @@ def _passage(titles: bool) -> Any:
             first = len(columns)
         if len(columns) not in (2, 3)[titles:] or not columns[0]:
             raise ValueError(_refusal(columns, allowed))
-        if (
-            len(columns) != first
-        ):  # a tab in a text would pass for the end of a title, which may be left out
+        # a tab within a text would look like the end of a title
+        if len(columns) != first:
             raise ValueError(
                 f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: "
                 f"{allowed}"

@@ -1,16 +1,16 @@
-"""Queries made from the text of a collection without labels: a part of a passage asks for the rest
-of it.
+"""Make queries from unlabelled text: one part of a passage is the query for the rest of it.
 
-==================  ====================================================================================================
-``title``           the title asks for the text
-``first_sentence``  the first sentence asks for what follows it
-``span``            5 to 16 words in a row ask for the words around them: inverse cloze (Lee et al. 2019), cropping
-                    (Izacard et al. 2022)
-==================  ====================================================================================================
+``title``
+    the title is the query for the text
+``first_sentence``
+    the first sentence is the query for the rest of the text
+``span``
+    5 to 16 consecutive words are the query for the words around them: the inverse cloze task (Lee
+    et al. 2019), cropping (Izacard et al. 2022)
 
-A passage loses the words that ask for it, because a retriever would otherwise learn to compare
-words. Passages without a query are negatives: those too short for one, and those whose query
-another one has. What is searched in the end is the collection itself, not this one.
+The query's words are removed from its passage, because a retriever would otherwise learn to match
+words. Passages that are too short for a query, or whose query another passage has, serve as
+negatives. These queries are for training; searches use the original collection.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPAN = (5, 16)  # words, at least and at most
 LEAST = (3, 5)  # words of a query, and of what is left of its passage
 PARTS = {  # that a passage needs, by method
     "title": f"a title of {LEAST[0]} words or more and a text of {LEAST[1]} or more",
-    "first_sentence": f"a first sentence of {LEAST[0]} words or more and {LEAST[1]} or more behind it",
+    "first_sentence": f"a first sentence of {LEAST[0]} words or more, then {LEAST[1]} or more",
     "span": f"{SPAN[0]} to {SPAN[1]} words in a row and {LEAST[1]} or more around them",
 }
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
@@ -59,9 +59,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself made of another; the settings of the other one get
-        their types.
-        """
+        """Refuse a collection that is itself pseudo; convert the settings of the other collection."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
@@ -69,7 +67,7 @@ class Settings(Source):
 
     @property
     def base(self) -> Source:
-        """Return the settings of the collection whose text it is."""
+        """Return the settings of the collection that the text is from."""
         source = collections.source(str(self.of.get("source", "")))
         return parse(
             source.Settings, {key: value for key, value in self.of.items() if key != "source"}, "of"
@@ -80,34 +78,32 @@ class Settings(Source):
         return {"train": True} | ({"dev": True} if self.dev else {})
 
     def depends(self) -> list[Path]:
-        """List the files of the collection whose text it is."""
+        """List the files of the original collection."""
         return self.base.depends()
 
     def folders(self) -> list[Path]:
-        """Return the folders of the collection whose text it is."""
+        """Return the folders of the original collection."""
         return self.base.folders()
 
     def version(self) -> dict[str, str]:
-        """Return the version of the collection whose text it is."""
+        """Return the version of the original collection."""
         return self.base.version()
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate passages, words in one, and queries: one a passage at most."""
+        """Estimate the passages, the words per passage, and the queries: at most one per passage."""
         passages, words, _ = self.base.expected()
         train = min(passages - self.dev, self.queries or passages)
         return passages, words, {"train": train} | ({"dev": self.dev} if self.dev else {})
 
     def check(self) -> dict[str, int]:
-        """Read all files; what has none, and would be harvested or fetched, is checked as its
-        source does.
-        """
+        """Read all files; without files, check the original collection as its source does."""
         if self.depends():
             return super().check()
         self.base.check()
         return {}
 
     def load(self, threads: int = 1) -> Collection:
-        """Make the queries, then divide the passages as they are written."""
+        """Make the queries, then divide the passages while they are written."""
         import pyarrow as pa
 
         from cdmae.collections.store import PASSAGES, Collection
@@ -119,9 +115,8 @@ class Settings(Source):
             for name, title, text in self._passages(threads):
                 if name in asked:
                     _, title, text = divided(name, title, text, self.method)
-                elif (
-                    self.method == "title"
-                ):  # one that asks for a passage would find the others that have it
+                elif self.method == "title":
+                    # the query would match this passage by its identical title
                     title = ""
                 yield name, title, text
 
@@ -145,7 +140,7 @@ class Settings(Source):
         )
 
     def _passages(self, threads: int) -> Iterator[Passage]:
-        """Yield the passages of the text."""
+        """Yield the passages of the original collection."""
         import pyarrow as pa
 
         passages = self.base.load(threads).passages
@@ -155,14 +150,15 @@ class Settings(Source):
             )
 
     def _queries(self, threads: int) -> pd.DataFrame:
-        """Return a frame (query_id, passage_id, text, split), a row a passage that has a query.
+        """Return a frame (query_id, passage_id, text, split), a row per passage with a query.
 
-        ``dev`` takes the first ones by a hash of the passage's id, ``train`` the next ones.
+        ``dev`` takes the first passages by a hash of their ids, ``train`` the next ones.
         """
         import numpy as np
         import pandas as pd
 
-        passages, asking = 0, []
+        passages = 0
+        asking = []
         for row in self._passages(threads):
             passages += 1
             if part := divided(*row, self.method):
@@ -176,9 +172,8 @@ class Settings(Source):
                 f"another method may help: {others}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
-        frame = frame.drop_duplicates(
-            "text", ignore_index=True
-        )  # passages of one file share its title
+        # passages of one file share its title
+        frame = frame.drop_duplicates("text", ignore_index=True)
         if len(frame) <= self.dev:
             raise InputError(
                 f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different "
@@ -195,9 +190,7 @@ class Settings(Source):
 
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
-    """Divide a passage into a query and the title and text that are left; None where it is too
-    short.
-    """
+    """Divide a passage into a query and the remaining title and text; None if it is too short."""
     query, rest = "", text
     if method == "title":
         query, title = title, ""
@@ -205,18 +198,14 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         query, *following = _SENTENCE.split(text.strip(), maxsplit=1)
         rest = "".join(following)
     else:
-        words, number = text.split(), _hash(name)
+        words = text.split()
+        number = _hash(name)
         length = SPAN[0] + number % (SPAN[1] - SPAN[0] + 1)
         begin = (number >> 8) % max(1, len(words) - length + 1)
-        query, rest = (
-            " ".join(words[begin : begin + length]),
-            " ".join([*words[:begin], *words[begin + length :]]),
-        )
-    return (
-        (query, title, rest)
-        if len(query.split()) >= LEAST[0] and len(rest.split()) >= LEAST[1]
-        else None
-    )
+        query = " ".join(words[begin : begin + length])
+        rest = " ".join([*words[:begin], *words[begin + length :]])
+    long_enough = len(query.split()) >= LEAST[0] and len(rest.split()) >= LEAST[1]
+    return (query, title, rest) if long_enough else None
 
 
 def _hash(name: str) -> int:

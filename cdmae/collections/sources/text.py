@@ -1,12 +1,12 @@
-"""A folder of text files, cut into passages: no queries, no judgments.
+"""Cut a folder of text files into passages: a collection without queries and judgments.
 
-Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A
-passage's id is the path of its file and its place there, ``guide/install.md#3``; its title is the
-name of the file and the heading above it, ``install: On a cluster``. Headings are lines underlined
-with one of ``=-~^``, and Markdown's (``## On a cluster``) in files that end in ``.md``.
+Paragraphs, separated by empty lines, are joined up to a number of words; a longer paragraph is cut.
+A passage's id is the path of its file and its number there, ``guide/install.md#3``; its title is
+the name of the file and the heading above it, ``install: On a cluster``. Headings are lines
+underlined with one of ``=-~^``, and Markdown's (``## On a cluster``) in files that end in ``.md``.
 
-Files and folders whose names begin with a dot are not read, nor is what links outside of the folder
-lead to.
+Files and folders whose names begin with a dot, and links that lead outside the folder, are not
+read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 BYTES = 6  # of a word, for an estimate
 LEVELS = 6  # of Markdown's headings
-_FENCE, _HASHED = re.compile(r" {0,3}(```|~~~)"), re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 
 
 @settings
@@ -46,19 +47,16 @@ class Settings(Source):
     )
 
     def folders(self) -> list[Path]:
-        """Return the folder: files that a run put there would be passages of the next."""
+        """Return the folder: a later run would read result files there as passages."""
         return [judged.check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files that are read, in the order of their paths; raises `InputError` where
-        there is none.
-        """
+        """List the files that are read, sorted by path; raises `InputError` if there is none."""
         folder = judged.check_folder(self.path)
         files, _ = self._found()
         for file in files:
-            if any(
-                "\ud800" <= letter <= "\udfff" for letter in str(file)
-            ):  # how Python shows other bytes
+            # Python decodes bytes that are not UTF-8 to lone surrogates
+            if any("\ud800" <= letter <= "\udfff" for letter in str(file)):
                 raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
         if not files:
             raise InputError(
@@ -69,9 +67,7 @@ class Settings(Source):
         return files
 
     def _found(self) -> tuple[list[Path], int]:
-        """List the files in the order of their paths, and count the links that lead outside of the
-        folder.
-        """
+        """List the files sorted by path, and count the links that lead outside the folder."""
         folder = judged.check_folder(self.path)
         top = folder.resolve()
         suffixes = {suffix.lower() for suffix in self.suffixes}
@@ -94,7 +90,7 @@ class Settings(Source):
         return sorted(files), outside
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate passages and words in one from the sizes of the files; there are no queries."""
+        """Estimate passages and words per passage from the files' sizes; there are no queries."""
         words = sum(file.stat().st_size for file in self.depends()) // BYTES
         return max(1, words // self.words), self.words, {}
 
@@ -109,7 +105,8 @@ class Settings(Source):
 
     def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield the number of each passage, from 1, and its id, title and text."""
-        folder, number = Path(os.path.expanduser(self.path)), 0
+        folder = Path(os.path.expanduser(self.path))
+        number = 0
         for file in self.depends():
             title = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:
@@ -119,11 +116,11 @@ class Settings(Source):
                     f"{file} cannot be read ({error}); allowed: text in UTF-8"
                 ) from None
             markdown = file.suffix.lower() == ".md"
-            for place, (heading, passage) in enumerate(
+            for index, (heading, passage) in enumerate(
                 passages(text, self.words, markdown=markdown), 1
             ):
                 number += 1
-                name = f"{file.relative_to(folder).as_posix()}#{place}"
+                name = f"{file.relative_to(folder).as_posix()}#{index}"
                 yield number, (name, f"{title}: {heading}" if heading else title, passage)
 
 
@@ -132,10 +129,10 @@ def _refuse(error: OSError) -> None:
 
 
 def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
-    """Join the paragraphs under a heading to passages of at most so many words, cut longer ones;
-    each with its heading.
+    """Yield passages of at most `words` words, each with its heading.
 
-    A heading begins a new passage and is no part of it.
+    Paragraphs under a heading are joined, and longer paragraphs are cut. A heading begins a new
+    passage and is not part of it.
     """
     for heading, paragraphs in _sections(text, markdown):
         passage: list[str] = []
@@ -152,15 +149,16 @@ def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple
 
 
 def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield headings, each with the words of its paragraphs. Nothing is lost of those that have
-    none.
+    """Yield headings, each with the words of its paragraphs.
 
-    They stand before the next heading, or are text where none follows, or more than Markdown has
-    levels.
+    No heading is lost: a heading without paragraphs is joined to the next heading. It becomes text
+    if none follows, or if the joined headings exceed Markdown's number of levels.
     """
     headings: list[str] = []
     paragraphs: list[list[str]] = [[]]
-    above, fenced, underline = "", False, False
+    above = ""
+    fenced = False
+    underline = False
 
     def section() -> tuple[str, list[list[str]]]:
         return (
@@ -175,7 +173,8 @@ def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]
         if heading:
             if any(paragraphs) or len(headings) == LEVELS:
                 yield section()
-                headings, paragraphs = [], [[]]
+                headings = []
+                paragraphs = [[]]
             headings.append(" ".join(heading.split()))
         elif not underline:
             paragraphs += [[]] if not line.strip() else []
@@ -186,12 +185,11 @@ def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]
 
 
 def _heading(above: str, line: str, below: str, markdown: bool) -> str:
-    """Return the heading that a line is, between two others; nothing where it is none."""
+    """Return the heading on a line, given the lines above and below; empty if there is none."""
     if markdown and (hashed := _HASHED.match(line)):
         return hashed[1]
     rule = below.rstrip()
     ruled = len(rule) >= 3 and rule in (mark * len(rule) for mark in ("=-" if markdown else "=-~^"))
-    first = not above.strip() or (
-        not markdown and above.rstrip() == rule
-    )  # reStructuredText has lines above, too
+    overlined = not markdown and above.rstrip() == rule  # reStructuredText allows both lines
+    first = not above.strip() or overlined
     return line.strip() if ruled and first and re.match(r"\S.*\w|\w", line) else ""

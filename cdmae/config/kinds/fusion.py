@@ -28,9 +28,10 @@ class Fusion(System):
     )
     of: tuple[str, ...] = setting(meaning="at least two systems", names="systems")
     method: Literal["reciprocal_rank", "convex"] = setting(
-        "reciprocal_rank", meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
+        "reciprocal_rank",
+        meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
         source="Cormack et al. 2009; convex: Bruch et al. 2023",
-    )  # fmt: skip
+    )
     k: float = setting(
         60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6
     )
@@ -38,9 +39,11 @@ class Fusion(System):
         (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses"
     )
     tuned_on: tuple[str, ...] = setting(
-        (), meaning="collection and split, as in [pydocs, dev], whose judgments choose the weights by the first of the "
+        (),
+        meaning="collection and split, as in [pydocs, dev], whose judgments choose the weights by "
+        "the first of the "
         "evaluation's measures",
-    )  # fmt: skip
+    )
 
     def parts(self) -> list[str]:
         """Name the systems that it sums."""

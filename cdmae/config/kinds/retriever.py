@@ -23,9 +23,13 @@ class Retriever(Trained):
         "retriever", meaning="the vectors of an encoder that a stage trains"
     )
     teacher: str = setting(
-        "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
-        "without", source="3.4, stage 3", names="systems",
-    )  # fmt: skip
+        "",
+        meaning="the reranker to distil from, or the runs of others, which score the passages "
+        "that they rank; none "
+        "without",
+        source="3.4, stage 3",
+        names="systems",
+    )
 
     def columns(self, config: Config, name: str) -> Columns:
         """Add where its teacher's scores are.

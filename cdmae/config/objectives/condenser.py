@@ -13,9 +13,12 @@ class EarlyLayers(Layered):
     """Encoder and head; the head reads the tokens' states after the early layers."""
 
     early_layers: int = setting(
-        0, meaning="encoder layers before the head's token states; 0: half of them", source="Condenser: 6 of 12",
-        low=0, high=1000,
-    )  # fmt: skip
+        0,
+        meaning="encoder layers before the head's token states; 0: half of them",
+        source="Condenser: 6 of 12",
+        low=0,
+        high=1000,
+    )
 
     def check_layers(self, layers: int | None, whose: str) -> None:
         """Refuse an encoder without late layers."""

@@ -15,6 +15,8 @@ class Mlm(Pretraining):
     in_words = "with masked language modelling alone; the masked words are {masked}"
 
     objective: Literal["mlm"] = setting(
-        "mlm", meaning="masked language modelling, without a decoder; ROM's with encoder_masking importance",
+        "mlm",
+        meaning="masked language modelling, without a decoder; ROM's with encoder_masking "
+        "importance",
         source="Devlin et al. 2019; ROM: Long et al. 2022",
-    )  # fmt: skip
+    )

@@ -22,10 +22,11 @@ class SimLm(Layered, Decoded):
         "simlm", meaning="replaced language modelling", source="Wang et al. 2023"
     )
     generator: HomePath = setting(
-        "", meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
+        "",
+        meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
         "name@revision) at the hub in transformers format; none: a small one is trained along",
         source="SimLM: google/electra-base-generator",
-    )  # fmt: skip
+    )
 
     def check_layers(self, layers: int | None, whose: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""

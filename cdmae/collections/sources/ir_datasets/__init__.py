@@ -1,15 +1,12 @@
-"""Published collections through the ir_datasets package (MacAvaney et al. 2021): MS MARCO, TREC DL,
-BEIR, Wikipedia.
+"""Read MS MARCO, TREC DL, BEIR and Wikipedia through ir_datasets (MacAvaney et al. 2021).
 
-It knows where the files are, checks them against their published checksums and keeps them, in
-``$IR_DATASETS_HOME`` (``~/.ir_datasets`` without). Nothing is asked of the network before the job
-that makes the collection; a machine without one takes the files, as they were published, from the
-folder `files`.
+The package fetches the files, checks them against their published checksums and keeps them in
+``$IR_DATASETS_HOME`` (default ``~/.ir_datasets``). Only the job that makes the collection uses the
+network; a machine without network reads the files, as they were published, from the folder `files`.
 
-The package's own catalogue says how many passages, queries and judgments there are: a collection
-with other counts is refused. MS MARCO's passages have no titles; the title-augmented corpus of
-RocketQA, which dense retrievers are compared on, is the same passages with the titles of RocketQA's
-release.
+The package's catalogue contains the numbers of passages, queries and judgments: a collection with
+other counts is refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA,
+which papers on dense retrieval compare on, adds the titles of RocketQA's release.
 """
 
 from __future__ import annotations
@@ -32,19 +29,24 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 PUBLISHED = "data/published"
-LETTERS = 6.0  # of a word, the space included
+LETTERS = 6.0  # characters per word, including the space
 UNPACKED = {
     MSMARCO: ("collection.tsv", 1.0),
     **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
 }  # a file, and its share of the text
 WORDS = {  # per passage
-    "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0, "beir/nq": 79.0,
-    "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0, "beir/webis-touche2020": 292.0,
-    "beir/cqadupstack": 129.0, "beir/quora": 11.0, "beir/dbpedia-entity": 50.0, "beir/scidocs": 176.0,
+    "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0,
+    "beir/nq": 79.0,
+    "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0,
+    "beir/webis-touche2020": 292.0,
+    "beir/cqadupstack": 129.0, "beir/quora": 11.0, "beir/dbpedia-entity": 50.0,
+    "beir/scidocs": 176.0,
     "beir/fever": 85.0, "beir/climate-fever": 85.0, "beir/scifact": 214.0,
     "nano-beir/climate-fever": 270.0, "nano-beir/dbpedia-entity": 56.0, "nano-beir/fever": 205.0,
-    "nano-beir/fiqa": 150.0, "nano-beir/hotpotqa": 58.0, "nano-beir/msmarco": 55.0, "nano-beir/nfcorpus": 252.0,
-    "nano-beir/nq": 88.0, "nano-beir/quora": 9.0, "nano-beir/scidocs": 154.0, "nano-beir/arguana": 169.0,
+    "nano-beir/fiqa": 150.0, "nano-beir/hotpotqa": 58.0, "nano-beir/msmarco": 55.0,
+    "nano-beir/nfcorpus": 252.0,
+    "nano-beir/nq": 88.0, "nano-beir/quora": 9.0, "nano-beir/scidocs": 154.0,
+    "nano-beir/arguana": 169.0,
     "nano-beir/scifact": 239.0, "nano-beir/webis-touche2020": 357.0,
 }  # fmt: skip
 
@@ -59,9 +61,11 @@ class Settings(Source):
         source="4.1",
     )
     splits: dict[str, str] = setting(
-        {}, meaning="split: what follows `dataset` in the id of its queries and judgments, such as `dev: dev/small`; "
+        {},
+        meaning="split: what follows `dataset` in the id of its queries and judgments, such as "
+        "`dev: dev/small`; "
         "without, `test` where the dataset has it",
-    )  # fmt: skip
+    )
     titles: bool = setting(
         True,
         meaning="whether titles are part of the passages",
@@ -73,16 +77,16 @@ class Settings(Source):
         "release is fetched",
     )
     files: str = setting(
-        PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
+        PUBLISHED,
+        meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this "
+        "folder "
         "are not fetched; those of one name as the hub has them "
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a "
         "relative path begins at the checkout",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
-        """Refuse what the catalogue does not know, and titles from a file for passages that have
-        them.
-        """
+        """Refuse an unknown dataset, and a file of titles for passages that have titles already."""
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
@@ -92,7 +96,7 @@ class Settings(Source):
             )
 
     def ids(self) -> dict[str, str]:
-        """Return the id in the catalogue of every split."""
+        """Return the catalogue's id of every split."""
         if self.splits:
             return {
                 split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()
@@ -103,9 +107,7 @@ class Settings(Source):
         return {"test": judged[0]} if judged else {}
 
     def judged(self) -> dict[str, bool]:
-        """Return split -> whether it has judgments; raises `InputError` for one that the catalogue
-        does not know.
-        """
+        """Return split -> whether it has judgments; raises `InputError` for an unknown split."""
         for split, name in self.ids().items():
             if not catalogue.has(name, "queries"):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
@@ -113,8 +115,9 @@ class Settings(Source):
         return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
 
     def depends(self) -> list[Path]:
-        """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does
-        not change.
+        """Return the file of titles, if there is one.
+
+        The files that ir_datasets keeps have checksums and do not change.
         """
         return [Path(os.path.expanduser(self.title_file))] if self.title_file else []
 
@@ -123,10 +126,9 @@ class Settings(Source):
         return {"ir_datasets": installed("ir_datasets")}
 
     def check(self) -> dict[str, int]:
-        """Look for the folder and the file that the settings name; the data is read when the
-        collection is made.
+        """Look for the folder and the file that the settings name; the data are read by the job.
 
-        Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
+        Returns nothing, because the catalogue does not count the queries with a relevant passage.
         """
         folder, titles = (
             Path(os.path.expanduser(path)).absolute() for path in (self.files, self.title_file)
@@ -138,11 +140,10 @@ class Settings(Source):
         return {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al.
-        2021, table 1.
+        """Return the passages, the words per passage, and the judged queries by split.
 
-        Words of NanoBEIR's passages are their characters, as HAKARI-Bench counted them, over
-        `LETTERS`.
+        Sources: the catalogue, and Thakur et al. 2021, table 1. Words of NanoBEIR's passages are
+        their characters, as HAKARI-Bench counted them, divided by `LETTERS`.
         """
         words = next(
             (words for name, words in WORDS.items() if self.dataset.startswith(name)), 100.0
@@ -156,11 +157,10 @@ class Settings(Source):
         return catalogue.counts(self.dataset, "docs") or 0, words, judged
 
     def downloads(self) -> dict[Path, float]:
-        """Estimate how many bytes `load` keeps beside the collection, by file, but for those that
-        are there.
+        """Estimate the bytes that `load` keeps in addition to the collection, by missing file.
 
         Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and,
-        compressed, those of BEIR. The size of RocketQA's titles is not published.
+        compressed, the passages of BEIR. The size of RocketQA's titles is not published.
         """
         home, offered = catalogue.home(), Path(os.path.expanduser(self.files))
         sizes = {
@@ -176,9 +176,7 @@ class Settings(Source):
         return {path: size for path, size in sizes.items() if not path.exists()}
 
     def load(self, threads: int = 1) -> Collection:
-        """Fetch what is missing and read the collection; `threads` is not used, nothing being
-        computed.
-        """
+        """Fetch missing files and read the collection; `threads` is not used."""
         fetching.offer(self.files, self.dataset)
         judged = [split for split, has in self.judged().items() if has]
         passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
@@ -209,7 +207,7 @@ class Settings(Source):
         return collection
 
     def _check_counts(self, about: dict[str, Any]) -> None:
-        """Refuse a collection that is not the published one."""
+        """Raise `InputError` if counts differ from the published collection's counts."""
         counts = {
             (self.dataset, "docs"): about["passages"] + about["passages without text, dropped"]
         }

@@ -1,6 +1,4 @@
-"""What ir_datasets says of its datasets and their files, read from the package without importing
-it.
-"""
+"""Read the catalogue of datasets and files from the package ir_datasets without importing it."""
 
 from __future__ import annotations
 
@@ -18,19 +16,19 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
 FEW = 12  # names that a message lists
-ROW = {"docs": 500, "queries": 60, "qrels": 30}  # bytes, packed, of parts that are a file each
+ROW = {"docs": 500, "queries": 60, "qrels": 30}  # packed bytes per row, for one file per part
 # The archives of passages that are not named like their dataset.
 PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
 
 @functools.cache
 def entries() -> dict[str, dict[str, Any]]:
-    """Return what ir_datasets says of its datasets: id -> {docs, queries, qrels} -> {count}."""
+    """Return the catalogue's datasets: id -> {docs, queries, qrels} -> {count}."""
     return read_json("metadata.json")
 
 
 def has(name: str, part: str) -> bool:
-    """Tell whether a dataset has docs, queries, qrels or docpairs."""
+    """Return whether a dataset has docs, queries, qrels or docpairs."""
     return part in entries().get(name, {})
 
 
@@ -53,19 +51,18 @@ def collections() -> list[str]:
 
 
 def counts(name: str, part: str) -> int | None:
-    """Return how many docs, queries or qrels a dataset has; None where the catalogue does not say."""
+    """Return a dataset's number of docs, queries or qrels; None if the catalogue has none."""
     facts = entries().get(name, {}).get(part, {})
     facts = entries().get(facts["_ref"], {}).get(part, {}) if "_ref" in facts else facts
     return facts.get("count")
 
 
 class File(NamedTuple):
-    """A published file: its address, the place where it is offered, the checksum by which it is
-    kept, and its bytes.
+    """A published file: its address, where users put it, the checksum that names it, and its bytes.
 
-    The place is as much of the end of the address as no other file of its family has: a name,
-    ``nq.zip``, or a place in a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's
-    ``resolve/main`` is no part of it.
+    place: the shortest end of the address that no other file of its family shares: a name,
+    ``nq.zip``, or a path, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's
+    ``resolve/main`` is left out.
     """
 
     url: str
@@ -75,9 +72,7 @@ class File(NamedTuple):
 
 
 def files(family: str) -> dict[str, File]:
-    """Return the published files of a family of datasets: the part that one holds, such as
-    ``train/qrels``, to it.
-    """
+    """Return the published files of a family of datasets by part, such as ``train/qrels``."""
     listed = read_json("downloads.json").get(family, {})
     listed = {key: file for key, file in listed.items() if {"expected_md5", "url"} <= file.keys()}
     parts = {
@@ -100,9 +95,9 @@ def files(family: str) -> dict[str, File]:
 
 
 def needed(name: str) -> list[File]:
-    """List the published files of a dataset or of a part of it, as far as the catalogue tells.
+    """List the published files of a dataset or its subset, as far as the catalogue lists them.
 
-    A part that has none of its own, such as ``dev/small``, lies in those of what it is a part of.
+    A subset without files of its own, such as ``dev/small``, uses its parent's.
     """
     family, _, rest = name.partition("/")
     listed = files(family)
@@ -122,12 +117,12 @@ def _bytes(name: str, size: int) -> float:
 
 
 def home() -> Path:
-    """Return the folder in which ir_datasets keeps what it fetches."""
+    """Return the folder in which ir_datasets keeps downloads."""
     return Path(os.environ.get("IR_DATASETS_HOME") or "~/.ir_datasets").expanduser()
 
 
 def read_json(name: str) -> dict[str, Any]:
-    """Read a list that comes with the package: ``metadata.json`` or ``downloads.json``."""
+    """Read a list of the package: ``metadata.json`` or ``downloads.json``."""
     spec = find_spec("ir_datasets")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
@@ -139,7 +134,7 @@ def read_json(name: str) -> dict[str, Any]:
 
 
 def few(name: str, known: list[str]) -> str:
-    """Name the nearest of the known names, or the first ones."""
+    """Suggest the nearest known name, or list the first ones."""
     text = suggestion(name, known)
     return (
         text

@@ -1,6 +1,4 @@
-"""Files that ir_datasets fetches or finds, and their rows; what is missing is named with the place
-where it belongs.
-"""
+"""Fetch or find files with ir_datasets and read their rows; errors name where a file belongs."""
 
 from __future__ import annotations
 
@@ -19,9 +17,8 @@ from cdmae.files import complete, write_text
 from cdmae.log import say
 
 MSMARCO = "msmarco-passage"
-TITLES = (
-    "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
-)
+# Qu et al. 2021; no checksum is published
+TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"
 MEMBER = "marco/para.title.txt"  # of it: passage id, title, separated by a tab
 
 if TYPE_CHECKING:
@@ -29,23 +26,19 @@ if TYPE_CHECKING:
 
 
 def package() -> Any:
-    """Import ir_datasets, late and with our wishes in its environment."""
-    os.environ.pop(
-        "TQDM_DISABLE", None
-    )  # its interrupted downloads go on from what the progress bar has counted
+    """Import ir_datasets, late and with this project's options in its environment."""
+    # ir_datasets resumes an interrupted download from the count of its progress bar
+    os.environ.pop("TQDM_DISABLE", None)
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
-    os.environ.setdefault(
-        "IR_DATASETS_SMALL_FILE_SIZE", "0"
-    )  # it looks in downloads/ for small files, too
+    # makes ir_datasets look in downloads/ for small files, too
+    os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")
     import ir_datasets
 
     return ir_datasets
 
 
 def places(dataset: str) -> dict[str, Path]:
-    """Return where ir_datasets looks for the published files of a dataset and its relatives:
-    address -> path.
-    """
+    """Return the paths where ir_datasets looks for the files of a dataset's family, by address."""
     home = package().util.home_path()
     files = catalogue.files(dataset.split("/")[0]).values()
     return {file.url: home / "downloads" / file.checksum for file in files} | {
@@ -54,9 +47,7 @@ def places(dataset: str) -> dict[str, Path]:
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Put links to the published files in a folder where ir_datasets looks for them; copies where
-    nothing can link.
-    """
+    """Link the published files in `folder` to where ir_datasets looks for them; copy if links fail."""
     named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
         path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
@@ -72,8 +63,9 @@ def offer(folder: str, dataset: str) -> None:
 
 
 def alone(dataset: str) -> FileLock:
-    """Keep other processes from fetching the same: the forums of CQADupStack share an archive,
-    variants everything.
+    """Return a lock against parallel fetching of the same files.
+
+    The forums of CQADupStack share an archive, and variants of a dataset share all files.
     """
     from filelock import FileLock
 
@@ -107,7 +99,7 @@ def fetch(parts: Iterable[Rows]) -> None:
 
 
 def _address(error: BaseException) -> str | None:
-    """Return the address that could not be fetched, the first where there are mirrors."""
+    """Return the address that could not be fetched, the first if there are mirrors."""
     if getattr(error, "request", None) is not None:
         return error.request.url
     tried = next((argument for argument in error.args if isinstance(argument, list)), [])
@@ -116,7 +108,7 @@ def _address(error: BaseException) -> str | None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a dataset, read by a function of its id; `path` is what messages name."""
+    """Rows of a dataset, read by a function of its id; `path` is their name in messages."""
 
     dataset: str
     part: str
@@ -124,7 +116,7 @@ class Rows:
 
     @property
     def path(self) -> str:
-        """What messages name."""
+        """Return the name in messages."""
         return f"{self.dataset} ({self.part})"
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -133,8 +125,9 @@ class Rows:
 
 
 def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of every passage, without its title, with it, or with that of a
-    list, by its id.
+    """Yield the (id, title, text) of every passage.
+
+    titles: False for empty titles, True for the dataset's titles, or a list of titles by id.
     """
     for passage in package().load(dataset).docs_iter():
         if isinstance(titles, list):
@@ -145,9 +138,7 @@ def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[st
 
 
 def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
-    """Yield the passage id and the title of MS MARCO's passages: of a file, or of RocketQA's
-    release.
-    """
+    """Yield the passage id and the title of MS MARCO's passages, from a file or RocketQA's release."""
     count = catalogue.counts(dataset, "docs")
 
     def parse(number: int, line: str) -> tuple[int, str]:
@@ -168,8 +159,7 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
 
 
 def check_unchanged(path: Path) -> None:
-    """Record the SHA-256 of a downloaded file at its first use; raises `InputError` if the file is
-    another one later.
+    """Record the SHA-256 of a download at its first use; raises `InputError` if it differs later.
 
     For files without a published checksum.
     """

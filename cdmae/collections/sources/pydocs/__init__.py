@@ -1,17 +1,16 @@
-"""Documentation search, made on the user's own machine: no download, nothing copied into the
-repository.
+"""Make a documentation search from the user's own Python packages, without any download.
 
-The query is the first sentence of a documentation string, the relevant passage the rest of it, as
-in CodeSearchNet (Husain et al. 2019) with prose in the place of code. Passages have no title: an
-object's name would give it away.
+The query is the first sentence of a docstring, the relevant passage is the rest of it, as in
+CodeSearchNet (Husain et al. 2019) with prose instead of code. Passages have no title, because an
+object's name would reveal the answer.
 
-``harvest``      find the documentation strings of the standard library and of installed packages, importing none
-``paragraphs``   take each apart into paragraphs and sections
-``cleaning``     turn it into a summary and a body of prose
-``division``     passages, queries, judgments, and splits that share nothing
+- `harvest`: find the docstrings of the standard library and installed packages without imports
+- `paragraphs`: divide each docstring into paragraphs and sections
+- `cleaning`: turn it into a summary and a body of prose
+- `division`: make passages, queries, judgments, and splits that share nothing
 
-The same Python and the same packages give the same bytes; their versions and all counts stand in
-``about``.
+The same Python and the same packages give the same bytes; ``about`` records their versions and all
+counts.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
 # What the environment pins anyway, as import names; the standard library first.
 IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 MORE = (
-    "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow", "sentence_transformers",
+    "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow",
+    "sentence_transformers",
     "setuptools",
 )  # fmt: skip
 HELD_OUT = {
@@ -45,9 +45,12 @@ HELD_OUT = {
     "sqlalchemy": "sqlalchemy",
 }
 SMOKE = (
-    "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent", "configparser", "datetime",
-    "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
-    "shutil", "socket", "statistics", "tarfile", "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
+    "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent",
+    "configparser", "datetime",
+    "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math",
+    "multiprocessing", "pathlib",
+    "shutil", "socket", "statistics", "tarfile", "threading", "traceback", "typing", "unittest",
+    "urllib", "zipfile",
 )  # fmt: skip
 WORDS = 55.0  # of a passage on average
 WHOLE = {  # passages, queries of train, dev and test
@@ -56,7 +59,8 @@ WHOLE = {  # passages, queries of train, dev and test
     "full": (25_000, 20_000, 1_900, 1_900),
 }
 PARTS = {  # passages, queries
-    "scikit-learn": (1_826, 1_713), "networkx": (1_199, 1_184), "sympy": (3_445, 3_356), "sqlalchemy": (1_540, 1_479),
+    "scikit-learn": (1_826, 1_713), "networkx": (1_199, 1_184), "sympy": (3_445, 3_356),
+    "sqlalchemy": (1_540, 1_479),
 }  # fmt: skip
 SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
@@ -82,7 +86,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a limit that would do nothing."""
+        """Refuse a limit without effect."""
         if self.part and self.train_queries:
             raise InputError(
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
@@ -90,7 +94,7 @@ class Settings(Source):
             )
 
     def packages(self) -> tuple[str, ...]:
-        """Return the import names of the packages that are harvested."""
+        """Return the import names of the harvested packages."""
         if self.part:
             return (HELD_OUT[self.part],)
         return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
@@ -100,8 +104,9 @@ class Settings(Source):
         return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
     def version(self) -> dict[str, str]:
-        """Return the versions of Python and of the harvested packages; raises `InputError` for one
-        that is missing.
+        """Return the versions of Python and the harvested packages.
+
+        Raises `InputError` for a missing package.
         """
         versions = {STDLIB: platform.python_version()}
         for package in self.packages():
@@ -116,16 +121,16 @@ class Settings(Source):
         return versions
 
     def check(self) -> dict[str, int]:
-        """Raise `InputError` where a package that the collection is made from is not installed.
+        """Raise `InputError` if a package of the collection is not installed.
 
-        Returns the number of training queries, by split, if the settings tell it: each has a
+        Returns the number of training queries, by split, if the settings limit it: each has a
         relevant passage.
         """
         self.version()
         return {"train": self.train_queries} if self.train_queries else {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return what was harvested from one environment; others are near."""
+        """Return the counts of one environment; counts of other environments are similar."""
         share = SMOKE_SHARE if self.size == "smoke" else 1.0
         if self.part:
             passages, queries = PARTS[self.part]
@@ -138,7 +143,7 @@ class Settings(Source):
         )
 
     def threads(self) -> int:
-        """Return how many processes are worth their start."""
+        """Return the number of useful processes."""
         return 1 if self.part or self.size == "smoke" else 4
 
     def load(self, threads: int = 1) -> Collection:
@@ -217,8 +222,9 @@ class Settings(Source):
 
 
 def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the first `number` queries by a hash of their names, in the old order: smaller sets
-    lie in larger ones.
+    """Return the first `number` queries by a hash of their names, in their original order.
+
+    Smaller sets are therefore subsets of larger ones.
     """
     if number > len(queries):
         raise InputError(

@@ -1,9 +1,6 @@
-"""Turn a doc string into prose: a summary (its first sentence: the query) and a body (the rest: the
-passage).
+"""Turn a docstring into prose: a summary (its first sentence) and a body (the rest).
 
-Out go: signatures, doctests, code, tables, markup, URLs, and the sections that are no description
-(examples, references, see also). Parameters, returns and notes stay as prose: ``x : array_like,
-optional`` followed by its description becomes ``x: its description``. About 0.2 ms a doc string.
+The summary becomes the query, the body becomes the passage.
 """
 
 from __future__ import annotations

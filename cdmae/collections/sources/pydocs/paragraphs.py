@@ -13,12 +13,15 @@ from typing import Any
 
 # Sections by what is done with them; every other heading is dropped and its text kept.
 _DROPPED = {
-    "example", "examples", "usage", "usage example", "doctest", "reference", "references", "citation", "see also",
-    "seealso", "methods", "other methods", "class methods", "routine listings", "attributes", "other attributes",
+    "example", "examples", "usage", "usage example", "doctest", "reference", "references",
+    "citation", "see also",
+    "seealso", "methods", "other methods", "class methods", "routine listings", "attributes",
+    "other attributes",
     "shape", "author", "authors", "license", "signature", "subclassing", "todo", "todos",
 }  # fmt: skip
 _ENTRIES = {
-    "parameters", "other parameters", "optional parameters", "args", "arguments", "keyword args", "keyword arguments",
+    "parameters", "other parameters", "optional parameters", "args", "arguments", "keyword args",
+    "keyword arguments",
     "keywords", "kwargs", "params", "inputs", "input", "raises", "warns", "except", "exceptions",
 }  # fmt: skip
 RESULTS = {"returns", "return", "yields", "yield", "receives", "outputs", "output"}
@@ -45,9 +48,8 @@ _TABLE = re.compile(r"^\s*(?:[+|].*[+|]\s*$|[=-]{2,}(?:\s+[=-]{2,})+\s*$)")
 _GOOGLE_HEADING = re.compile(r"^\s*\**([A-Z][A-Za-z ]{2,20}?)\**\s*:{1,2}\**\s*$")
 _MARKDOWN_HEADING = re.compile(r"^\s*#{1,6}\s+\S")
 _TYPE = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
-TYPED_ENTRY = re.compile(
-    rf"^[`*]*(\w+(?:,\s*\w+)*)[`]*\s*{_TYPE}\s*(?:,\s*(?:\*?optional\*?|defaults? [^:]{{1,40}}))?\s*:\s*"
-)
+_REMARK = r"(?:,\s*(?:\*?optional\*?|defaults? [^:]{1,40}))?"  # behind a type
+TYPED_ENTRY = re.compile(rf"^[`*]*(\w+(?:,\s*\w+)*)[`]*\s*{_TYPE}\s*{_REMARK}\s*:\s*")
 _PLAIN_ENTRY = re.compile(r"^[`*]*([A-Za-z_]\w*(?:,\s*\w+)*)`*\s*(?::|\s-{1,2}\s)\s*")
 _NUMPY_ENTRY = re.compile(r"^\s*[`*]*([A-Za-z_][\w.]*(?:\s*,\s*[`*]*\w+`*)*)`*(?:\s*:\s.*|\s*:)?$")
 _BARE_ENTRY = re.compile(
