@@ -167,9 +167,7 @@ def _queries(queries: Rows) -> pd.DataFrame:
 def _qrels(
     parts: Parts, split: str, queries: pd.DataFrame, ids: pa.ChunkedArray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the judgments of a split, without an id where the passage is missing, and how many are
-    odd and why.
-    """
+    """Return a split's judgments, without ids of missing passages, and counts of odd judgments."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -281,9 +279,7 @@ class File:
                 yield number, row
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate the number of rows, the words in the last column of one, and the values in the
-        first column.
-        """
+        """Estimate the rows, the words in a row's last column, and the values in the first column."""
         rows = 0
         words = 0
         read = 0
@@ -406,9 +402,7 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
 
 
 def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
-    """Return the files ``{prefix}{split}.tsv`` of a folder, plain or with ``.gz`` after it, by
-    their splits.
-    """
+    """Return the files ``{prefix}{split}.tsv`` of a folder by split, plain or packed (``.gz``)."""
     names = {path.name.removesuffix(".gz") for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
     splits = sorted(name[len(prefix) : -len(".tsv")] for name in names if name.endswith(".tsv"))
     return {split: path for split in splits if (path := find(folder, f"{prefix}{split}", ".tsv"))}

@@ -1,6 +1,4 @@
-"""Rules that a value of the config keeps by itself: names, the folder of the results, measures,
-circles of names.
-"""
+"""Check single values of a config: names, the folder of the results, measures, cycles of names."""
 
 from __future__ import annotations
 
@@ -17,14 +15,12 @@ from cdmae.fields import Keys, refusal, show
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-NAME = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
-)  # a path may join three; file systems take 255 bytes between /
+# a file name may join three names, and file systems allow 255 bytes
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
 MOST_SPLIT = 64  # bytes, as of names
-MOST_RESULTS = (
-    1000  # bytes of the path of the results: a command line of 128 kB holds it many times
-)
+# bytes of the path of the results: a command line of 128 kB contains it many times
+MOST_RESULTS = 1000
 SKEW = 60  # seconds by which the clock of a file server may differ
 MOST_EXAMPLE = 10_000  # characters of the text that is shaded
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +50,7 @@ def check_name(name: str, section: str) -> None:
 
 
 def check_results(results: str) -> None:
-    """Refuse a folder that paths of the workflow cannot start with, or in which code lies."""
+    """Refuse a results folder whose path the workflow cannot use, or that contains code."""
 
     def refused(words: str) -> InputError:
         return refusal(("results",), f" is {show(results)}{words}")
@@ -94,8 +90,9 @@ def check_example(example: str) -> None:
 
 
 def check_time(file: Path | str, keys: Keys) -> None:
-    """Refuse a file of a later time than now: Snakemake would find its results older than it, and
-    delete them.
+    """Refuse a file whose time is in the future.
+
+    Snakemake would consider its results older than the file, and delete them.
     """
     if os.stat(file).st_mtime > time.time() + SKEW:
         raise refusal(
@@ -105,13 +102,14 @@ def check_time(file: Path | str, keys: Keys) -> None:
 
 
 def fits_in_paths(split: str) -> bool:
-    """Tell whether the name of a split can be part of a path, together with other names."""
+    """Return whether a split's name can be part of a path, together with other names."""
     return SPLIT.fullmatch(split) is not None and len(os.fsencode(split)) <= MOST_SPLIT
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that need each other in a circle; `needs` names what an entry is
-    made from.
+    """Refuse entries of a section that need each other in a cycle.
+
+    needs: the names that each entry is made from.
     """
     try:
         TopologicalSorter(needs).prepare()

@@ -1,7 +1,6 @@
-"""What the config's entries demand of each other: every name leads somewhere, to the right kind,
-without a cycle.
+"""Check entries of a config against each other: every name exists, has the right kind, no cycles.
 
-What only entries of one kind demand, their class checks.
+Checks that concern only one kind of entry are in its class.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SMALL = 2**24  # bytes of files that are read whenever the config is checked: le
 
 
 def check(config: Config) -> None:
-    """Check a config whose entries are right, each by itself."""
+    """Check a config whose single entries are valid."""
     check_results(config.results)
     check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
@@ -58,7 +57,7 @@ def check(config: Config) -> None:
 
 
 def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
-    """Check an entry, and put its place in front of what is wrong within it."""
+    """Check an entry, and put its keys in front of its mistakes."""
     try:
         check(*arguments)
     except InputError as error:
@@ -66,24 +65,22 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 
 def _check_names(config: Config) -> None:
-    """Refuse names that lead nowhere."""
+    """Refuse names of entries that do not exist."""
     entries = [
         ((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()
     ]
     for place, entry in [*entries, (("evaluation",), config.evaluation)]:
         for keys, name, section in named(entry):
             if name not in (known := getattr(config, section)):
-                others = [
-                    other for other in known if (section, other) != place
-                ]  # none is made from itself
+                # no entry is made from itself
+                others = [other for other in known if (section, other) != place]
                 raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
-    """Ask for the files, and read them where that takes no time; the first job reads large ones
-    anyway.
+    """Check a collection's files, and read them if they are small; the job reads large ones.
 
-    Returns by split how many queries have a relevant passage, as far as that is known without the
+    Returns the number of queries with a relevant passage by split, as far as it is known before the
     job.
     """
     collection = config.collections[name]
@@ -98,9 +95,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
 
 
 def _check_apart(config: Config, name: str) -> None:
-    """Refuse a collection that would read the results: it would change with every run, and never be
-    finished.
-    """
+    """Refuse a collection that would read the results, since it would change with every run."""
     results = Path(config.results).resolve()
     for folder in map(Path.resolve, config.collections[name].ask(name, "folders")):
         if results.is_relative_to(folder):
@@ -117,9 +112,7 @@ def _check_apart(config: Config, name: str) -> None:
 
 
 def _check_stage(config: Config, name: str) -> None:
-    """Refuse a split without judgments, and what does not fit the systems that are trained by the
-    stage.
-    """
+    """Refuse a split without judgments, and a stage that does not fit the systems that use it."""
     stage = config.stages[name]
     words = config.collections[stage.collection].unfit(stage.collection, stage.split)
     if words:
@@ -142,9 +135,7 @@ def _check_stage(config: Config, name: str) -> None:
 
 
 def _check_targets(config: Config) -> None:
-    """Refuse splits without judgments, those that a system is trained on, and systems that nothing
-    is measured on.
-    """
+    """Refuse splits without judgments, splits for training, and systems that are not measured."""
     evaluated = config.evaluation.collections
     if config.systems and not any(evaluated.values()):
         words = " names no split, but there are systems; allowed: at least one split"
@@ -174,9 +165,7 @@ def _check_targets(config: Config) -> None:
 
 
 def _check_measures(config: Config) -> None:
-    """Refuse measures that ir_measures does not compute, and those that look deeper than the runs
-    go.
-    """
+    """Refuse measures that ir_measures does not compute, or that exceed the depth of the runs."""
     evaluation = config.evaluation
     if evaluation.collections and not evaluation.measures:
         raise refusal(("evaluation", "measures"), " is []; allowed: at least one measure")
@@ -194,9 +183,7 @@ def _check_measures(config: Config) -> None:
 
 
 def _check_lengths(config: Config) -> None:
-    """Refuse lengths of collections that are not evaluated, and those that a system has no
-    positions for.
-    """
+    """Refuse lengths of collections that are not evaluated, or that exceed a system's positions."""
     for collection, length in config.evaluation.lengths.items():
         keys = ("evaluation", "lengths", collection)
         if collection not in config.evaluation.collections:

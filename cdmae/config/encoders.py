@@ -1,8 +1,7 @@
-"""What encoders are made of: where one starts, how important its words are, and what all
-pre-trainings share.
+"""Settings of encoders: their initial weights, the importance of words, and all pre-training.
 
-`cdmae.config.objectives` has a class for each objective, with the settings of its own and the
-answers to what others ask of it.
+`cdmae.config.objectives` has a class for each objective, with its own settings and its answers to
+the plan, the card and the workflow.
 """
 
 from __future__ import annotations
@@ -24,26 +23,21 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the names that a folder of the library offers to the config: those of its files and
-    packages.
-    """
+    """List the names that a folder of the library offers to the config: its files and packages."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
-HomePath = Annotated[
-    str, AfterValidator(os.path.expanduser)
-]  # most readers of a path would not know ~
+# most readers of a path do not expand ~
+HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 
 
 @settings
 class Start:
-    """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a
-    collection.
-    """
+    """The initial weights of an encoder: a checkpoint, or random weights and a trained tokenizer."""
 
     checkpoint: HomePath = setting(
         "",
@@ -89,7 +83,7 @@ class Start:
     )
 
     def __post_init__(self) -> None:
-        """Refuse settings beside a checkpoint, and a width that the heads do not divide."""
+        """Refuse settings that conflict with a checkpoint, and a width that heads do not divide."""
         if self.checkpoint:
             for key, rule in rules_of(self).items():
                 if key != "checkpoint" and getattr(self, key) != rule.default:
@@ -101,27 +95,23 @@ class Start:
             )
 
     def values(self) -> dict[str, Any]:
-        """Return what matters: the checkpoint, or everything else."""
+        """Return the relevant settings: the checkpoint, or everything else."""
         return (
             pick(asdict(self), ["checkpoint"]) if self.checkpoint else asdict(self, ["checkpoint"])
         )
 
     def tokenizer(self) -> dict[str, Any]:
-        """Return what matters to the tokenizer."""
+        """Return the settings that decide the tokenizer."""
         return pick(
             asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary")
         )
 
     def known_positions(self) -> int | None:
-        """Return the longest input; None where it is not known before the job that loads the
-        checkpoint.
-        """
+        """Return the longest input; None if only the job that loads the checkpoint knows it."""
         return pretrained.positions(self.checkpoint) if self.checkpoint else self.positions
 
     def known_layers(self) -> int | None:
-        """Return the number of layers; None where it is not known before the job that loads the
-        checkpoint.
-        """
+        """Return the number of layers; None if only the job that loads the checkpoint knows it."""
         return (
             pretrained.number(self.checkpoint, "num_hidden_layers")
             if self.checkpoint
@@ -162,15 +152,13 @@ class Importance:
         return asdict(self)
 
     def counting(self) -> dict[str, Any]:
-        """Return what matters to the n-gram counts."""
+        """Return the settings that decide the n-gram counts."""
         return pick(asdict(self), ("unit", "window"))
 
 
 @settings
 class Encoder:
-    """An encoder, pre-trained or not; what others ask of it, with the answers of one that is not
-    pre-trained.
-    """
+    """An encoder, pre-trained or not; the defaults are the answers of one without pre-training."""
 
     pretrained = False  # whether there is anything to train
     maskings = ()  # of each side that its objective has, the encoder's first
@@ -187,41 +175,35 @@ class Encoder:
 
     @property
     def masked_by_importance(self) -> bool:
-        """Say whether one of its masks is importance-aware."""
+        """Return whether one of its masks is importance-aware."""
         return "importance" in self.maskings
 
     @property
     def reads_importance(self) -> bool:
-        """Say whether one of its masks reads the importance, or the n-grams that it is estimated
-        from.
-        """
+        """Return whether one of its masks reads the importance, or its n-grams."""
         return any(masking in READ_IMPORTANCE for masking in self.maskings)
 
     @property
     def unread(self) -> dict[str, str]:
-        """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to
-        its default.
-        """
+        """Return the settings without effect, with reasons; `cdmae.config.load` resets them."""
         return {}
 
     def values(self) -> dict[str, Any]:
-        """Return what matters: everything that its objective knows."""
+        """Return the relevant settings: everything that its objective knows."""
         return asdict(self)
 
     def check(self, config: Config) -> None:
-        """Refuse what does not fit other entries of the config; the keys of errors begin at the
-        entry.
-        """
+        """Refuse settings that do not fit other entries; the keys of errors begin at the entry."""
 
 
 @settings
 class Pretraining(Encoder):
-    """An encoder that is pre-trained: what all objectives know, and what others ask of an
-    objective.
+    """A pre-trained encoder: the settings and default answers of all objectives.
 
-    decoder_layers: Transformer layers besides the encoder's; held_layers: how many of them are
-    taken to hold activations; spans: parts of a passage that are read one by one; in_words: goes on
-    "Its encoder was pre-trained", where {masked} is which words it restores from the vector.
+    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of them
+    that are assumed to hold activations; spans: parts of a passage that are read separately;
+    in_words: continues "Its encoder was pre-trained", where {masked} describes the words that it
+    restores from the vector.
     """
 
     pretrained, pooling, projection = True, "cls", False
@@ -314,7 +296,7 @@ class Pretraining(Encoder):
 
     @property
     def unread(self) -> dict[str, str]:
-        """Say what another setting leaves without effect, and why."""
+        """Return the settings without effect, with reasons."""
         noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
         if not self.reads_importance:
             noise["importance"] = f"no masking is {' or '.join(READ_IMPORTANCE)}"
@@ -323,31 +305,30 @@ class Pretraining(Encoder):
         )
 
     def masking(self) -> dict[str, Any]:
-        """Return what matters to the masks that are shown (`cdmae.masking.terms`): those of the
-        last side.
-        """
+        """Return the settings of the masks that `cdmae.masking.terms` shows: the last side's."""
         ratio = self.encoder_ratio
         return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
     def check_step(self, steps: int, whose: str) -> None:
-        """Refuse a step to take that comes after the last one."""
+        """Refuse a `take_step` after the last step."""
         if self.take_step > steps:
             raise InputError(f"take_step is {self.take_step}; allowed: up to {whose}")
 
     def check_length(self, positions: int | None, whose: str) -> None:
-        """Refuse passages that are longer than what a model reads, as far as that is known."""
+        """Refuse passages longer than a model's input, as far as that is known."""
         if positions is not None and self.max_length > positions:
             raise unfit(self, "max_length", f"; allowed: up to {positions}, {whose}")
 
     def check_layers(self, layers: int | None, whose: str) -> None:
-        """Refuse what the layers of an encoder do not allow, as far as these are known; `whose`: as
-        ``the start``.
+        """Refuse settings that the encoder's number of layers does not allow, if that is known.
+
+        whose: the owner of the layers in messages, such as ``the start``.
         """
 
     def check(self, config: Config) -> None:
-        """Refuse what does not fit the start, the importance, and the encoders that come before."""
+        """Refuse settings that do not fit the start, the importance, or the earlier encoders."""
         start, owner = config.starts[self.start], f"starts.{self.start}"
         if self.after and self.start != (first := config.encoders[self.after].start):
             raise unfit(
@@ -377,12 +358,13 @@ class Pretraining(Encoder):
     # --- what the plan asks -----------------------------------------------------------------------
 
     def predicted(self, tokens: float) -> float:
-        """Count the tokens of a text of some tokens that the language-model head predicts."""
+        """Estimate how many of a text's tokens the language-model head predicts."""
         return self.encoder_ratio * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count operations besides those of the encoder, its decoders and its head; network:
-        `cdmae.plan.flops`.
+        """Count operations in addition to those of the encoder, its decoders and its head.
+
+        network: `cdmae.plan.flops`.
         """
         return 0.0
 

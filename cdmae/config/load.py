@@ -1,9 +1,4 @@
-"""From config files to a config: the default file, overlays over it, what entries inherit, and
-every check.
-
-`cdmae.config.schema` is the schema. Values remember the file and line that they come from, which
-messages begin with.
-"""
+"""Load a config from files: the defaults, the overlays, inherited values, and every check."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Third-party models that a config names: what can be checked in their folders before the first
-job.
+"""Check the folders of third-party models that a config names, before the first job.
 
-Models at the hub are not checked here: nothing asks the network before a job needs it. Standard
-library only, since every start of the workflow looks here. The jobs read the weights; of these,
-only headers are read here.
+Models at the hub are not checked here: nothing uses the network before a job needs it. Standard
+library only, because every start of the workflow runs these checks. They read only the headers of
+weights.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from cdmae.config.weight_files import Weight
 from cdmae.errors import InputError
 from cdmae.fields import Keys, dotted, refusal, show
 
-HUB_NAME = re.compile(
-    r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?"
-)  # perhaps with a revision
+# with an optional revision
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
 # the types, in config.json, of checkpoints and generators; what transformers calls their models
 FAMILIES = {
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
@@ -60,11 +58,8 @@ STORED = {  # weights, behind that beginning, and the keys of config.json for th
     r"embeddings\.token_type_embeddings\.weight": ("type_vocab_size", "embedding_size"),
     LAYER + r"(?:intermediate\.dense|ffn\.lin1)\.weight": ("intermediate_size", "hidden_size"),
 }
-BEHIND_PADDING = {
-    "roberta": 1,
-    "xlm-roberta": 1,
-    "mpnet": 1,
-}  # whose positions begin behind this number, or their own
+# families whose positions begin after pad_token_id, with its default
+BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
@@ -74,7 +69,7 @@ NAMED = 3  # files of a folder that are named where the right one is not there
 
 @dataclass(frozen=True)
 class _Folder:
-    """The folder of a model that the config names at some keys; `allowed` ends what is said of it."""
+    """The folder of a model that the config names at `keys`; `allowed` ends error messages."""
 
     model: str
     keys: Keys
@@ -82,10 +77,10 @@ class _Folder:
 
     @classmethod
     def of(cls, model: str, keys: Keys, form: str) -> _Folder | None:
-        """Look at a model: None is a possible name at the hub; raises `InputError` for what is no
-        folder either.
+        """Return a model's folder; None for a possible name at the hub.
 
-        A name below an existing folder is a path: `models/mine` next to a folder `models`.
+        Raises `InputError` if it is neither. A name below an existing folder is a path:
+        `models/mine` next to a folder `models`.
         """
         self = cls(model, keys, f"allowed: a folder in {form}, or a name at the hub")
         path = Path(model)
@@ -111,13 +106,11 @@ class _Folder:
         return None
 
     def wrong(self, words: str, allowed: str = "") -> InputError:
-        """Make the error for a model of which `words` are true."""
+        """Return the error for a model; `words` describe the mistake."""
         return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
 
     def need(self, called: str, *names: str, more: str = "") -> None:
-        """Refuse a folder without a file of some names; the first one that is there must hold
-        something.
-        """
+        """Refuse a folder without any file of `names`; the first existing file must not be empty."""
         folder = Path(self.model)
         found = [folder / name for name in names if os.path.lexists(folder / name)]
         if not found:
@@ -133,7 +126,7 @@ class _Folder:
             raise self.damaged(error, found[0]) from None
 
     def json(self, name: str, kind: type) -> Any:
-        """Read a JSON file; refuse a damaged one, or one that holds something else."""
+        """Read a JSON file; refuse a damaged file or content of another type."""
         path = Path(self.model) / name
         try:
             weight_files.check_file(path)
@@ -147,7 +140,7 @@ class _Folder:
         return content
 
     def damaged(self, error: Exception, path: Path) -> InputError:
-        """Make the error for a file that cannot be read."""
+        """Return the error for a file that cannot be read."""
         if isinstance(error, OSError):
             return self.wrong(f"whose {path.name} cannot be read: {error.strerror}")
         return self.wrong(f"whose {error}")
@@ -166,9 +159,7 @@ class _Folder:
 
 
 def check(model: str, keys: Keys) -> None:
-    """Refuse a checkpoint or generator, at `keys` of the config, that is not in transformers format
-    or of no family.
-    """
+    """Refuse a checkpoint or generator, at `keys`, without transformers format or a known family."""
     folder = _Folder.of(model, keys, f"transformers format, of the type {', '.join(FAMILIES)}")
     if folder is None:
         return
@@ -192,9 +183,7 @@ def check(model: str, keys: Keys) -> None:
 
 
 def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
-    """Return what is wrong in the config.json of a checkpoint, and what is allowed in its place;
-    None if nothing is.
-    """
+    """Return a mistake in a checkpoint's config.json and the allowed values; None without mistakes."""
     kind = described.get("model_type")
     known = isinstance(kind, str) and kind in FAMILIES
     limits = {"model_type": (known, ", ".join(FAMILIES))}
@@ -215,38 +204,40 @@ def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
     for key, (fits, allowed) in limits.items():
         if not fits:
             return (
-                f"says {key} {show(described[key])}" if key in described else f"tells no {key}"
+                f"has {key} {show(described[key])}" if key in described else f"has no {key}"
             ), allowed
     heads = size_in(described, "num_attention_heads")
     width = size_in(described, "hidden_size")
     if heads and width and width % heads:
         return (
-            f"says {heads:,} attention heads and a width of {width:,}",
+            f"has {heads:,} attention heads and a width of {width:,}",
             "heads that divide the width",
         )
     padding = described.get("pad_token_id")
     most = described.get("vocab_size", SIZES["vocab_size"])
     if padding is not None and not (type(padding) is int and 0 <= padding < most):
-        return f"says pad_token_id {show(padding)}", f"from 0 to {most - 1:,}"
+        return f"has pad_token_id {show(padding)}", f"from 0 to {most - 1:,}"
     return None
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    """Tell whether a value is null or a number in a range."""
+    """Return whether a value is null or a number in a range."""
     return value is None or (type(value) in (int, float) and low <= value <= high)
 
 
 def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder: Path) -> str:
-    """Say how weights differ from the sizes in config.json, as far as it gives them; nothing where
-    they fit.
+    """Describe how weights differ from the sizes in config.json, as far as it has them.
 
-    Of pickles only the length of the files is known: they cannot be shorter than the weights.
+    Empty if they fit. Of pickles only the length of the files is known: it cannot be shorter than
+    the weights.
     """
     if weights is None:
         least = weight_files.NARROWEST * _fewest(described)
         size = weight_files.size_of(weight_files.files_of(weight_files.find(folder)))
         if size < least:
-            return f"whose weights have {size:,} bytes, and by its config.json they should have {least:,} at least"
+            return (
+                f"whose weights have {size:,} bytes, but its config.json needs at least {least:,}"
+            )
         return ""
     kind = described["model_type"]
     layers = set()
@@ -273,9 +264,7 @@ def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder
 
 
 def _fewest(described: dict[str, Any]) -> int:
-    """Return how many weights a model has at least: word embeddings, and the four and two large
-    matrices of a layer.
-    """
+    """Return the least number of weights: word embeddings, and six large matrices per layer."""
     layers, width, inner = (
         size_in(described, key) or 0
         for key in ("num_hidden_layers", "hidden_size", "intermediate_size")
@@ -285,9 +274,7 @@ def _fewest(described: dict[str, Any]) -> int:
 
 
 def size_in(described: dict[str, Any], key: str) -> int | None:
-    """Return a size in a config.json under BERT's name for it; None where it is not given, so that
-    a default counts.
-    """
+    """Return a size in a config.json by BERT's key; None if it is missing, so that defaults apply."""
     if key == "embedding_size" and described.get("model_type") != "electra":
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
@@ -295,11 +282,9 @@ def size_in(described: dict[str, Any], key: str) -> int | None:
 
 
 def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
-    """Refuse a tokenizer, in the form of ``tokenizer.json``, that does not find words or does not
-    frame a text.
+    """Refuse a ``tokenizer.json`` that does not find words or does not frame a text.
 
-    what: the subject of the message; known: how many word-pieces its model has, where that is
-    known.
+    what: the subject of the message; known: the number of the model's word-pieces, if known.
     """
     if not isinstance(parts, dict):
         raise InputError(f"{what} is no JSON object")
@@ -347,15 +332,13 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
 
 
 def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a part of a ``tokenizer.json``; an empty one where it is missing or no object."""
+    """Return a part of a ``tokenizer.json``; an empty object if it is missing or no object."""
     found = parts.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _frames(processor: Any) -> bool:
-    """Tell whether a tokenizer's post-processor puts a special token before a text and one behind
-    it.
-    """
+    """Return whether a post-processor puts a special token before and after a text."""
     if not isinstance(processor, dict):
         return False
     kind = processor.get("type")
@@ -372,8 +355,7 @@ def _frames(processor: Any) -> bool:
 
 
 def check_retriever(model: str, keys: Keys) -> None:
-    """Refuse a third-party retriever, at `keys` of the config, that sentence-transformers would not
-    take for a model.
+    """Refuse a third-party retriever, at `keys`, that sentence-transformers cannot load.
 
     Its weights are in its folder, or in the folders of its modules.
     """
@@ -394,7 +376,7 @@ def check_retriever(model: str, keys: Keys) -> None:
     if os.path.lexists(Path(model) / "config.json"):
         described = folder.json("config.json", dict)
         if not composed and not isinstance(described.get("model_type"), str):
-            raise folder.wrong("whose config.json tells no model_type")
+            raise folder.wrong("whose config.json has no model_type")
     inside = ((Path(place), {*folders, *files}) for place, folders, files in os.walk(model))
     places = [place for place, names in inside if not names.isdisjoint(weight_files.NAMES)]
     for place in places or [Path(model)]:
@@ -402,24 +384,18 @@ def check_retriever(model: str, keys: Keys) -> None:
 
 
 def divided(model: str) -> tuple[str, str]:
-    """Divide ``name@revision`` of a model at the hub; the revision of a name alone, and of a
-    folder, is "main".
-    """
+    """Divide ``name@revision`` of a model at the hub; without revision and for folders: "main"."""
     name, at, revision = model.partition("@")
     return (name, revision) if at and not Path(model).is_dir() else (model, "main")
 
 
 def number(model: str, key: str) -> int | None:
-    """Return a number in the config.json of a model, or None where there is none, as of a name at
-    the hub.
-    """
+    """Return a number in a model's config.json; None without one, and for names at the hub."""
     return size_in(_described(model), key)
 
 
 def positions(model: str) -> int | None:
-    """Return how many tokens a model reads, special ones included, or None where its config.json
-    does not say.
-    """
+    """Return how many tokens a model reads, including special ones; None if it is not recorded."""
     number_of = number(model, "max_position_embeddings")
     kind = _described(model).get("model_type")
     if number_of is None or not isinstance(kind, str) or kind not in BEHIND_PADDING:
@@ -429,7 +405,7 @@ def positions(model: str) -> int | None:
 
 
 def _described(model: str) -> dict[str, Any]:
-    """Return the config.json of a model; nothing where it has none that can be read."""
+    """Return the config.json of a model; empty if it cannot be read."""
     try:
         path = Path(model) / "config.json"
         weight_files.check_file(path)

@@ -1,5 +1,6 @@
-"""Every setting as a page and as a JSON schema: ``python -m cdmae.config.reference`` writes both
-into ``config/``.
+"""Write every setting as a page and as a JSON schema into ``config/``.
+
+Run ``python -m cdmae.config.reference``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Every setting: type, default, unit, meaning and source; the only schema. A config file holds
-values.
+"""Every setting of a config file: type, default, unit, meaning and source.
 
-The defaults are the paper's; a setting without a value there has that of the prior work it follows.
+The defaults are the paper's; other defaults come from the prior work that the paper follows.
 Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
 `cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` those of
-fine-tuning, `cdmae.config.kinds` those of search. Named things (``encoders: {cdmae: ...}``) refer
-to each other by name: these names are the edges of the workflow's graph, and `cdmae.config.demands`
-refuses those that lead nowhere.
+fine-tuning, `cdmae.config.kinds` those of search. Entries (``encoders: {cdmae: ...}``) refer to
+each other by name: these names are the edges of the workflow's graph, and `cdmae.config.demands`
+refuses names that do not exist.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ from cdmae.fields import (
 
 @settings
 class Collection:
-    """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its
-    own settings.
+    """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``).
+
+    settings: the source's own settings.
     """
 
     source: str
@@ -48,11 +48,11 @@ class Collection:
 
     @property
     def module(self) -> str:
-        """Name the module that knows the source."""
+        """Return the name of the source's module."""
         return f"cdmae.collections.sources.{self.source}"
 
     def values(self) -> dict[str, Any]:
-        """Return plain values, as they stand in the config."""
+        """Return plain values as in the config."""
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
@@ -73,9 +73,7 @@ class Collection:
             raise InputError(f"collections.{name}: {words}", keys=keys) from None
 
     def unfit(self, name: str, split: str) -> str:
-        """Say what is wrong with a split of the collection `name`; nothing where there are
-        judgments of it.
-        """
+        """Return the reason why a split cannot be used, for messages; empty if it has judgments."""
         judged = self.ask(name, "judged")
         if split not in judged:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
@@ -87,7 +85,7 @@ class Collection:
 
 
 def _collection(values: Any) -> Any:
-    """Make a collection of plain values by the settings of its source."""
+    """Make a collection of plain values, with the settings of its source."""
     if not isinstance(values, dict):
         return values
     source, allowed = values.get("source"), collections.names()
@@ -106,7 +104,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
 
 @settings
 class Evaluation:
-    """What every system is measured on."""
+    """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
@@ -147,7 +145,7 @@ class Evaluation:
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
-        """List the measures of a target, with the grade that is relevant there."""
+        """List the measures of a target, with its relevant grade."""
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: read_measure(name) for name in self.measures if grade > 1}
         plain = [
@@ -189,7 +187,7 @@ Section: Any = Field(default_factory=dict)
 
 @settings
 class Config:
-    """A whole config, checked."""
+    """A whole, checked config."""
 
     results: HomePath = setting(
         "results", meaning="folder of every artefact; a relative path begins at the checkout"
@@ -223,9 +221,7 @@ class Config:
             )
 
     def values(self) -> dict[str, Any]:
-        """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no
-        replicas.
-        """
+        """Return plain values for `cdmae.config.load`, with all defaults and without replicas."""
         named = {section: getattr(self, section) for section in SECTIONS}
         return {
             "results": self.results,

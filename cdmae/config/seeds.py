@@ -1,11 +1,10 @@
-"""Several seeds: whatever a seed decides exists once for each of them, and is made from what has
-the same seed.
+"""Several seeds: make a replica of every entry that a seed affects, from replicas of its inputs.
 
-With ``seeds: [42, 43]`` there are the encoder ``mae`` and its replica ``mae@43``, the retriever
-``one`` and ``one@43``, which starts from ``mae@43``. Names in a config have no `MARK`, so that a
-replica's name tells what it is one of. The first seed keeps the bare names: a finished run with one
-seed is the first part of one with several. Replicas are made once, when the config is loaded; to
-jobs and rules they are entries like others. Standard library only.
+With ``seeds: [42, 43]`` the encoder ``mae`` has the replica ``mae@43``, and the retriever ``one``
+has ``one@43``, which is made from ``mae@43``. Names in a config have no `MARK`, so that a replica's
+name contains its original's. The first seed keeps the plain names: a finished run with one seed is
+the first part of a run with several. Replicas are made once, when the config is loaded; jobs and
+rules treat them like other entries. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,22 +23,21 @@ MARK = "@"
 
 
 def base(name: str) -> str:
-    """Return the name in the config that a replica, or an entry of the first seed, goes back to."""
+    """Return the name in the config of an entry or a replica."""
     return name.partition(MARK)[0]
 
 
 def first(names: Iterable[str]) -> list[str]:
-    """List the names that are no replicas: those of the first seed, and of what no seed decides."""
+    """List the names that are no replicas: entries of the first seed, or without a seed."""
     return [name for name in names if MARK not in name]
 
 
 def replicate(config: Config) -> Config:
-    """Add replicas for every seed of a checked config but the first, behind the entries that they
-    are made from.
+    """Add replicas to a checked config for every seed but the first, after their originals.
 
-    Encoders and stages with the config's seed have replicas, but no checkpoint as it is; and so
-    does every system that uses one, directly or through other systems. What BM25 finds does not
-    depend on a seed, nor do the data.
+    Encoders and stages with the config's seed have replicas, except for a checkpoint without
+    pre-training; so does every system that uses one, directly or through other systems. BM25's
+    results and the data do not depend on a seed.
     """
 
     @cache
@@ -76,7 +74,7 @@ def replicate(config: Config) -> Config:
 
 
 def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
-    """Make an entry from the replicas of what it is made from; it shares what has none."""
+    """Return an entry that uses the replicas of its inputs; inputs without replicas are shared."""
     changed = {}
     for (key, *places), name, section in named(entry):
         if section in replicas:

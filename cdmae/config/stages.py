@@ -1,8 +1,7 @@
-"""Stages: recipes of supervised training. A class for each kind of model; of retrievers for each
-head.
+"""Stages: recipes of supervised training. One class per kind of model; one per retriever's head.
 
-A head turns the states of a text into what is compared. `Dense` makes one vector of them; another
-head is another class beside it in `AnyRetriever`.
+A head turns the states of a text into the representation that is compared. `Dense` makes one
+vector; another head would be another class in `AnyRetriever`.
 """
 
 from __future__ import annotations
@@ -108,20 +107,18 @@ class Stage:
             )
 
     def drawn(self) -> dict[str, Any]:
-        """Return what decides which candidates are drawn, and so what a teacher scores."""
+        """Return the settings that decide which candidates are drawn, and so scored by a teacher."""
         return pick(
             asdict(self),
             ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),
         )
 
     def model(self) -> dict[str, Any]:
-        """Return what the model keeps of its stage: how texts are read and compared."""
+        """Return the settings that the model keeps: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_lengths(self, start: Start, owner: str) -> None:
-        """Refuse lengths that the start of a system, ``starts.NAME``, has no positions for, as far
-        as it is known.
-        """
+        """Refuse lengths beyond the positions of ``starts.NAME``, as far as they are known."""
         positions = start.known_positions()
         whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
         for key in self.lengths:
@@ -129,7 +126,7 @@ class Stage:
                 raise unfit(self, key, f"; allowed: up to {positions}, {whose}")
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return what matters to a training of this kind, with or without a teacher."""
+        """Return the settings that matter to a training, with or without a teacher."""
         return asdict(self)
 
 
@@ -172,7 +169,7 @@ class Retriever(Stage):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a tiny temperature, and positives that would have no other queries to choose from."""
+        """Refuse a tiny temperature, and a symmetric loss without in-batch negatives."""
         super().__post_init__()
         if self.symmetric and not self.in_batch:
             raise InputError(
@@ -182,13 +179,13 @@ class Retriever(Stage):
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return what matters to a training; `alpha` does with a teacher only."""
+        """Return the settings that matter to a training; `alpha` only with a teacher."""
         return asdict(self, () if teacher else ("alpha",))
 
 
 @settings
 class Dense(Retriever):
-    """A retriever with one vector a text."""
+    """A retriever with one vector per text."""
 
     head: Literal["dense"] = setting("dense", meaning="one vector a text")
     pooling: Literal["cls", "mean"] = setting(
@@ -204,7 +201,7 @@ class Dense(Retriever):
     )
 
     def model(self) -> dict[str, Any]:
-        """Return what the model keeps of its stage, and how its vectors are made and compared."""
+        """Return the settings that the model keeps, including how vectors are made and compared."""
         return super().model() | pick(asdict(self), ("pooling", "similarity"))
 
 

@@ -1,9 +1,4 @@
-"""Questions about a config: who needs whom. The names of its entries are the edges of the
-workflow's graph.
-
-The rules fill their path patterns from two tables, a row an entry: `encoders` and `systems`.
-Replicas of other seeds are rows like others. Standard library only.
-"""
+"""Answer questions about a config: the names of its entries are the edges of the workflow's graph."""
 
 from __future__ import annotations
 
@@ -51,9 +46,7 @@ def encoders(config: Config) -> dict[str, Row]:
 
 
 def systems(config: Config) -> dict[str, Row]:
-    """List what the rules fill in for each system: its own settings, and the columns that its kind
-    adds.
-    """
+    """List each system's values for the rules: its own settings and the columns of its kind."""
     return {
         name: system.columns(config, name) | system.values()
         for name, system in config.systems.items()
@@ -109,25 +102,22 @@ def taught(config: Config) -> list[str]:
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Name the first student that draws the same candidates for the same teacher, whose scores
-    serve all of them.
-    """
+    """Return the first student with the same candidates and teacher; all such share its scores."""
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
 def _drawn(config: Config, student: str) -> tuple[Any, ...]:
-    """Tell what a teacher's scores depend on: which teacher, and which candidates."""
+    """Return the inputs of a teacher's scores: the teacher and the candidates."""
     system = config.systems[student]
     stage = config.stages[system.stage]
     return system.teacher, system.negatives, stage.collection, stage.drawn()
 
 
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
-    """Map the runs over training queries, (system, collection, split), to the greatest depth that a
-    training asks.
+    """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    One that teaches is read to its end. The parts of a fusion are as deep as in the evaluation: the
-    depth scales their scores.
+    A run that teaches is read to its end. The parts of a fusion are as deep as in the evaluation,
+    because the depth scales their scores.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -146,16 +136,12 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 
 
 def only_searched(config: Config) -> list[str]:
-    """List the collections that are asked by hand and not measured: vectors and indexes are made
-    for them.
-    """
+    """List the collections that users search but that are not measured; they get indexes, too."""
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
 def batches(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map the stages that train on a collection, as ``stages.x``, to their split and their queries
-    per step.
-    """
+    """Map the stages that train on a collection, as ``stages.x``, to [split, queries per step]."""
     stages = {name: config.stages[name] for name in seeds.first(config.stages)}
     return {
         f"stages.{name}": [stage.split, stage.queries]
@@ -165,26 +151,24 @@ def batches(config: Config, collection: str) -> dict[str, list[Any]]:
 
 
 def trained_encoders(config: Config) -> list[str]:
-    """List the encoders that the report shows, of the first seed; snapshots are parts of the
-    trainings of others.
-    """
+    """List the encoders of the first seed that the report shows: all but snapshots."""
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
 
 
 def masked_by_importance(config: Config) -> list[str]:
-    """List the encoders with an importance-aware mask, which the report shows, of the first seed."""
+    """List the encoders of the first seed, without snapshots, that mask by importance."""
     return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
 
 
 def snapshots(config: Config, encoder: str) -> list[int]:
-    """List the steps of an encoder's training that others are snapshots of, ascending."""
+    """List the steps, ascending, at which an encoder's training is kept as another encoder."""
     return sorted(
         {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
     )
 
 
 def before(config: Config, encoder: str) -> list[str]:
-    """List the encoders that one goes on from, the last one first."""
+    """List the encoders that an encoder continues from, the last one first."""
     name = config.encoders[encoder].after
     return [name, *before(config, name)] if name else []
 
@@ -201,9 +185,7 @@ def shown(config: Config) -> list[str]:
 
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
-    """Count the longest chain of trainings that wait for an entry, one for the other: by section
-    and name.
-    """
+    """Count the longest chain of trainings that wait for an entry, by section and name."""
     sections = {"encoders": config.encoders, "systems": config.systems}
     users: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for section, entries in sections.items():

@@ -1,4 +1,4 @@
-"""The files with a model's weights: whether they are whole, and the shapes that they hold.
+"""Check the files of a model's weights: whether they are complete, and the shapes inside.
 
 Standard library only, since every start of the workflow looks here. Of a file of safetensors only
 the header is read; a pickle is not opened, since opening it may run code.
@@ -39,19 +39,17 @@ class Weight(NamedTuple):
 
 
 class Damaged(ValueError):
-    """A file cannot be read as what it should be; the message begins with its name."""
+    """A file cannot be read in its format; the message begins with its name."""
 
 
 def find(folder: Path) -> Path | None:
-    """Return the file that loaders read a model's weights from, or the index of several; None where
-    there is none.
-    """
+    """Return the file, or the index of several, that loaders read a model's weights from, or None."""
     paths = [folder / name for name in NAMES]
     return next((path for path in paths if path.exists() or path.is_symlink()), None)
 
 
 def read(path: Path) -> dict[str, Weight] | None:
-    """Return a model's weights by their names; None for pickles. `path` is the result of `find`.
+    """Return a model's weights by name; None for pickles. `path` is the result of `find`.
 
     Raises `Damaged` for files that no loader can read.
     """
@@ -66,8 +64,9 @@ def read(path: Path) -> dict[str, Weight] | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """List the files with weights: `path`, or those that an index names; raises `Damaged` for a
-    wrong index.
+    """List the files with weights: `path`, or the files of an index.
+
+    Raises `Damaged` for a wrong index.
     """
     check_file(path)
     if path.suffix != ".json":
@@ -88,7 +87,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def check_file(path: Path) -> None:
-    """Raise `Damaged` unless there is a file with content that is not a pointer of Git LFS."""
+    """Raise `Damaged` unless a file exists, has content, and is no Git LFS pointer."""
     if path.is_dir():
         raise Damaged(f"{path.name} is a folder")
     if path.exists() and not path.is_file():
@@ -110,7 +109,7 @@ def check_file(path: Path) -> None:
 
 
 def _read_header(path: Path) -> dict[str, Weight]:
-    """Return the weights in a file of safetensors, whose length must be as its header says."""
+    """Return the weights in a safetensors file, whose length must match its header."""
     size = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(8)
@@ -149,9 +148,7 @@ def _read_header(path: Path) -> dict[str, Weight]:
 
 
 def _is_tensor(entry: Any) -> bool:
-    """Tell whether an entry of a header has a type, a shape, and a span of bytes as long as these
-    need.
-    """
+    """Return whether a header's entry has a type, a shape, and a span of bytes of their length."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape = entry.get("shape")
@@ -170,7 +167,7 @@ def _are_sizes(values: Any) -> bool:
 
 
 def _check_pickle(path: Path) -> None:
-    """Raise `Damaged` unless a file of PyTorch begins as one, and as an archive is whole."""
+    """Raise `Damaged` unless a file begins as PyTorch's files do, and its archive is complete."""
     with path.open("rb") as file:
         head = file.read(2)
     if head == b"PK" and not zipfile.is_zipfile(path):
@@ -183,5 +180,5 @@ def _check_pickle(path: Path) -> None:
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """Return the bytes of some files together."""
+    """Return the total bytes of some files."""
     return sum(path.stat().st_size for path in paths)

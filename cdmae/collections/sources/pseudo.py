@@ -59,7 +59,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself pseudo; convert the settings of the other collection."""
+        """Refuse a collection that is itself pseudo; convert the other collection's settings."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
@@ -90,7 +90,7 @@ class Settings(Source):
         return self.base.version()
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the passages, the words per passage, and the queries: at most one per passage."""
+        """Estimate the passages, the words per passage, and the queries: up to one per passage."""
         passages, words, _ = self.base.expected()
         train = min(passages - self.dev, self.queries or passages)
         return passages, words, {"train": train} | ({"dev": self.dev} if self.dev else {})

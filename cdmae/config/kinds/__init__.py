@@ -1,7 +1,7 @@
-"""Kinds of systems, a file each: a class with its settings, its checks, and what others ask of a
-system of its kind.
+"""Kinds of systems, one file each: a class with settings, checks, and answers to the workflow.
 
-What searches or orders passages is in `cdmae.retrieval`, the rules are in ``workflow/rules``.
+The code that searches or orders passages is in `cdmae.retrieval`, the rules are in
+``workflow/rules``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kind of system answers, with the answers that most kinds give."""
+"""The base classes of kinds of systems, with the answers that most kinds give."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 Columns = dict[str, Any]  # of a row of `cdmae.config.systems.systems`
-Made = Callable[
-    ..., str
-]  # of the name of a place (`cdmae.layout`): where it is; refuses what is not there
-Part = Callable[
-    [str], Columns
-]  # of the name of a system that another one is made from: what `asked` returns of it
+# returns the path of a result by its name in `cdmae.layout`; refuses a missing result
+Made = Callable[..., str]
+# returns what `asked` returns for a system that another system is made from, by its name
+Part = Callable[[str], Columns]
 
 
 @settings
@@ -24,11 +22,11 @@ class System:
     """Queries in, ranked passages with scores out.
 
     trained: it has a model of its own; searches: it searches a whole collection, so that its run
-    can give negatives; answers: it can be asked a question of one's own; encodes: it makes a vector
-    of a text; compared: the report looks at its runs query by query; teaches: a retriever may learn
-    from its scores; scores_draws: these are made for the passages that a training draws, and are
-    not of those that it ranks; index: what it reads of a collection that is only searched, below
-    the results; model, encoder, stage, teacher: what most kinds do without.
+    can provide negatives; answers: it can answer a user's own query; encodes: it makes a vector of
+    a text; compared: the report compares its runs query by query; teaches: a retriever may learn
+    from its scores; scores_draws: these scores are for the passages that a training draws, not for
+    the passages that it ranks; index: its path, below the results, for a collection that is only
+    searched; model, encoder, stage, teacher: empty for most kinds.
     """
 
     trained = encodes = compared = teaches = scores_draws = False
@@ -41,31 +39,25 @@ class System:
         return asdict(self)
 
     def parts(self) -> list[str]:
-        """Name the systems whose runs it orders or sums."""
+        """Return the names of the systems whose runs it orders or sums."""
         return []
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return what the rules fill in for it besides its settings."""
+        """Return values for the rules in addition to its settings."""
         return {}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse what does not fit other entries of the config; the keys of errors begin at the
-        entry.
-        """
+        """Refuse settings that do not fit other entries; the keys of errors begin at the entry."""
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse to search training queries where it cannot; the keys of errors begin at the entry."""
+        """Refuse training queries that it cannot search; the keys of errors begin at the entry."""
 
     def positions(self, config: Config) -> int | None:
-        """Return the longest input of its model; None without one, or where it is not known before
-        a job.
-        """
+        """Return the longest input of its model; None without a model, or if only a job knows it."""
         return None
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return what `cdmae.retrieval.asking` reads of it: its settings, folders, and the systems
-        it is made from.
-        """
+        """Return the inputs of `cdmae.retrieval.asking`: its settings, folders, and other systems."""
         return self.values()
 
 
@@ -82,7 +74,7 @@ class Trained(System):
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return what it is trained on, whose word-pieces it reads, and what decides what is drawn."""
+        """Return its training collection, its tokenizer's start, and the settings of its draws."""
         stage = config.stages[self.stage]
         return stage.drawn() | {
             "corpus": stage.collection,
@@ -90,7 +82,7 @@ class Trained(System):
         }
 
     def positions(self, config: Config) -> int | None:
-        """Return the longest input of its start."""
+        """Return the longest input of its initial checkpoint."""
         return config.starts[config.encoders[self.encoder].start].known_positions()
 
     def check(self, config: Config, name: str) -> None:
@@ -110,7 +102,7 @@ class Trained(System):
 def check_kind(
     system: Trained, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
 ) -> None:
-    """Refuse an entry that a system names unless it `fits`; what: those that do, in words."""
+    """Refuse a named entry unless it `fits`; what: a description of fitting entries."""
     kind = entries[getattr(system, key)].kind
     if not fits(entries[getattr(system, key)]):
         fitting = (

@@ -1,4 +1,4 @@
-"""A retriever of others, which sentence-transformers loads."""
+"""A third-party retriever, which sentence-transformers loads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class External(System):
         return pretrained.positions(self.model)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, the model among them, and its vectors."""
+        """Return its settings, including the model, and its vectors."""
         return self.values() | {
             "vectors": made("vectors", asked=not config.evaluation.keep_vectors)
         }

@@ -46,7 +46,7 @@ class Fusion(System):
     )
 
     def parts(self) -> list[str]:
-        """Name the systems that it sums."""
+        """Return the names of the systems that it sums."""
         return list(self.of)
 
     def columns(self, config: Config, name: str) -> Columns:
@@ -86,19 +86,20 @@ class Fusion(System):
             )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse a part that does not search."""
-        for place, part in enumerate(self.of):
+        """Refuse a system in the fusion that does not search."""
+        for index, part in enumerate(self.of):
             entry = config.systems[part]
             if not entry.searches:
                 words = (
                     f" is {part}, of kind {entry.kind}; allowed in a fusion that gives "
                     "negatives: what searches"
                 )
-                raise refusal(("of", place), words)
+                raise refusal(("of", index), words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its parts, and the weights that its job wrote; raises where those
-        are of another one.
+        """Return its settings, its systems, and the weights that its job wrote.
+
+        Raises `InputError` if the job used other settings.
         """
         about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
         now = {"method": self.method, "k": self.k, "systems": list(self.of)}
@@ -106,7 +107,7 @@ class Fusion(System):
         now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
         if not now.items() <= about.items():
             raise InputError(
-                f"{name} was fused otherwise than the config says; ./run makes it again"
+                f"{name} was fused with other settings than the config's; ./run makes it again"
             )
         return self.values() | {
             "of": [part(other) for other in self.of],

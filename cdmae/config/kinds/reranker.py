@@ -1,6 +1,4 @@
-"""A reranker: a cross-encoder that a stage trains, which orders the best passages of another system
-anew.
-"""
+"""A reranker: a cross-encoder, trained by a stage, that reorders another system's best passages."""
 
 from __future__ import annotations
 
@@ -30,20 +28,18 @@ class Reranker(Trained):
     )
 
     def parts(self) -> list[str]:
-        """Name the system whose run it orders."""
+        """Return the name of the system whose run it reorders."""
         return [self.reranks]
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse to order more than a run has."""
+        """Refuse a depth beyond the length of a run."""
         super().check(config, name)
         most = config.evaluation.depth
         if self.depth > most:
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its model, the word-pieces that it reads, and the system whose
-        passages it orders.
-        """
+        """Return its settings, its model, its tokens, and the system whose passages it reorders."""
         tokens = made("tokens", start=config.encoders[self.encoder].start)
         return self.values() | {
             "reranks": part(self.reranks),

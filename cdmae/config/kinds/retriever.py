@@ -32,10 +32,10 @@ class Retriever(Trained):
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Add where its teacher's scores are.
+        """Add the source of its teacher's scores.
 
-        scores: the student whose reranker's scores it shares; teacher_start: whose word-pieces the
-        reranker reads; ranking: the run of others that teaches it.
+        scores: the student whose reranker scores it shares; teacher_start: the start whose
+        word-pieces the reranker reads; ranking: the third-party run that teaches it.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:

@@ -1,4 +1,4 @@
-"""Runs of somebody's system, read from files: to be measured, fused, mined, or learnt from."""
+"""Third-party runs, read from files: to be measured, fused, mined, or used as teachers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @settings
 class TrecRun(System):
-    """Runs of others."""
+    """Third-party runs."""
 
     answers, teaches = False, True
 
@@ -30,9 +30,7 @@ class TrecRun(System):
     )
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse files that are not there, and a system that lacks the run of a split that is
-        measured.
-        """
+        """Refuse missing files, and a system without the run of a measured split."""
         for collection, files in self.runs.items():
             for split, file in files.items():
                 keys = ("runs", collection, split)
@@ -58,7 +56,7 @@ class TrecRun(System):
                 )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse where there is no file for the training queries."""
+        """Refuse a system without a run over the training queries."""
         if split not in self.runs.get(collection, {}):
             raise refusal(
                 ("runs",), f" lacks {split} of {collection}, where the system is mined or a teacher"

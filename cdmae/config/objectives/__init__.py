@@ -1,8 +1,8 @@
-"""Objectives of pre-training as the config knows them: a file each, by the name of its network's
-file.
+"""The config's classes of pre-training objectives, each in a file named like its network's file.
 
 ``cdmae/pretraining/objectives`` has the networks; ``none`` has no network. A file has one class
-with its settings, its defaults, its checks, and what the plan, the card and the workflow ask of it.
+with the settings, defaults and checks of its objective, and its answers to the plan, the card and
+the workflow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cdmae.config.encoders import Encoder, concepts
 
 
 def _of(name: str) -> type[Encoder]:
-    """Return the class of an objective: the one of its file that has the setting `objective`."""
+    """Return the class of an objective: the class in its file with the setting `objective`."""
     parts = vars(importlib.import_module(f"{__name__}.{name}")).values()
     return next(part for part in parts if "objective" in getattr(part, "__pydantic_fields__", {}))
 

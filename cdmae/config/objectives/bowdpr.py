@@ -19,5 +19,5 @@ class BowDpr(Bagged, Pooled):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks, and [CLS]."""
+        """Count the encoder's masked tokens, and [CLS]."""
         return self.encoder_ratio * tokens + 1

@@ -22,5 +22,5 @@ class CoCondenser(EarlyLayers):
     )
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the vectors of the spans, which are computed once more for the gradient's sake."""
+        """Count the second computation of the spans' vectors, which gradient caching needs."""
         return network.forward(tokens)

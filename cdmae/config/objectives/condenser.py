@@ -28,7 +28,7 @@ class EarlyLayers(Layered):
             )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks: once from its last layer, once from the head's."""
+        """Count the masked tokens of the encoder twice: for its last layer and for the head."""
         return 2 * self.encoder_ratio * tokens
 
 

@@ -20,7 +20,5 @@ class DupMae(Bagged, Decoded):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks, all tokens for the decoder, and all of the encoder's for
-        the bag of words.
-        """
+        """Count the encoder's masked tokens, and all tokens for decoder and bag of words."""
         return self.encoder_ratio * tokens + 2 * tokens

@@ -1,6 +1,4 @@
-"""The bottlenecked masked auto-encoder: section 3.1, and CDMAE with importance-aware masks of the
-decoder.
-"""
+"""The bottlenecked masked auto-encoder (section 3.1); CDMAE with importance-aware decoder masks."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Master(Layered, Decoded):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks, and what both decoders do."""
+        """Count the masked tokens of the encoder and of both decoders."""
         return (self.encoder_ratio + 2 * self.decoder_ratio) * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:

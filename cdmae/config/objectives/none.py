@@ -1,4 +1,4 @@
-"""An encoder as it starts: a checkpoint, or random weights."""
+"""An encoder without pre-training: a checkpoint, or random weights."""
 
 from __future__ import annotations
 

@@ -20,5 +20,5 @@ class RetroMae(Decoded):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count what the encoder masks, and all tokens for the decoder."""
+        """Count the encoder's masked tokens, and all tokens for the decoder."""
         return self.encoder_ratio * tokens + tokens

@@ -74,9 +74,7 @@ class SimLm(Layered, Decoded):
         return 2 * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the generator on both sides: one a third as wide that is trained along on one, or a
-        frozen one.
-        """
+        """Count the generator: a third as wide and trained along, or frozen and only forward."""
         generator = network.narrowed(max(1, network.heads // 3) / network.heads)
         sampled = generator.head((self.encoder_ratio + self.decoder_ratio) * tokens)
         if self.generator:

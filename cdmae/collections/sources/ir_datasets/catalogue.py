@@ -33,9 +33,7 @@ def has(name: str, part: str) -> bool:
 
 
 def below(name: str, part: str) -> list[str]:
-    """List what follows the name of a dataset in the ids of its parts that have docs, queries,
-    qrels or docpairs.
-    """
+    """List the suffixes of a dataset's id that have a part: docs, queries, qrels or docpairs."""
     return [
         key.removeprefix(f"{name}/")
         for key in entries()
@@ -109,9 +107,7 @@ def needed(name: str) -> list[File]:
 
 
 def _bytes(name: str, size: int) -> float:
-    """Return the size of a published file; where the list has its number of rows instead, estimate
-    from that.
-    """
+    """Return the size of a published file; estimate it if the list has its number of rows instead."""
     dataset, _, part = name.rpartition("/")
     return float(size * (ROW[part] if part in ROW and size == counts(dataset, part) else 1))
 

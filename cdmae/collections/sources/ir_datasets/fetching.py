@@ -47,7 +47,7 @@ def places(dataset: str) -> dict[str, Path]:
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Link the published files in `folder` to where ir_datasets looks for them; copy if links fail."""
+    """Link the published files in `folder` to where ir_datasets looks; copy if links fail."""
     named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
         path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
@@ -73,8 +73,9 @@ def alone(dataset: str) -> FileLock:
 
 
 def fetch(parts: Iterable[Rows]) -> None:
-    """Read the first row of everything, which fetches it; raises one `InputError` with all that is
-    missing.
+    """Read the first row of every part, which fetches it.
+
+    Raises one `InputError` for all missing files.
     """
     missing: dict[str, Path] = {}
     for part in parts:
@@ -138,7 +139,7 @@ def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[st
 
 
 def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
-    """Yield the passage id and the title of MS MARCO's passages, from a file or RocketQA's release."""
+    """Yield the passage id and title of MS MARCO's passages, from a file or RocketQA's release."""
     count = catalogue.counts(dataset, "docs")
 
     def parse(number: int, line: str) -> tuple[int, str]:

@@ -196,8 +196,9 @@ class Settings(Source):
         return Collection(table, queries, qrels, about)
 
     def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-        """Yield the (name, summary, body) of what has both; `counts` gets the documented objects of
-        each package.
+        """Yield the (name, summary, body) of objects with both; count all documented objects.
+
+        counts: receives the number of documented objects of each package.
         """
         from cdmae.collections.sources.pydocs import cleaning, harvest
         from cdmae.log import Progress

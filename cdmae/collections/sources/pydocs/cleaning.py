@@ -98,7 +98,7 @@ def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
 
 
 def _inline(text: str) -> str:
-    """Take the markup out of a paragraph."""
+    """Remove the markup from a paragraph."""
     for trigger, pattern, replacement in _INLINE:
         if trigger in text:
             text = pattern.sub(replacement, text)
@@ -129,9 +129,7 @@ def _is_summary(text: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Tell whether a text reads as English rather than as code, a formula, a table or an unfilled
-    template.
-    """
+    """Return whether a text reads as English, not as code, a formula, a table or a template."""
     return (
         bool(text)
         and not _LATEX.search(text)
@@ -141,8 +139,9 @@ def _is_prose(text: str) -> bool:
 
 
 def _is_wordy(text: str, letters: float) -> bool:
-    """Tell whether ASCII letters are at least this share of the characters but spaces, and signs of
-    code are few.
+    """Return whether ASCII letters are a large share of a text and signs of code are few.
+
+    letters: the least share of the characters other than spaces.
     """
     coded = text.encode()
     solid = len(coded) - coded.count(b" ")
@@ -152,10 +151,10 @@ def _is_wordy(text: str, letters: float) -> bool:
 
 
 def _without_name(text: str, name: str) -> str:
-    """Put "this function" or "this class" where a text spells its object's own name as a name.
+    """Replace an object's own name by "this function" or "this class" where it is used as a name.
 
-    That is: in code quotes, called, qualified, or as a word that is no English (``read_csv``,
-    ``DataFrame``, ``rfft2``); ``add`` in plain text stays, being English.
+    A name is in code quotes, called, qualified, or not an English word (``read_csv``,
+    ``DataFrame``, ``rfft2``); ``add`` in plain text stays.
     """
     last = name.rpartition(".")[2]
     if last not in text:
@@ -190,9 +189,7 @@ def _without_summary(body: str, summary: str) -> str:
 
 
 def _cut(text: str, max_words: int) -> str:
-    """Return the first `max_words` words, back to the end of a sentence if that keeps at least half
-    of them.
-    """
+    """Return up to `max_words` words, cut at the end of a sentence if that keeps at least half."""
     words = text.split()
     if len(words) <= max_words:
         return text

@@ -65,9 +65,7 @@ _SKIPPED_C_MODULES = re.compile(
 
 @dataclass(frozen=True)
 class Documented:
-    """One documented object: its stable qualified name, such as ``numpy.linalg.solve``, and its raw
-    doc string.
-    """
+    """One documented object: its qualified name, such as ``numpy.linalg.solve``, and its docstring."""
 
     name: str
     docstring: str
