@@ -92,7 +92,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 TENSOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 FRAME = "k is ./mine, whose tokenizer does not put one special token before and one behind a text"
 HERE = "k is ./mine, and {cwd}/mine"
-CONFIG = "k is ./mine, whose config.json says"
+CONFIG = "k is ./mine, whose config.json has"
 TOKENIZER = "k is ./mine, whose tokenizer"
 CHECKPOINT = [
     (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert, electra, roberta, xlm-"),
@@ -100,7 +100,7 @@ CHECKPOINT = [
     (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
     (writing("config.json", "{"), "k is ./mine, whose config.json is not JSON (Expecting property name enclosed in"),
     (writing("config.json", "[]"), "k is ./mine, whose config.json holds no object; allowed: a folder"),
-    (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: bert, electra"),
+    (writing("config.json", "{}"), "k is ./mine, whose config.json has no model_type; allowed: bert, electra"),
     (writing("config.json", '{"model_type": "nomic"}'), f"{CONFIG} model_type nomic; allow"),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
     (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
@@ -166,7 +166,7 @@ CHECKPOINT += WEIGHTS + [
     (says(torch_dtype="float8_e4m3fn"), f"{CONFIG} torch_dtype float8_e4m3fn; allowed: float32, float16"),
     (says(is_decoder=True), f"{CONFIG} is_decoder true; allowed: false"),
     (says(position_embedding_type="relative_key"), f"{CONFIG} position_embedding_type relative_key; allowed: absolut"),
-    (says(num_hidden_layers=2), "k is ./mine, whose weights are those of 1 layers, and its config.json says 2; allow"),
+    (says(num_hidden_layers=2), "k is ./mine, whose weights have 1 layers, but its config.json gives 2; allow"),
     (writing("tokenizer.json", "[]"), "k is ./mine, whose tokenizer.json holds no object; allowed"),
     (writing("tokenizer_config.json", "[]"), "k is ./mine, whose tokenizer_config.json holds no object; allowed"),
     (tokenizer(model=[1]), f"{TOKENIZER} is of the type null; allowed: WordPiece, BPE, Unigram"),
@@ -197,7 +197,7 @@ RETRIEVER = [
     (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
     (
         writing("config.json", "{}"),
-        "k is ./mine, whose config.json tells no model_type; allowed: a folder in the",
+        "k is ./mine, whose config.json has no model_type; allowed: a folder in the",
     ),
     (
         writing("modules.json", "{}"),
@@ -211,7 +211,7 @@ RETRIEVER = [
         bytes_in("config.json", POINTER),
         "k is ./mine, whose config.json is a pointer of Git LFS and not the file",
     ),
-    (says(model_type=["bert"]), "k is ./mine, whose config.json tells no model_type; allowed"),
+    (says(model_type=["bert"]), "k is ./mine, whose config.json has no model_type; allowed"),
     (
         writing("modules.json", "[1]"),
         "k is ./mine, whose modules.json holds something else than modules with a path",
@@ -274,13 +274,13 @@ def test_weights_have_the_sizes_that_config_json_says(folder, base):
         pretrained.check("mine", ("k",))
     make_weights("mine/model.safetensors", dict.fromkeys(stored, (8,)))
     with pytest.raises(
-        InputError, match=r"^k is mine, which has .* of the size \[8\], and its config.json says"
+        InputError, match=r"^k is mine, whose .* has the size \[8\], but its config.json gives"
     ):
         pretrained.check("mine", ("k",))
     make_weights("mine/model.safetensors", {"../x": (8,)})
     with pytest.raises(
         InputError,
-        match="^k is mine, whose weights are those of 0 layers, and its config.json says 1",
+        match="^k is mine, whose weights have 0 layers, but its config.json gives 1",
     ):
         pretrained.check("mine", ("k",))
 
@@ -294,7 +294,7 @@ def test_pickles_are_at_least_as_long_as_their_weights(folder):
     says(**SIZES | {"hidden_size": 2**16, "num_hidden_layers": 1000})(folder)
     with pytest.raises(
         InputError,
-        match="^k is mine, whose weights have 2,002 bytes, and by its config.json they sho",
+        match="^k is mine, whose weights have 2,002 bytes, but its config.json needs at least",
     ):
         pretrained.check("mine", ("k",))
 

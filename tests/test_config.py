@@ -455,7 +455,7 @@ def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_p
     assert refusal(values) == most
     make_model("generator", model_type="gpt2")
     assert refusal(values).startswith(
-        "encoders.simlm.generator is generator, whose config.json says model_type gpt2; "
+        "encoders.simlm.generator is generator, whose config.json has model_type gpt2; "
     )
 
 

@@ -119,7 +119,7 @@ def test_a_text_that_is_none_is_refused(changed, said):
         ("title", "a title of 3 words or more and a text of 5 or more", "first_sentence or span"),
         (
             "first_sentence",
-            "a first sentence of 3 words or more and 5 or more behind it",
+            "a first sentence of 3 words or more, then 5 or more",
             "title or span",
         ),
         ("span", "5 to 16 words in a row and 5 or more around them", "title or first_sentence"),

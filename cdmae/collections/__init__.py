@@ -56,8 +56,9 @@ class Source:
         return 1
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate passages, words in one, and queries by split, as far as they are known before
-        anything is read.
+        """Estimate the passages, words per passage, and queries by split, before anything is read.
+
+        None if they are not known.
         """
         return None
 

@@ -279,7 +279,7 @@ class File:
                 yield number, row
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate the rows, the words in a row's last column, and the values in the first column."""
+        """Estimate the rows, the words in a row's last column, and the values in the first."""
         rows = 0
         words = 0
         read = 0

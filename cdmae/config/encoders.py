@@ -37,7 +37,7 @@ READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 
 @settings
 class Start:
-    """The initial weights of an encoder: a checkpoint, or random weights and a trained tokenizer."""
+    """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
 
     checkpoint: HomePath = setting(
         "",

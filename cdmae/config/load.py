@@ -88,28 +88,26 @@ class Written(Config):
 
 
 class Section(dict):
-    """A mapping of a config, which knows file and line of its keys: None for those of the command
-    line.
-    """
+    """A mapping of a config with file and line of its keys; None for the command line's keys."""
 
     places: dict[str, Place | None]
 
 
 class Loader(yaml.SafeLoader):
-    """A loader that keeps the lines of keys, and refuses what YAML allows and a config cannot mean.
+    """A loader that keeps the lines of keys and refuses YAML that a config cannot mean.
 
-    These are repeated keys and keys that are not text; numbers that look like others (``010`` is 8
-    in YAML 1.1); aliases that stand for more values than memory holds; and text that no file name
-    or command line can hold.
+    Refused are repeated keys and keys that are not text; numbers that look like others (``010`` is
+    8 in YAML 1.1); aliases with more values than memory holds; and text that no file name or
+    command line can contain.
     """
 
     def get_single_node(self) -> yaml.Node | None:
-        """Read the document; an alias counts with all values that it stands for."""
+        """Read the document; an alias counts as often as its values are used."""
         node = super().get_single_node()
         if node is not None and self._values(node, {}) > MOST_VALUES:
             raise InputError(
-                f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) "
-                "stand for"
+                f"{self.name} holds more than {MOST_VALUES:,} values, counting the values of "
+                "aliases (*)"
             )
         return node
 
@@ -127,10 +125,8 @@ class Loader(yaml.SafeLoader):
             value = super().construct_object(node, deep)
         except InputError:
             raise
-        except (
-            ValueError,
-            OverflowError,
-        ):  # of a 2001-02-30, of a whole number with thousands of digits
+        # for 2001-02-30, or a whole number with thousands of digits
+        except (ValueError, OverflowError):
             words = (
                 f"{show(node.value)} looks like a number or a date and is none; put text in "
                 "quotation marks"
@@ -203,15 +199,17 @@ Loader.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
 
 
 def joined(text: str) -> str:
-    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``); raises UnicodeDecodeError for
-    half a pair.
+    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``).
+
+    Raises UnicodeDecodeError for half a pair.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
-    """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated
-    key.
+    """Read a config file.
+
+    Raises `InputError` for a missing or malformed file, and for a repeated key.
     """
     check_file(path)
     try:
@@ -244,12 +242,11 @@ def gather(
     overlays: Iterable[Path | str] = (),
     overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Lay the overlays, and the `overrides` of the command line, over the default config file, one
-    after the other.
+    """Overlay the files and the command line's `overrides` on the default config, in order.
 
-    ``standalone: true`` in one of them leaves the default out; the last one that speaks of it
-    counts. The files are read here and not by the engine, which overlooks repeated keys, and does
-    not know that null removes.
+    ``standalone: true`` in a file leaves the default out; the last file that sets it counts. The
+    files are read here and not by the engine, which ignores repeated keys and does not treat null
+    as a removal.
     """
     layers = [*map(read_yaml, overlays), _typed(overrides or {})]
     alone = [layer["standalone"] for layer in layers if "standalone" in layer][-1:] == [True]
@@ -257,9 +254,7 @@ def gather(
 
 
 def _typed(values: Any) -> Any:
-    """Read scalars in lists and mappings of the command line, which the engine passes on as text,
-    as a file's.
-    """
+    """Parse scalars in lists and mappings of the command line, which the engine passes as text."""
     if isinstance(values, Mapping):
         return {key: _typed(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -280,17 +275,16 @@ def _typed(values: Any) -> Any:
 
 
 def lay(*layers: Mapping[str, Any]) -> Section:
-    """Lay mappings over each other: mappings key by key, everything else is replaced, and null
-    removes what is there.
+    """Merge mappings key by key; later values replace earlier ones, and null removes a key.
 
-    Null for what no layer before has is a mistake, and stays for the checks.
+    Null for a key that no earlier layer has is a mistake, and remains for the checks.
     """
     merged = Section()
     merged.places = {}
     for key in dict.fromkeys(key for layer in layers for key in layer):
         having = [layer for layer in layers if key in layer]
         values = [layer[key] for layer in having]
-        nulls = [place for place, value in enumerate(values) if value is None]
+        nulls = [index for index, value in enumerate(values) if value is None]
         left = values[nulls[-1] + 1 :] if nulls else values
         if left or len(nulls) == len(values):
             mappings = left and all(isinstance(value, Mapping) for value in left)
@@ -395,8 +389,9 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
-    """Leave out what has no effect on an encoder; raises `InputError` where it says that itself, or
-    lacks a name.
+    """Reset settings without effect on an encoder.
+
+    Raises `InputError` if the encoder itself sets one, or if it lacks a name.
     """
     default = {key: rules_of(encoder)[key].default for key in encoder.unread}
     for key, why in encoder.unread.items():
@@ -460,11 +455,10 @@ def _places(values: Mapping[str, Any]) -> dict[str, Place | None]:
 
 
 def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entries:
-    """Give each encoder what it has from the one before it: after another its start, as a snapshot
-    of one everything.
+    """Give each encoder the inherited settings: the start of `after`, all settings for a snapshot.
 
-    Raises `InputError` where that one is not there or needs the encoder itself, and where a
-    snapshot has more of its own than its step.
+    Raises `InputError` if the earlier encoder does not exist or needs the encoder itself, and if a
+    snapshot sets more than its step.
     """
     for key in BEFORE:
         if key in defaults:
@@ -508,7 +502,7 @@ def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entri
 def _snapshot(
     values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], keys: Keys
 ) -> dict[str, Any]:
-    """Give a snapshot the values of the encoder that it is one of, `source`, and its own step."""
+    """Give a snapshot the values of its encoder, `source`, and its own step."""
     name, whole = values["snapshot_of"], {**defaults, **source}
     if whole.get("objective") == "none":
         raise refusal(

@@ -110,7 +110,7 @@ class _Folder:
         return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
 
     def need(self, called: str, *names: str, more: str = "") -> None:
-        """Refuse a folder without any file of `names`; the first existing file must not be empty."""
+        """Refuse a folder without a file of `names`; the first existing file must have content."""
         folder = Path(self.model)
         found = [folder / name for name in names if os.path.lexists(folder / name)]
         if not found:
@@ -146,8 +146,9 @@ class _Folder:
         return self.wrong(f"whose {error}")
 
     def weights(self, place: Path) -> dict[str, Weight] | None:
-        """Return the weights in a folder by their names (None of pickles); refuse damaged files,
-        and none at all.
+        """Return the weights in a folder by name, None for pickles.
+
+        Refuses damaged and missing files.
         """
         path = weight_files.find(place)
         if path is None:
@@ -159,7 +160,7 @@ class _Folder:
 
 
 def check(model: str, keys: Keys) -> None:
-    """Refuse a checkpoint or generator, at `keys`, without transformers format or a known family."""
+    """Refuse a checkpoint or generator, at `keys`, of another format or an unknown family."""
     folder = _Folder.of(model, keys, f"transformers format, of the type {', '.join(FAMILIES)}")
     if folder is None:
         return
@@ -183,7 +184,7 @@ def check(model: str, keys: Keys) -> None:
 
 
 def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
-    """Return a mistake in a checkpoint's config.json and the allowed values; None without mistakes."""
+    """Return a mistake in a checkpoint's config.json and the allowed values, or None."""
     kind = described.get("model_type")
     known = isinstance(kind, str) and kind in FAMILIES
     limits = {"model_type": (known, ", ".join(FAMILIES))}
@@ -256,10 +257,10 @@ def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder
             or any(size not in (None, own) for size, own in zip(sizes, shape, strict=True))
         ):
             expected = [size or own for size, own in zip(sizes, shape, strict=False)]
-            return f"which has {name} of the size {[*shape]}, and its config.json says {expected}"
+            return f"whose {name} has the size {[*shape]}, but its config.json gives {expected}"
     count = size_in(described, "num_hidden_layers")
     if count is not None and layers != set(range(count)):
-        return f"whose weights are those of {len(layers)} layers, and its config.json says {count}"
+        return f"whose weights have {len(layers)} layers, but its config.json gives {count}"
     return ""
 
 
@@ -274,7 +275,7 @@ def _fewest(described: dict[str, Any]) -> int:
 
 
 def size_in(described: dict[str, Any], key: str) -> int | None:
-    """Return a size in a config.json by BERT's key; None if it is missing, so that defaults apply."""
+    """Return a size in a config.json by BERT's key; None if it is missing, for a default."""
     if key == "embedding_size" and described.get("model_type") != "electra":
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
@@ -416,8 +417,9 @@ def _described(model: str) -> dict[str, Any]:
 
 
 def check_plain(file: Path | str, keys: Keys) -> None:
-    """Refuse a file, named at `keys` of the config, in whose name Snakemake would fill in what
-    stands for a part.
+    """Refuse a file whose name contains a wildcard, such as `{shard}`.
+
+    keys: the keys of the config that name it.
     """
     if part := WILDCARD.search(str(file)):
         raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")

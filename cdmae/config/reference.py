@@ -44,10 +44,10 @@ def _rules(kind: type) -> dict[str, dict[str, Any]]:
 
 
 def _kinds(section: Any) -> dict[str, dict[str, Any]]:
-    """Return the settings of a section's classes, `rules`, and what tells these apart: `tags`, the
-    kinds by setting.
+    """Return the settings of a section's classes, `rules`, and the discriminating settings, `tags`.
 
-    The meaning of a setting that only some kinds know begins with their names.
+    tags: setting -> kind -> rule. The meaning of a setting that only some kinds have begins with
+    their names.
     """
     kinds = {kind: _rules(kind) for kind in kinds_of(section)}
     tags = {
@@ -66,16 +66,14 @@ def _kinds(section: Any) -> dict[str, dict[str, Any]]:
 
 
 def _name(rules: dict[str, Any], tags: Iterable[str]) -> str:
-    """Name a kind by what tells it apart, such as ``retriever dense``."""
+    """Name a kind by its discriminating settings, such as ``retriever dense``."""
     return " ".join(rules[tag]["const"] for tag in tags if tag in rules)
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the JSON schema of a config file: it may leave out any key, and null removes what
-    another file has.
+    """Return the JSON schema of a config file: every key is optional, and null removes a key.
 
-    Since another file may say of which kind an entry is, an entry may have the settings of all
-    kinds.
+    An entry may have the settings of all kinds, because another file may set its kind.
     """
     sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
     for name, source in zip(collections.names(), sources, strict=True):

@@ -56,10 +56,9 @@ class Collection:
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
-        """Ask the source for ``judged``, ``depends`` or ``check``; errors get the place of the
-        collection `name`.
+        """Call the source's ``judged``, ``depends`` or ``check``; errors name the collection.
 
-        A mistake in a file of its own is at no place of the config.
+        A mistake in one of its files has no keys in the config.
         """
         try:
             return getattr(self.settings, question)()

@@ -107,7 +107,7 @@ class Stage:
             )
 
     def drawn(self) -> dict[str, Any]:
-        """Return the settings that decide which candidates are drawn, and so scored by a teacher."""
+        """Return the settings that decide which candidates are drawn and scored by a teacher."""
         return pick(
             asdict(self),
             ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),

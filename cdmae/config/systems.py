@@ -1,4 +1,4 @@
-"""Answer questions about a config: the names of its entries are the edges of the workflow's graph."""
+"""Answer questions about a config, whose names are the edges of the workflow's graph."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Damaged(ValueError):
 
 
 def find(folder: Path) -> Path | None:
-    """Return the file, or the index of several, that loaders read a model's weights from, or None."""
+    """Return the file, or the index of several, with a model's weights; None if there is none."""
     paths = [folder / name for name in NAMES]
     return next((path for path in paths if path.exists() or path.is_symlink()), None)
 

@@ -53,11 +53,11 @@ class System:
         """Refuse training queries that it cannot search; the keys of errors begin at the entry."""
 
     def positions(self, config: Config) -> int | None:
-        """Return the longest input of its model; None without a model, or if only a job knows it."""
+        """Return its model's longest input; None without a model, or if only a job knows it."""
         return None
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return the inputs of `cdmae.retrieval.asking`: its settings, folders, and other systems."""
+        """Return the inputs of `cdmae.retrieval.asking`: settings, folders, and other systems."""
         return self.values()
 
 

@@ -37,7 +37,7 @@ class SimLm(Layered, Decoded):
             )
 
     def check(self, config: Config) -> None:
-        """Refuse what does not fit the start, and a generator that cannot have its word-pieces."""
+        """Refuse a generator whose vocabulary cannot match the start's; its job compares both."""
         if self.decoder_ratio < self.encoder_ratio:
             masked = "with objective simlm, whose decoder masks all that the encoder masks"
             raise unfit(

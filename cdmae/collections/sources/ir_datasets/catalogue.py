@@ -107,7 +107,7 @@ def needed(name: str) -> list[File]:
 
 
 def _bytes(name: str, size: int) -> float:
-    """Return the size of a published file; estimate it if the list has its number of rows instead."""
+    """Return the size of a published file, or an estimate if only its number of rows is listed."""
     dataset, _, part = name.rpartition("/")
     return float(size * (ROW[part] if part in ROW and size == counts(dataset, part) else 1))
 

@@ -32,9 +32,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass
 class _Passage:
-    """A distinct body, the first object it was found at, and the summaries of all objects that have
-    it.
-    """
+    """A distinct body, its first object, and the summaries of all objects with this body."""
 
     name: str
     text: str
@@ -46,12 +44,9 @@ class _Passage:
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
-    """Divide the (name, summary, body) of a harvest; a held-out package's queries are all of split
-    ``test``.
+    """Divide a harvest of (name, summary, body) into passages and queries with splits.
 
-    Returns the passages in the order of the harvest, a frame (passage_id, text); the queries, a
-    frame (split, query_id, text, passage_id), the last a list; and what was counted on the way. Ids
-    are names, of the first object each.
+    A held-out package's queries are all in the split ``test``.
     """
     by_body: dict[str, _Passage] = {}
     for name, summary, body in entries:
@@ -100,20 +95,14 @@ def split_of(component: str) -> str:
 
 
 def key_of(text: str) -> str:
-    """Return a text's words, without case and punctuation: texts with the same key are the same
-    text.
-    """
+    """Return a text's words without case and punctuation; equal keys mean equal texts."""
     return " ".join(_words(text))
 
 
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
-    """Return the pairs (i, j), i < j, sorted, of texts whose sets of word trigrams have at least
-    this similarity.
+    """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams.
 
-    Of two sets with a Jaccard similarity of t or more, both have one of their common trigrams among
-    their own n - t n + 1 rarest of n (prefix filtering: Chaudhuri et al. 2006, Bayardo et al.
-    2007), so only such pairs are compared. Texts of fewer than three words are near-duplicates of
-    nothing. 20,000 texts of 50 words take 2 cpu-s.
+    threshold: the least similarity.
     """
     numbers: dict[str, int] = {}
     trigrams = []
@@ -139,9 +128,7 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
 
 
 def _dropped(passages: list[_Passage], pairs: list[tuple[int, int]]) -> set[int]:
-    """Return the later passages of pairs with near-duplicate bodies and summaries: the same
-    documentation twice.
-    """
+    """Return the later passages of pairs whose bodies and summaries are near-duplicates."""
     dropped: set[int] = set()
     for pair in pairs:
         if not dropped.intersection(pair):

@@ -65,7 +65,7 @@ _SKIPPED_C_MODULES = re.compile(
 
 @dataclass(frozen=True)
 class Documented:
-    """One documented object: its qualified name, such as ``numpy.linalg.solve``, and its docstring."""
+    """A documented object: its qualified name, such as ``numpy.linalg.solve``, and docstring."""
 
     name: str
     docstring: str
@@ -130,9 +130,7 @@ def _end_with_parent() -> None:
 
 
 def stable_share(name: str) -> float:
-    """Return a number in [0, 1) that depends on nothing but `name`: the same on every machine and
-    in every process.
-    """
+    """Return a number in [0, 1) that depends only on `name`, on every machine and process."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
@@ -153,9 +151,7 @@ def root(package: str) -> Path:
 
 
 def modules(package: str) -> list[tuple[str, Path]]:
-    """Return the modules of a package and their files, sorted by name, without tests, vendored
-    copies and programs.
-    """
+    """List a package's modules and files by name, without tests, vendored copies and programs."""
     top = root(package)
     prefix = () if package == STDLIB else (package,)
     paths = []
@@ -170,9 +166,7 @@ def modules(package: str) -> list[tuple[str, Path]]:
 
 
 def documented_in(module: tuple[str, Path]) -> list[Documented]:
-    """List what a module documents; files that say they are generated, or that do not parse, give
-    nothing.
-    """
+    """List a module's documented objects; generated or unparsable files yield none."""
     name, path = module
     source = path.read_text(encoding="utf-8", errors="replace")
     if '"""' not in source and "'''" not in source or _GENERATED.search(source, 0, _HEAD):
@@ -251,9 +245,7 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
 
 
 def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
-    """Yield the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of
-    such pairs.
-    """
+    """Yield (attribute, text) pairs of the last argument: a text, a pair, or a list of pairs."""
     if isinstance(node, ast.List):
         for element in node.elts:
             yield from _texts(element)
@@ -266,8 +258,9 @@ def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def _text(node: ast.expr) -> str:
-    """Return the string with which an expression of literals, ``+``, ``%`` and methods begins;
-    placeholders stay in.
+    """Return the first string of an expression of literals, ``+``, ``%`` and methods.
+
+    Placeholders stay in it.
     """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""

@@ -60,9 +60,7 @@ _PLACEHOLDER = re.compile(r"^\s*(?:[{%(|$]+\s*\w+\s*[})|]+s?[\s,.]*)+$")
 
 
 def without_signature(lines: list[str]) -> list[str]:
-    """Drop call signatures such as ``name(a[, b]) -> value`` and ``--`` from the beginning of a doc
-    string.
-    """
+    """Drop ``name(a[, b]) -> value`` and ``--`` from the beginning of a docstring."""
     at = 0
     while at < len(lines):
         line = lines[at].strip()
@@ -94,8 +92,9 @@ def _indent(line: str) -> int:
 
 
 def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
-    """Return the (section, text) of every kept paragraph, in order; the section is "" before the
-    first heading.
+    """Return the (section, text) of every kept paragraph, in order.
+
+    The section is "" before the first heading.
     """
     return _Reader(lines).read()
 
@@ -220,9 +219,7 @@ class _Reader:
             self.paragraph.append(stripped)
 
     def _entry(self, indent: int, stripped: str) -> str:
-        """Return what to collect of a line of a list of parameters or results: its name stays, its
-        type goes.
-        """
+        """Return the text to keep of a line in a list of parameters: its name, without its type."""
         if (
             not self.is_google and indent <= self.section_indent
         ):  # at the margin: numpy's `name : type`
