@@ -106,7 +106,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "r:x/y", "results is r:x/y; allowed: no colon before the first slash, as in an address"),
         ("results", "s3://bucket/x", "results is s3://bucket/x; allowed: no colon before the first slash"),
         ("report", {"example": "x" * 10_001}, "report.example has 10,001 characters; allowed: up to 10,000"),
-        ("results", "/", "results is /, in which the checkout lies; allowed: a folder of its own"),
+        ("results", "/", "results is /, which contains the checkout; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
         ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between two slashes"),
         ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between two slashes"),

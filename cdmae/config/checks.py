@@ -73,7 +73,7 @@ def check_results(results: str) -> None:
         raise refused("; allowed: up to 255 bytes between two slashes")
     folder = Path(results).resolve()
     if ROOT.is_relative_to(folder):
-        raise refused(", in which the checkout lies; allowed: a folder of its own")
+        raise refused(", which contains the checkout; allowed: a folder of its own")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir():
         raise refused(f", but {nearest} is a file; allowed: a folder")

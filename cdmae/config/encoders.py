@@ -42,14 +42,15 @@ class Start:
     checkpoint: HomePath = setting(
         "",
         meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in "
-        "transformers "
-        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face "
-        "hub (name@revision "
-        "for a commit, tag or branch); excludes the other keys",
+        "transformers format: a folder (a relative path begins at the checkout), or a "
+        "name at the Hugging Face hub (name@revision for a commit, tag or branch); "
+        "excludes the other keys",
         source="4.1: Shitao/RetroMAE",
     )
     collection: str = setting(
-        "", meaning="its text trains the tokenizer of a random start", names="collections"
+        "",
+        meaning="the collection whose text trains the tokenizer of random initial weights",
+        names="collections",
     )
     vocabulary: int = setting(
         30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20
@@ -124,7 +125,7 @@ class Importance:
     """How the importance of words is estimated: equations 7 and 8."""
 
     unit: Literal["word", "wordpiece"] = setting(
-        "word", meaning="what an n-gram is made of", source="decision 3"
+        "word", meaning="the unit of n-grams", source="decision 3"
     )
     window: int = setting(
         4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8
@@ -138,13 +139,13 @@ class Importance:
     normaliser: Literal["order", "pooled"] = setting(
         "order",
         source="decision 2",
-        meaning="what a count is divided by: all n-grams of its order, or of all orders",
+        meaning="the divisor of a count: all n-grams of its order, or of all orders",
     )
     edges: Literal["literal", "mean"] = setting(
         "literal",
         source="decision 6",
-        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or "
-        "the mean of the rest",
+        meaning="at the ends of a passage: equation 8 literally (a missing n-gram counts as 0), "
+        "or the mean over existing n-grams",
     )
 
     def values(self) -> dict[str, Any]:
@@ -213,18 +214,20 @@ class Pretraining(Encoder):
 
     after: str = setting(
         "",
-        meaning="the encoder that it goes on from, with its weights and its `start`; none: from "
-        "the start itself",
+        meaning="the encoder whose training it continues, with its weights and its `start`; none: "
+        "the start's weights",
         source="table 5: general, then domain",
         names="encoders",
     )
-    collection: Name = setting(meaning="its passages are the corpus", names="collections")
+    collection: Name = setting(
+        meaning="the collection whose passages are the corpus", names="collections"
+    )
     encoder_masking: Masking = setting(
         "whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11"
     )
     importance: str = setting(
         "",
-        meaning="name of an entry of `importance`; where a masking is importance or pmi_span",
+        meaning="name of an entry of `importance`; required if a masking is importance or pmi_span",
         names="importance",
     )
     encoder_ratio: float = setting(
@@ -261,8 +264,8 @@ class Pretraining(Encoder):
     )
     snapshot_of: str = setting(
         "",
-        meaning="the encoder whose training this is the step `take_step` of; all else is that "
-        "encoder's",
+        meaning="the encoder of whose training this is a snapshot, at `take_step`; all other "
+        "settings are that encoder's",
         names="encoders",
     )
     learning_rate: float = setting(
@@ -376,8 +379,7 @@ class Pooled(Pretraining):
     pooling: Literal["cls", "mean"] = setting(
         "cls",
         meaning="the vector that it trains: the state of the first token, or the mean over all "
-        "tokens; best as "
-        "the retrievers that start here have it",
+        "tokens; best the same as in the retrievers that use this encoder",
         source="eq. 2",
     )
 

@@ -113,7 +113,7 @@ class Loader(yaml.SafeLoader):
 
     def _values(self, node: yaml.Node, known: dict[yaml.Node, int]) -> int:
         if node not in known:
-            known[node] = 0  # of an alias inside of what it stands for, which is refused later
+            known[node] = 0  # for an alias inside its own value, which is refused later
             parts = [] if isinstance(node, yaml.ScalarNode) else node.value
             pairs = [part if isinstance(part, tuple) else (part,) for part in parts]
             known[node] = 1 + sum(self._values(part, known) for pair in pairs for part in pair)
@@ -429,10 +429,9 @@ def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
 
 
 def _place(keys: Keys, values: Any) -> Place | None:
-    """Return the file and line of the key itself, of the entry's default for it, or of the nearest
-    key above it.
-    """
-    keys = tuple(key for key in keys if isinstance(key, str))  # a list stands in a line of its own
+    """Return the file and line of a key, of its default, or of the nearest key above it."""
+    # items of a list have the list's line
+    keys = tuple(key for key in keys if isinstance(key, str))
     default = [(DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in DEFAULTS else []
     for place in (
         [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []

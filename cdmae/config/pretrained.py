@@ -27,7 +27,7 @@ FAMILIES = {
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
 }  # fmt: skip
 ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
-SIZES = {  # in config.json, as far as it tells, and the most that can be meant
+SIZES = {  # sizes in config.json, and their largest plausible values
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16,
     "intermediate_size": 2**18,
     "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,

@@ -107,7 +107,7 @@ class Evaluation:
 
     collections: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
-        meaning="collection: list of its splits; an empty one: only searched, by `./run search`",
+        meaning="collection: list of its splits; an empty list: only searched, by `./run search`",
         names="collections",
     )
     measures: tuple[str, ...] = setting(
@@ -117,16 +117,16 @@ class Evaluation:
     )
     relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = setting(
         {},
-        meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. "
-        "Measures that ask "
-        "for one then have names like RR(rel=2)@10; nDCG does not ask",
+        meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. "
+        "Measures with a binary relevance are then named like RR(rel=2)@10; nDCG uses all "
+        "grades",
         source="TREC DL: 2",
     )
     lengths: Annotated[dict[str, Length], Mapped] = setting(
         {},
         unit="word-pieces",
-        meaning="the length at which queries, passages and pairs of a collection are cut when "
-        "it is searched, as in {nq: 512}; without, that of the stage or the system",
+        meaning="the length at which queries, passages and pairs of a collection are cut when it "
+        "is searched, as in {nq: 512}; otherwise the length of the stage or the system",
         source="RetroMAE: BEIR at 512",
     )
     depth: int = setting(
@@ -134,13 +134,13 @@ class Evaluation:
     )
     baseline: str = setting(
         "",
-        meaning="the system that the others are compared with; none: no comparison",
+        meaning="the system that all other systems are compared with; none: no comparison",
         names="systems",
     )
     keep_vectors: bool = setting(
         True,
-        meaning="passages' vectors stay on disk, for `./run search`; false: they are made while "
-        "they are searched",
+        meaning="keep passages' vectors on disk, for `./run search`; false: they are computed "
+        "during each search",
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
@@ -168,13 +168,14 @@ class Report:
     )
     example: str = setting(
         "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
-        meaning="text that is shaded by importance",
+        meaning="text whose words are shaded by importance",
         source="figure 3",
     )
     noise: float = setting(
         0.3,
         unit="points",
-        meaning="a difference that another seed may make; that of `seeds`, where larger, counts",
+        meaning="a difference that another seed may cause; a larger difference between `seeds` "
+        "counts instead",
         source="recipes of the field, MRR@10 on MS MARCO",
         low=0,
         high=100,
@@ -196,9 +197,8 @@ class Config:
     )
     seeds: tuple[Seed, ...] = setting(
         (),
-        meaning="every training once for each, `seed` the first; entries with a `seed` of their "
-        "own keep it; none: "
-        "only `seed`",
+        meaning="run every training once per seed, `seed` first; entries with a `seed` of their "
+        "own keep it; none: only `seed`",
     )
     collections: Annotated[
         dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped

@@ -24,13 +24,14 @@ class Stage:
     lengths = ()  # the settings at which texts are cut
 
     collection: Name = setting(
-        meaning="its queries, judgments and passages are trained on", names="collections"
+        meaning="the collection whose queries, judgments and passages are trained on",
+        names="collections",
     )
-    split: str = setting("train", meaning="which of its queries")
+    split: str = setting("train", meaning="the split whose queries are trained on")
     depth: int = setting(
         200,
         unit="passages",
-        meaning="negatives are drawn from the best so many of the run",
+        meaning="negatives are drawn from this many best passages of the run",
         source="4.1: K1 1000, K2 and K3 200",
         low=1,
         high=100_000,
@@ -41,7 +42,7 @@ class Stage:
     group: int = setting(
         32,
         unit="passages",
-        meaning="per query, one of them positive; 64 in stage 3",
+        meaning="passages per query, one of them positive; 64 in stage 3",
         source="A",
         low=2,
         high=100_000,
@@ -63,16 +64,15 @@ class Stage:
     random_negatives: int = setting(
         10,
         unit="passages",
-        meaning="random ones beside the mined, per query",
+        meaning="random negatives in addition to the mined ones, per query",
         source="SimLM",
         low=0,
         high=100_000,
     )
     margin: float = setting(
         0.0,
-        meaning="against false negatives: a mined passage is a negative only if the system that "
-        "mined it gives it "
-        "at most 1 - margin times the score of the positive, of several the best; 0 is off",
+        meaning="against false negatives: a mined passage is a negative only if its mining score "
+        "is at most 1 - margin times the best positive's; 0 is off",
         source="NV-Retriever, TopK-PercPos: 0.05",
         low=0,
         high=0.99,
@@ -80,7 +80,8 @@ class Stage:
     chunk: int = setting(
         64,
         unit="passages",
-        meaning="computed at a time (gradient caching): memory; of results the rounding",
+        meaning="passages computed at a time (gradient caching): changes memory, and results only "
+        "by rounding",
         low=1,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
@@ -151,14 +152,12 @@ class Retriever(Stage):
     symmetric: bool = setting(
         False,
         meaning="the contrastive loss is the mean of two: queries find their positives, and "
-        "positives their "
-        "queries among those of the batch",
+        "positives their queries among those of the batch",
         source="sentence-transformers: directions of MultipleNegativesRankingLoss",
     )
     temperature: float = setting(
         1.0,
-        meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their "
-        "standard "
+        meaning="divisor of its scores in the losses, not of the teacher's; 0: their standard "
         "deviation within a query of the first batch, before training",
         source="3.4: 1",
         low=0,
@@ -187,7 +186,7 @@ class Retriever(Stage):
 class Dense(Retriever):
     """A retriever with one vector per text."""
 
-    head: Literal["dense"] = setting("dense", meaning="one vector a text")
+    head: Literal["dense"] = setting("dense", meaning="one vector per text")
     pooling: Literal["cls", "mean"] = setting(
         "cls",
         meaning="the vector of a text: the state of its first token, or the mean over all its "

@@ -174,9 +174,7 @@ def before(config: Config, encoder: str) -> list[str]:
 
 
 def shown(config: Config) -> list[str]:
-    """Name the (collection, split) whose queries the report shows one by one: the first that is no
-    zero-shot one.
-    """
+    """Return the (collection, split) whose queries the report shows, preferably one trained on."""
     collections = {trains_on(config, name)[0] for name in trained(config)}
     candidates = [target for target in targets(config) if target[0] in collections] or targets(
         config

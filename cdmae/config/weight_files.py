@@ -18,7 +18,7 @@ NAMES = (  # in the order in which loaders prefer them
     "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
     "pytorch_model.bin.index.json",
 )  # fmt: skip
-# what Git LFS leaves in the place of a large file that was not downloaded
+# the content that Git LFS leaves instead of a large file that was not downloaded
 POINTER = b"version https://git-lfs"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
 WIDTHS = {  # bytes of a number; the library knows more types, and checks them

@@ -48,14 +48,16 @@ class Settings(Source):
     """The keys of a collection whose queries are made from another one's text."""
 
     of: dict[str, Any] = setting(
-        meaning="the collection whose text it is: its `source` and the settings of that"
+        meaning="the collection whose text it uses: a `source` and its settings"
     )
     method: Literal["title", "first_sentence", "span"] = setting(
-        "first_sentence", meaning="what asks for the rest"
+        "first_sentence", meaning="the part of a passage that becomes the query for the rest"
     )
-    queries: int = setting(0, meaning="how many are trained on, by a stable hash; 0: all", low=0)
+    queries: int = setting(
+        0, meaning="number of training queries, chosen by a stable hash; 0: all", low=0
+    )
     dev: int = setting(
-        0, meaning="how many, others, are the split dev; they tell how training goes", low=0
+        0, meaning="number of other queries in the split dev, which monitors training", low=0
     )
 
     def __post_init__(self) -> None:

@@ -40,7 +40,8 @@ class Settings(Source):
         meaning="folder with text files in UTF-8; a relative path begins at the checkout"
     )
     suffixes: tuple[str, ...] = setting(
-        (".txt", ".md", ".rst"), meaning="ends of the names of files that are read, in any case"
+        (".txt", ".md", ".rst"),
+        meaning="suffixes of the files that are read, in upper or lower case",
     )
     words: int = setting(
         100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000

@@ -67,7 +67,9 @@ class Trained(System):
 
     trained = True
 
-    encoder: Name = setting(meaning="the entry of `encoders` that it starts from", names="encoders")
+    encoder: Name = setting(
+        meaning="the entry of `encoders` with its initial weights", names="encoders"
+    )
     stage: Name = setting(meaning="entry of `stages`, of the same kind", names="stages")
     negatives: Name = setting(
         meaning="the system whose run gives the negatives", source="3.4", names="systems"

@@ -25,8 +25,7 @@ class External(System):
     kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
     model: Annotated[HomePath, Field(min_length=1)] = setting(
         meaning="a retriever that sentence-transformers loads: a folder (a relative path begins "
-        "at the checkout), or a "
-        "name or name@revision at the hub"
+        "at the checkout), or a name or name@revision at the hub"
     )
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)

@@ -29,7 +29,7 @@ class Fusion(System):
     of: tuple[str, ...] = setting(meaning="at least two systems", names="systems")
     method: Literal["reciprocal_rank", "convex"] = setting(
         "reciprocal_rank",
-        meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
+        meaning="the summands: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
         source="Cormack et al. 2009; convex: Bruch et al. 2023",
     )
     k: float = setting(
@@ -41,8 +41,7 @@ class Fusion(System):
     tuned_on: tuple[str, ...] = setting(
         (),
         meaning="collection and split, as in [pydocs, dev], whose judgments choose the weights by "
-        "the first of the "
-        "evaluation's measures",
+        "the first of the evaluation's measures",
     )
 
     def parts(self) -> list[str]:

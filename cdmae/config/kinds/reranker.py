@@ -22,9 +22,13 @@ class Reranker(Trained):
         "reranker",
         meaning="a cross-encoder that a stage trains, on the best passages of another system",
     )
-    reranks: Name = setting(meaning="the system whose run it orders anew", names="systems")
+    reranks: Name = setting(meaning="the system whose run it reorders", names="systems")
     depth: int = setting(
-        100, unit="passages", meaning="orders the best so many", low=1, high=100_000
+        100,
+        unit="passages",
+        meaning="the number of best passages that it reorders",
+        low=1,
+        high=100_000,
     )
 
     def parts(self) -> list[str]:

@@ -24,9 +24,8 @@ class Retriever(Trained):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or the runs of others, which score the passages "
-        "that they rank; none "
-        "without",
+        meaning="the reranker to distil from, or a system of third-party runs, which score the "
+        "passages that they rank; none: no distillation",
         source="3.4, stage 3",
         names="systems",
     )

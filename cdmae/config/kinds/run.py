@@ -21,11 +21,10 @@ class TrecRun(System):
 
     answers, teaches = False, True
 
-    kind: Literal["run"] = setting("run", meaning="runs of somebody's system, read from files")
+    kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
-        meaning="TREC files of somebody's system, by collection and split, as in "
-        "{pydocs: {dev: runs/theirs.trec}}; a "
-        "relative path begins at the checkout",
+        meaning="TREC files of a third-party system, by collection and split, as in {pydocs: "
+        "{dev: runs/theirs.trec}}; a relative path begins at the checkout",
         names="collections",
     )
 

@@ -16,7 +16,6 @@ class Mlm(Pretraining):
 
     objective: Literal["mlm"] = setting(
         "mlm",
-        meaning="masked language modelling, without a decoder; ROM's with encoder_masking "
-        "importance",
+        meaning="masked language modelling, without a decoder; ROM with encoder_masking importance",
         source="Devlin et al. 2019; ROM: Long et al. 2022",
     )

@@ -24,7 +24,8 @@ class SimLm(Layered, Decoded):
     generator: HomePath = setting(
         "",
         meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
-        "name@revision) at the hub in transformers format; none: a small one is trained along",
+        "name@revision) at the hub in transformers format; none: a small generator is "
+        "trained along",
         source="SimLM: google/electra-base-generator",
     )
 

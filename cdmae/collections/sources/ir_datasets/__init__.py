@@ -62,9 +62,8 @@ class Settings(Source):
     )
     splits: dict[str, str] = setting(
         {},
-        meaning="split: what follows `dataset` in the id of its queries and judgments, such as "
-        "`dev: dev/small`; "
-        "without, `test` where the dataset has it",
+        meaning="split: the part of its catalogue id after `dataset`, such as `dev: dev/small`; "
+        "none: `test`, if the dataset has it",
     )
     titles: bool = setting(
         True,
@@ -73,16 +72,15 @@ class Settings(Source):
     )
     title_file: str = setting(
         "",
-        meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's "
+        meaning="MS MARCO's titles, one per line: passage id, tab, title; none: RocketQA's "
         "release is fetched",
     )
     files: str = setting(
         PUBLISHED,
-        meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this "
-        "folder "
-        "are not fetched; those of one name as the hub has them "
-        "(NanoNQ/corpus/train-00000-of-00001.parquet); a "
-        "relative path begins at the checkout",
+        meaning="folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are "
+        "then not fetched; files that share a name keep the hub's folders "
+        "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
+        "checkout",
     )
 
     def __post_init__(self) -> None:
@@ -184,10 +182,10 @@ class Settings(Source):
             split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()
         }
         qrels = {split: Rows(self.ids()[split], "judgments", fetching.qrels) for split in judged}
-        beside = self.dataset == MSMARCO and self.titles
+        separate_titles = self.dataset == MSMARCO and self.titles
         titles = (
             [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))]
-            if beside
+            if separate_titles
             else []
         )
         fetching.fetch([*queries.values(), *qrels.values(), passages, *titles])

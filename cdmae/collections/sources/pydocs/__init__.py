@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 MORE = (
     "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow",
-    "sentence_transformers",
-    "setuptools",
+    "sentence_transformers", "setuptools",
 )  # fmt: skip
 HELD_OUT = {
     "scikit-learn": "sklearn",
@@ -72,17 +71,15 @@ class Settings(Source):
     size: Literal["smoke", "default", "full"] = setting(
         "default",
         meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the "
-        "packages that this "
-        "environment pins; full: more packages",
+        "packages that this environment pins; full: more packages",
     )
     part: Literal[("", *HELD_OUT)] = setting(
         "",
-        meaning="a package that is held out for zero-shot evaluation; empty: everything that is "
-        "not",
+        meaning="a package that is held out for zero-shot evaluation; empty: all other packages",
     )
     max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
     train_queries: int = setting(
-        0, meaning="how many training queries are kept, by a stable hash; 0: all", low=0
+        0, meaning="number of training queries to keep, chosen by a stable hash; 0: all", low=0
     )
 
     def __post_init__(self) -> None:

@@ -21,8 +21,8 @@ _DROPPED = {
 }  # fmt: skip
 _ENTRIES = {
     "parameters", "other parameters", "optional parameters", "args", "arguments", "keyword args",
-    "keyword arguments",
-    "keywords", "kwargs", "params", "inputs", "input", "raises", "warns", "except", "exceptions",
+    "keyword arguments", "keywords", "kwargs", "params", "inputs", "input", "raises", "warns",
+    "except", "exceptions",
 }  # fmt: skip
 RESULTS = {"returns", "return", "yields", "yield", "receives", "outputs", "output"}
 _PROSE = {"note", "notes", "warning", "warnings", "important", "tip", "details", "remarks", "hint"}
