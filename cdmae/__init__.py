@@ -1,6 +1,5 @@
 """CDMAE: masked auto-encoder pre-training for dense retrieval, with importance-aware masks.
 
-
 The packages in the order of the pipeline, with the equations of the paper that they implement.
 Each package imports only from the packages above it:
 

@@ -31,7 +31,7 @@ class Stage:
     depth: int = setting(
         200,
         unit="passages",
-        meaning="negatives are drawn from this many best passages of the run",
+        meaning="depth of the run to which negatives are drawn",
         source="4.1: K1 1000, K2 and K3 200",
         low=1,
         high=100_000,
@@ -42,7 +42,7 @@ class Stage:
     group: int = setting(
         32,
         unit="passages",
-        meaning="passages per query, one of them positive; 64 in stage 3",
+        meaning="group size per query, including one positive; 64 in stage 3",
         source="A",
         low=2,
         high=100_000,
@@ -80,7 +80,7 @@ class Stage:
     chunk: int = setting(
         64,
         unit="passages",
-        meaning="passages computed at a time (gradient caching): changes memory, and results only "
+        meaning="number computed at a time (gradient caching): changes memory, and results only "
         "by rounding",
         low=1,
     )

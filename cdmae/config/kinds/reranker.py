@@ -26,7 +26,7 @@ class Reranker(Trained):
     depth: int = setting(
         100,
         unit="passages",
-        meaning="the number of best passages that it reorders",
+        meaning="depth of the run to which it reorders",
         low=1,
         high=100_000,
     )

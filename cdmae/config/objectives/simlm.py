@@ -38,7 +38,7 @@ class SimLm(Layered, Decoded):
             )
 
     def check(self, config: Config) -> None:
-        """Refuse a generator whose vocabulary cannot match the start's; its job compares both."""
+        """Refuse settings that do not fit the start, and a generator with other word-pieces."""
         if self.decoder_ratio < self.encoder_ratio:
             masked = "with objective simlm, whose decoder masks all that the encoder masks"
             raise unfit(
@@ -51,8 +51,9 @@ class SimLm(Layered, Decoded):
         super().check(config)
 
     def _check_generator(self, checkpoint: str) -> None:
-        """Refuse a generator that cannot have the word-pieces of the start; its job compares them
-        one by one.
+        """Refuse a generator whose vocabulary cannot match the start's.
+
+        The job compares the two vocabularies word-piece by word-piece.
         """
         owner = f"starts.{self.start}"
         pretrained.check(self.generator, ("generator",))
@@ -64,7 +65,9 @@ class SimLm(Layered, Decoded):
         own = pretrained.number(self.generator, "vocab_size")
         start = pretrained.number(checkpoint, "vocab_size")
         if own is not None and start is not None and own != start:
-            words = f", which knows {own:,} word-pieces; allowed: one with the {start:,} of {owner}"
+            words = (
+                f", which has {own:,} word-pieces; allowed: a generator with {owner}'s {start:,}"
+            )
             raise unfit(self, "generator", words)
         self.check_length(
             pretrained.positions(self.generator), f"the positions of the generator {self.generator}"
