@@ -263,7 +263,7 @@ def test_weights_have_the_sizes_that_config_json_says(folder, base):
         says(**SIZES | {key: 2 * SIZES[key]})(folder)
         with pytest.raises(
             InputError,
-            match=rf"^k is mine, which has {base}.* of the size \[.*json says \[.*; allowed",
+            match=rf"^k is mine, whose {base}.* has the size \[.*json gives \[.*; allowed",
         ):
             pretrained.check("mine", ("k",))
     says(**SIZES)(folder)

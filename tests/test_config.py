@@ -424,7 +424,7 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
     assert load(values).encoders["simlm"].values()["generator"] == f"{tmp_path}/generator"
     simlm["generator"] = f"{tmp_path}/other"
     assert refusal(values).endswith(
-        "which knows 99 word-pieces; allowed: one with the 100 of starts.given"
+        "which has 99 word-pieces; allowed: a generator with starts.given's 100"
     )
     simlm["generator"] = "google/electra-base-generator"
     load(values)

@@ -67,10 +67,10 @@ def test_a_config_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is there twice"),
+        ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is listed twice"),
         (
             "systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n",
-            "own.yaml, line 4: the key a is there twice",
+            "own.yaml, line 4: the key a is listed twice",
         ),
         ("a: 1\n? [a, b]\n: 1\n", "own.yaml, line 2: a key is a list; allowed: text"),
         ("a: 1\nb: {{c: 1}: 2}\n", "own.yaml, line 2: a key is a mapping; allowed: text"),
@@ -123,8 +123,8 @@ def test_a_config_file_is_read(tmp_path):
             "a: 1\n__definitions__: []\n",
             "own.yaml, line 2: the key __definitions__ makes a config file run code",
         ),
-        (ALIASES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
-        (MERGES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
+        (ALIASES, "own.yaml holds more than 100,000 values, counting the values of aliases (*)"),
+        (MERGES, "own.yaml holds more than 100,000 values, counting the values of aliases (*)"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
 )
@@ -211,7 +211,7 @@ def test_the_last_word_on_standalone_counts(tmp_path):
 
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
-    with pytest.raises(InputError, match="line 2: the key seed is there twice"):
+    with pytest.raises(InputError, match="line 2: the key seed is listed twice"):
         gather(FILES / "config.yaml", [overlay])
 
 

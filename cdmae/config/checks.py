@@ -142,9 +142,8 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
             all(type(number) is int for number in numbers + gains)
             and 1 <= min(numbers) <= max(numbers) <= 100_000
         )
-        usable = (
-            known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)
-        )  # counts are summed
+        # counts are summed
+        usable = known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)
     except Exception:  # its parser raises whatever Python does
         usable = False
     if not usable:
@@ -154,8 +153,7 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
             "ir_measures compute "
             "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
-    if written != name.replace(
-        "(rel=1)", ""
-    ):  # which has an effect where evaluation.relevant says another grade
+    # (rel=1) has an effect where evaluation.relevant sets another grade
+    if written != name.replace("(rel=1)", ""):
         raise refusal(of, f" has {show(name)}; allowed: {written}, as ir_measures writes it")
     return measure

@@ -36,30 +36,20 @@ from cdmae.fields import (
 )
 from cdmae.files import check_file
 
-Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
+Entries = dict[str, dict[str, Any]]  # the values of a section's entries by name
 
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
-OF_SNAPSHOT = (
-    "snapshot_of",
-    "take_step",
-)  # what a snapshot does not have from the encoder that it is one of
-DEFAULTS = {
-    "encoders": "pretraining",
-    "stages": "training",
-}  # where the entries of a section have theirs
-KINDS = {
-    "encoders": {"objective": "mae"},
-    "stages": {"head": "dense"},
-}  # of entries that do not say theirs
-MOST_MISTAKES = 10  # that are told at once
-TEMPLATE = (
-    "__use_yte__",
-    "__definitions__",
-    "__variables__",
-)  # keys with which Snakemake runs code in a config file
-EXPONENT = re.compile(
-    r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+"
-)  # as in 3e-4, which is text in YAML 1.1
+# the settings that a snapshot does not take from its encoder
+OF_SNAPSHOT = ("snapshot_of", "take_step")
+# the section with the defaults of another section's entries
+DEFAULTS = {"encoders": "pretraining", "stages": "training"}
+# the kind of entries that do not set it
+KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
+MOST_MISTAKES = 10  # that are reported at once
+# keys with which Snakemake runs code in a config file
+TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")
+# as in 3e-4, which is text in YAML 1.1
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 # Octal, base 60 and digits in groups, as YAML 1.1 reads 010, 1:30 and 1_0. In YAML 1.2 they are 10,
 # text and text.
@@ -135,9 +125,9 @@ class Loader(yaml.SafeLoader):
         if node.tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(node.value):
             words = (
                 f"{node.value} is not the same number for all programs; write plain digits, or "
-                "put text in"
+                "put text in quotation marks"
             )
-            raise self.refusal(node, f"{words} quotation marks")
+            raise self.refusal(node, words)
         return value
 
     def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
@@ -156,11 +146,10 @@ class Loader(yaml.SafeLoader):
                     key, f"the key {key.value} makes a config file run code; leave it out"
                 )
             if key.value in seen and not key.tag.endswith(":merge"):
-                raise self.refusal(key, f"the key {key.value} is there twice")
+                raise self.refusal(key, f"the key {key.value} is listed twice")
             seen.add(key.value)
-        values = Section(
-            self.construct_mapping(node, deep=True)
-        )  # after which the node has the keys of anchors
+        # afterwards the node has the keys of merged anchors
+        values = Section(self.construct_mapping(node, deep=True))
         values.places = {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value}
         return values
 
@@ -178,16 +167,16 @@ class Loader(yaml.SafeLoader):
             ) from None
 
     def construct_yaml_binary(self, node: yaml.ScalarNode) -> bytes:
-        """Refuse binary values: no setting is one."""
+        """Refuse binary values, which no setting has."""
         raise self.refusal(node, "a value is !!binary; allowed: numbers, text, lists and mappings")
 
     def construct_exponent(self, node: yaml.ScalarNode) -> float:
-        """Make a number of a node: a whole one where it can be one."""
+        """Make a number of a node: an int if it is whole."""
         number = float(node.value)
         return int(number) if number.is_integer() else number
 
     def refusal(self, node: yaml.Node, words: str) -> InputError:
-        """Make the error for a node."""
+        """Return the error for a node."""
         return InputError(f"{self.name}, line {node.start_mark.line + 1}: {words}")
 
 

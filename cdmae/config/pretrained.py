@@ -29,16 +29,13 @@ FAMILIES = {
 ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
 SIZES = {  # sizes in config.json, and their largest plausible values
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16,
-    "intermediate_size": 2**18,
-    "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
-    "type_vocab_size": 1000,
-    "num_labels": 2**16,
-    "n_layers": 1000, "n_heads": 1000, "dim": 2**16, "hidden_dim": 2**18,
+    "intermediate_size": 2**18, "embedding_size": 2**16, "max_position_embeddings": 2**20,
+    "vocab_size": 2**24, "type_vocab_size": 1000, "num_labels": 2**16, "n_layers": 1000,
+    "n_heads": 1000, "dim": 2**16, "hidden_dim": 2**18,
 }  # fmt: skip
 SHARES = (  # in config.json: probabilities
     "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout",
-    "attention_dropout",
-    "embedding_dropout", "mlp_dropout", "qa_dropout", "seq_classif_dropout",
+    "attention_dropout", "embedding_dropout", "mlp_dropout", "qa_dropout", "seq_classif_dropout",
 )  # fmt: skip
 POSITIVE = ("layer_norm_eps", "norm_eps", "initializer_range")  # numbers in config.json
 DTYPES = ("float32", "float16", "bfloat16", "float64")  # of weights that can be read
@@ -48,8 +45,7 @@ DISTILBERT = {  # its words
 }  # fmt: skip
 BASES = {  # what the names of an encoder's weights may begin with
     "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta",
-    "distilbert": "distilbert",
-    "mpnet": "mpnet", "modernbert": "model",
+    "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
 LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
 STORED = {  # weights, behind that beginning, and the keys of config.json for their sizes

@@ -23,8 +23,7 @@ POINTER = b"version https://git-lfs"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
 WIDTHS = {  # bytes of a number; the library knows more types, and checks them
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2,
-    "U16": 2, "I8": 1,
-    "U8": 1, "BOOL": 1,
+    "U16": 2, "I8": 1, "U8": 1, "BOOL": 1,
 }  # fmt: skip
 MOST_DIMENSIONS = 64  # of a weight
 NARROWEST = 2  # bytes of a weight that can be read

@@ -30,24 +30,21 @@ if TYPE_CHECKING:
 
 PUBLISHED = "data/published"
 LETTERS = 6.0  # characters per word, including the space
+# an unpacked file, and its size as a share of the text
 UNPACKED = {
     MSMARCO: ("collection.tsv", 1.0),
     **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
-}  # a file, and its share of the text
+}
 WORDS = {  # per passage
     "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0,
-    "beir/nq": 79.0,
-    "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0,
-    "beir/webis-touche2020": 292.0,
-    "beir/cqadupstack": 129.0, "beir/quora": 11.0, "beir/dbpedia-entity": 50.0,
-    "beir/scidocs": 176.0,
-    "beir/fever": 85.0, "beir/climate-fever": 85.0, "beir/scifact": 214.0,
-    "nano-beir/climate-fever": 270.0, "nano-beir/dbpedia-entity": 56.0, "nano-beir/fever": 205.0,
-    "nano-beir/fiqa": 150.0, "nano-beir/hotpotqa": 58.0, "nano-beir/msmarco": 55.0,
-    "nano-beir/nfcorpus": 252.0,
+    "beir/nq": 79.0, "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0,
+    "beir/webis-touche2020": 292.0, "beir/cqadupstack": 129.0, "beir/quora": 11.0,
+    "beir/dbpedia-entity": 50.0, "beir/scidocs": 176.0, "beir/fever": 85.0,
+    "beir/climate-fever": 85.0, "beir/scifact": 214.0, "nano-beir/climate-fever": 270.0,
+    "nano-beir/dbpedia-entity": 56.0, "nano-beir/fever": 205.0, "nano-beir/fiqa": 150.0,
+    "nano-beir/hotpotqa": 58.0, "nano-beir/msmarco": 55.0, "nano-beir/nfcorpus": 252.0,
     "nano-beir/nq": 88.0, "nano-beir/quora": 9.0, "nano-beir/scidocs": 154.0,
-    "nano-beir/arguana": 169.0,
-    "nano-beir/scifact": 239.0, "nano-beir/webis-touche2020": 357.0,
+    "nano-beir/arguana": 169.0, "nano-beir/scifact": 239.0, "nano-beir/webis-touche2020": 357.0,
 }  # fmt: skip
 
 

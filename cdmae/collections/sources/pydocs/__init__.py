@@ -45,11 +45,9 @@ HELD_OUT = {
 }
 SMOKE = (
     "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent",
-    "configparser", "datetime",
-    "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math",
-    "multiprocessing", "pathlib",
-    "shutil", "socket", "statistics", "tarfile", "threading", "traceback", "typing", "unittest",
-    "urllib", "zipfile",
+    "configparser", "datetime", "difflib", "email", "functools", "http", "ipaddress", "json",
+    "logging", "math", "multiprocessing", "pathlib", "shutil", "socket", "statistics", "tarfile",
+    "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
 )  # fmt: skip
 WORDS = 55.0  # of a passage on average
 WHOLE = {  # passages, queries of train, dev and test
@@ -66,7 +64,7 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
 @settings
 class Settings(Source):
-    """The keys of a collection of documentation strings."""
+    """The keys of a collection of docstrings."""
 
     size: Literal["smoke", "default", "full"] = setting(
         "default",

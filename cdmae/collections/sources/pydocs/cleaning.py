@@ -89,9 +89,8 @@ def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     pieces = [_inline(_without_name(rest, name))] if rest else []
     for section, paragraph in paragraphs[1:]:
         text = _inline(_without_name(paragraph, name))
-        if _is_prose(text) and not (
-            section in RESULTS and text.count(" ") < 3
-        ):  # a bare type says nothing
+        # a bare type says nothing
+        if _is_prose(text) and not (section in RESULTS and text.count(" ") < 3):
             pieces.append(text if text[-1] in ".!?:;," else text + ".")
     body = _cut(_without_summary(" ".join(filter(None, pieces)), summary), max_words)
     return (summary, body) if len(body.split()) >= MIN_BODY and _is_prose(body) else None

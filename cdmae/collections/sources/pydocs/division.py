@@ -1,10 +1,10 @@
-"""From (name, summary, body) to passages, queries, judgments and splits that share nothing.
+"""Turn (name, summary, body) into passages, queries, judgments and splits that share nothing.
 
-Passages are distinct bodies; queries are distinct summaries. What belongs together, through a
-shared summary or through bodies that are the same or nearly, forms a component, and a component
-lies in one split, so that no training query has the passage, the words or the twin of a test query.
-The split of a component is a hash of its first member's name: it is the same on every machine, and
-an object added elsewhere moves nothing.
+Passages are distinct bodies; queries are distinct summaries. Entries that share a summary, or whose
+bodies are equal or nearly equal, form a component. A component is in one split, so that no training
+query has the passage, the words or a near-duplicate of a test query. The split of a component is a
+hash of its first member's name: it is the same on every machine, and new objects elsewhere do not
+change it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ class _Passage:
 
     name: str
     text: str
-    summaries: dict[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # key -> (text, name of the object)
+    # key -> (text, name of the object)
+    summaries: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def divide(
@@ -109,9 +108,8 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
     for text in texts:
         words = [numbers.setdefault(word, len(numbers)) for word in _words(text)]
         threes = zip(words, words[1:], words[2:], strict=False)
-        trigrams.append(
-            {(a << 48) + (b << 24) + c for a, b, c in threes}
-        )  # a third of the memory of tuples
+        # a third of the memory of tuples
+        trigrams.append({(a << 48) + (b << 24) + c for a, b, c in threes})
     times = Counter(chain.from_iterable(trigrams))
     rows_with: defaultdict[int, list[int]] = defaultdict(list)
     pairs = []

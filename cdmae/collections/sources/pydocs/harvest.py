@@ -1,11 +1,11 @@
-"""Find the documentation strings of installed packages, without importing them.
+"""Find the docstrings of installed packages without importing them.
 
-Three places hold documentation: the doc strings of a source file (read with ``ast``), calls such as
-``add_newdoc(place, name, text)`` in which numpy, scipy and torch document their compiled parts
-(read from the same syntax tree), and the C modules of the standard library, which have no source
-and are the only thing that is imported. Modules are visited in the order of their names, objects in
-that of the file: the harvest is the same on every run. About 25 cpu-s for the seven in-domain
-packages, nearly all of it ``ast.parse``, in as many processes as there are.
+Documentation has three sources: the docstrings of a source file, read with ``ast``; calls such as
+``add_newdoc(place, name, text)``, in which numpy, scipy and torch document their compiled parts,
+read from the same syntax tree; and the C modules of the standard library, which have no source and
+are the only modules that are imported. Modules are visited by name and objects in the order of the
+file, so that every harvest is the same. The seven in-domain packages take about 25 cpu-s, nearly
+all of it ``ast.parse``, in parallel processes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ from typing import Any
 from cdmae.errors import InputError
 
 STDLIB = "python"  # the name under which the standard library is harvested
+# where the name to install differs from the one to import
 DISTRIBUTIONS = {
     "PIL": "pillow",
     "sklearn": "scikit-learn",
-}  # where the name to install differs from the one to import
+}
 
 # Not documentation of the package itself: tests, vendored copies, generated files, programs. And
 # tkinter, which many a Python lacks: the collection would depend on it.
@@ -228,9 +229,8 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
         name = f"torch.Tensor.{_text(place[0])}"
     else:
         parts = [_text(argument) or ast.unparse(argument) for argument in place]
-        parts = [
-            part for part in parts if all(map(str.isidentifier, part.split(".")))
-        ]  # no signatures and types
+        # no signatures and types
+        parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]
         if not parts:
             return
         name = (

@@ -1,6 +1,6 @@
-"""The lines of a doc string as paragraphs of its sections: what is no prose is passed over.
+"""Divide the lines of a docstring into the paragraphs of its sections, and drop what is no prose.
 
-Understands what the harvested packages use: numpy's underlined sections with ``name : type``
+Supports the formats of the harvested packages: numpy's underlined sections with ``name : type``
 entries, Google's ``Args:`` with ``name (type): text``, Sphinx's field lists, definition lists, reST
 directives, Markdown fences.
 """
@@ -14,10 +14,9 @@ from typing import Any
 # Sections by what is done with them; every other heading is dropped and its text kept.
 _DROPPED = {
     "example", "examples", "usage", "usage example", "doctest", "reference", "references",
-    "citation", "see also",
-    "seealso", "methods", "other methods", "class methods", "routine listings", "attributes",
-    "other attributes",
-    "shape", "author", "authors", "license", "signature", "subclassing", "todo", "todos",
+    "citation", "see also", "seealso", "methods", "other methods", "class methods",
+    "routine listings", "attributes", "other attributes", "shape", "author", "authors", "license",
+    "signature", "subclassing", "todo", "todos",
 }  # fmt: skip
 _ENTRIES = {
     "parameters", "other parameters", "optional parameters", "args", "arguments", "keyword args",
@@ -52,9 +51,8 @@ _REMARK = r"(?:,\s*(?:\*?optional\*?|defaults? [^:]{1,40}))?"  # behind a type
 TYPED_ENTRY = re.compile(rf"^[`*]*(\w+(?:,\s*\w+)*)[`]*\s*{_TYPE}\s*{_REMARK}\s*:\s*")
 _PLAIN_ENTRY = re.compile(r"^[`*]*([A-Za-z_]\w*(?:,\s*\w+)*)`*\s*(?::|\s-{1,2}\s)\s*")
 _NUMPY_ENTRY = re.compile(r"^\s*[`*]*([A-Za-z_][\w.]*(?:\s*,\s*[`*]*\w+`*)*)`*(?:\s*:\s.*|\s*:)?$")
-_BARE_ENTRY = re.compile(
-    r"^\*{0,2}\w+(?:, \w+)*\s*:(?:\s+\S+){1,3}$"
-)  # a name and a type, no description
+# a name and a type, no description
+_BARE_ENTRY = re.compile(r"^\*{0,2}\w+(?:, \w+)*\s*:(?:\s+\S+){1,3}$")
 _RESULT_TYPE = re.compile(r"^[`~:\w.\[\], |*]{1,60}?(?:\([^)]*\))?`*\s*:\s+(?=\S)")
 _PLACEHOLDER = re.compile(r"^\s*(?:[{%(|$]+\s*\w+\s*[})|]+s?[\s,.]*)+$")
 
@@ -189,9 +187,8 @@ class _Reader:
             self.enter(match[1].lower(), indent, is_google=True)
             return True
         if self.is_google and self.section and indent <= self.section_indent:
-            self.enter(
-                "after", 0, is_google=False
-            )  # text after the sections is body, never a summary
+            # text after the sections is body, never a summary
+            self.enter("after", 0, is_google=False)
         return False
 
     def _prose(self, line: str) -> None:
@@ -220,9 +217,8 @@ class _Reader:
 
     def _entry(self, indent: int, stripped: str) -> str:
         """Return the text to keep of a line in a list of parameters: its name, without its type."""
-        if (
-            not self.is_google and indent <= self.section_indent
-        ):  # at the margin: numpy's `name : type`
+        # at the margin: numpy's `name : type`
+        if not self.is_google and indent <= self.section_indent:
             if self.has_below(indent):
                 self.flush()
                 entry = _NUMPY_ENTRY.match(stripped)
