@@ -4,7 +4,8 @@ constraints.txt      every package that requirements.txt brings, directly or not
 requirements-gpu.txt the requirements with faiss-gpu instead of faiss-cpu; the two are never
                      installed together
 cpu.yaml, gpu.yaml   the same for conda: clusters, and Snakemake's --sdm conda
-lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that PyPI has of
+lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that
+                     PyPI has of
                      each, for all supported versions of Python and all machines, and without
                      the packages that uv.toml leaves out
     pip.txt          pip itself and setuptools, which builds pyserini

@@ -263,7 +263,8 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
     if not encoders:
         raise InputError(
             "no encoder of the config is masked by importance, so that there is none; "
-            "give the --configfile of a run that has one, or add an encoder with decoder_masking: importance"
+            "give the --configfile of a run that has one, "
+            "or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])
     table = existing(importance_of(config, encoder))

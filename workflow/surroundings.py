@@ -72,7 +72,8 @@ def image_here(checkout: Path) -> str:
         )
     if not Path(image).is_file():
         raise InputError(
-            f"the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`, "
+            f"the image {image} does not exist; "
+            f"build it with `apptainer build {image} envs/cdmae.def`, "
             f"or set {IMAGE} to another file or to an address with {', '.join(REGISTRIES)}"
         )
     return image
