@@ -1,8 +1,8 @@
 """BM25, index and search: ours, by Anserini's commands, beside pyserini's objects, which is what
 its guides show.
 
-    python -m benchmarks.bm25                                            text by Zipf's law, half a minute
-    python -m benchmarks.bm25 --collection results/collections/pydocs    its own text and dev queries
+    python -m benchmarks.bm25        text by Zipf's law, half a minute
+    python -m benchmarks.bm25 --collection results/collections/pydocs   its own text and dev queries
 
 Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same.
 pyserini's hits end as arrays, too, as everything after a search needs them. Ours indexes first and
@@ -91,7 +91,8 @@ def main() -> None:
         np.testing.assert_array_equal(run.ranked(number)[0], passages)
         np.testing.assert_allclose(run.ranked(number)[1], scores, rtol=0, atol=2e-6)
     print(
-        f"{len(queries):,} queries to depth {depth:,}, {threads} threads: the same rankings\n{table(rows)}"
+        f"{len(queries):,} queries to depth {depth:,}, {threads} threads: the same rankings\n"
+        f"{table(rows)}"
     )
 
 

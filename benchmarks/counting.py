@@ -168,7 +168,8 @@ def main() -> None:
     words = found["ours"]["words"]
     where = describe()["processor"]
     print(
-        f"{words:,} words, n-grams of 1 to {WINDOW} words; all threads are {arguments.threads}, on {where}\n"
+        f"{words:,} words, n-grams of 1 to {WINDOW} words; "
+        f"all threads are {arguments.threads}, on {where}\n"
     )
     rows = []
     speed = {form: each["words"] / each["cpu"] for form, each in found.items()}

@@ -85,7 +85,8 @@ def main() -> None:
     found = measure_each("encoding", FORMS)
     peer = found["eager"]
     print(
-        f"{arguments.size}, {arguments.passages:,} passages of up to {SIZES[arguments.size][4]} word-pieces\n"
+        f"{arguments.size}, {arguments.passages:,} passages of up to "
+        f"{SIZES[arguments.size][4]} word-pieces\n"
     )
     rows = []
     for form, each in found.items():

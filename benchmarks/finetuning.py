@@ -1,8 +1,9 @@
 """One fine-tuning step of a retriever: ours beside the padded forms that others use.
 
-    python -m benchmarks.finetuning                              64 x 32 passages, an encoder of 2 x 128: two minutes
+    python -m benchmarks.finetuning        64 x 32 passages, an encoder of 2 x 128: two minutes
     python -m benchmarks.finetuning --queries 16 --group 8       seconds
-    python -m benchmarks.finetuning --size default --queries 128 --group 2 --chunk 512    what the default config trains
+    python -m benchmarks.finetuning --size default --queries 128 --group 2 --chunk 512
+        the default config's training
     python -m benchmarks.finetuning --size base --queries 8 --group 8    12 x 768, on a GPU's scale
 
 Every form runs in a process of its own with the same settings of heap and threads, without dropout,
@@ -241,7 +242,8 @@ def main() -> None:
     mean, longest = lengths_[arguments.queries :].mean(), lengths_.max()
     print(
         f"{describe()['processor']}; threads: {arguments.threads}\n"
-        f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x {arguments.group} passages of "
+        f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "
+        f"{arguments.group} passages of "
         f"{mean:.0f} word-pieces on average, the longest {longest}, chunk {arguments.chunk}\n"
     )
     rows = [

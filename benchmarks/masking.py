@@ -99,8 +99,10 @@ def main() -> None:
     rows = np.flatnonzero(np.diff(read.starts) >= LENGTH)[:BATCH]
     batch = masking.read(read, rows, LENGTH, vocabulary, values)
     sides = {
-        "encoder": Side("whole_word", 0.3), "decoder": Side("importance", 0.5), "uniform": Side("uniform", 0.5)
-    }  # fmt: skip
+        "encoder": Side("whole_word", 0.3),
+        "decoder": Side("importance", 0.5),
+        "uniform": Side("uniform", 0.5),
+    }
     keys = {name: masking.key(42, name, 0) for name in sides}
 
     def ours(name: str) -> object:
@@ -149,12 +151,16 @@ def main() -> None:
     print(
         table(
             [
-                {"form": name, "ms per batch": f"{each:.2f}", "ms per passage": f"{each / BATCH:.4f}",
-                 "of ours (decoder)": f"{each / mine:.1f} x"}
+                {
+                    "form": name,
+                    "ms per batch": f"{each:.2f}",
+                    "ms per passage": f"{each / BATCH:.4f}",
+                    "of ours (decoder)": f"{each / mine:.1f} x",
+                }
                 for name, each in found.items()
             ]
         )
-    )  # fmt: skip
+    )
 
 
 def _offsets(word_starts: np.ndarray) -> list[tuple[int, int]]:

@@ -44,27 +44,50 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
     run = folder / "bm25.parquet"
     given = {
         "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},
-        "tokens": {"--tokenizer": folder / "tokenizer", "--collection": docs, "--output": folder / "tokens", **at},
+        "tokens": {
+            "--tokenizer": folder / "tokenizer",
+            "--collection": docs,
+            "--output": folder / "tokens",
+            **at,
+        },
         "ngrams": {
-            "--tokens": folder / "tokens", "--settings": COUNTING,
-            "--output": folder / "ngrams", **at,
+            "--tokens": folder / "tokens",
+            "--settings": COUNTING,
+            "--output": folder / "ngrams",
+            **at,
         },
         "importance": {
-            "--ngrams": folder / "ngrams", "--tokens": folder / "tokens", "--settings": COUNTING,
-            "--output": folder / "importance", **at,
+            "--ngrams": folder / "ngrams",
+            "--tokens": folder / "tokens",
+            "--settings": COUNTING,
+            "--output": folder / "importance",
+            **at,
         },
         "index_bm25": {"--collection": docs, "--folder": folder / "index", **at},
         "search_bm25": {
-            "--indexes": folder / "index", "--collections": docs, "--splits": "dev", "--outputs": run,
-            "--depth": 1000, "--k1": 0.9, "--b": 0.4, **at,
+            "--indexes": folder / "index",
+            "--collections": docs,
+            "--splits": "dev",
+            "--outputs": run,
+            "--depth": 1000,
+            "--k1": 0.9,
+            "--b": 0.4,
+            **at,
         },
         "export": {
-            "--run": run, "--collection": docs, "--split": "dev", "--system": "bm25", "--output": folder / "bm25.run",
+            "--run": run,
+            "--collection": docs,
+            "--split": "dev",
+            "--system": "bm25",
+            "--output": folder / "bm25.run",
         },
         "vectors_external": {
-            "--model": model, "--collection": docs, "--output": folder / "vectors", "--length": 8,
+            "--model": model,
+            "--collection": docs,
+            "--output": folder / "vectors",
+            "--length": 8,
         },
-    }  # fmt: skip
+    }
     yield "imports alone", ["-c", NOTHING]
     for name, options in given.items():
         script = [f"workflow/scripts/{name}.py"]
@@ -81,8 +104,10 @@ def small_model(folder: Path) -> Path:
         "from sentence_transformers import SentenceTransformer\n"
         "names = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'ba', 'be', '##ba', '##be']\n"
         "BertTokenizer(vocab=dict(zip(names, range(9)))).save_pretrained(sys.argv[1])\n"
-        "size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)\n"
-        "BertModel(BertConfig(vocab_size=9, max_position_embeddings=16, **size)).save_pretrained(sys.argv[1])\n"
+        "size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, "
+        "intermediate_size=8)\n"
+        "config = BertConfig(vocab_size=9, max_position_embeddings=16, **size)\n"
+        "BertModel(config).save_pretrained(sys.argv[1])\n"
         "SentenceTransformer(sys.argv[1], device='cpu').save(sys.argv[2])\n"
     )
     subprocess.run(

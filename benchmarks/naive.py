@@ -183,7 +183,7 @@ class Naive(nn.Module):
     # --- their parts ------------------------------------------------------------------------------
 
     def states(self, side: Side) -> tuple[Tensor, ...]:
-        """Compute what every layer of the encoder makes of a side, [B, n, D] each, its input first."""
+        """Return the output of every layer of the encoder, [B, n, D] each, its input first."""
         return self.model.bert(
             side.ids, attention_mask=side.attended, output_hidden_states=True
         ).hidden_states

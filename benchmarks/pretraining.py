@@ -1,10 +1,11 @@
 """One pre-training step: ours beside the padded form of the same objective, as its authors' code
 computes it.
 
-    python -m benchmarks.pretraining                                 an encoder of 4 x 256, V = 30,522: some minutes
+    python -m benchmarks.pretraining    an encoder of 4 x 256, V = 30,522: some minutes
     python -m benchmarks.pretraining --vocabulary 4096 --length 64   what the default config trains
     python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
-    python -m benchmarks.pretraining --objective mae --size base --batch 2048 --forms ours   on a GPU: its share of peak
+    python -m benchmarks.pretraining --objective mae --size base --batch 2048 --forms ours
+        on a GPU: its share of the peak
     python -m benchmarks.pretraining --objective master cotmae       other objectives
 
 The padded forms are those of `benchmarks.naive`, with eager attention and the LM head at every
@@ -233,8 +234,10 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, 
     batch = step(given)
     starts = batch.sides["encoder"].inputs.starts
     print(
-        f"\n{given.objective}, {given.size}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, {given.batch} "
-        f"passages of {starts[-1] / given.batch:.0f} word-pieces on average, the longest text {np.diff(starts).max()}\n"
+        f"\n{given.objective}, {given.size}: {SIZES[given.size]}, vocabulary "
+        f"{given.vocabulary:,}, {given.batch} "
+        f"passages of {starts[-1] / given.batch:.0f} word-pieces on average, "
+        f"the longest text {np.diff(starts).max()}\n"
     )
     seconds = {form: np.array([each[0] for each in steps[1:]]) for form, steps in taken.items()}
     work_done = operations(given, batch) if given.objective == "mae" else 0.0
@@ -262,7 +265,8 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, 
         if abs(one - other) > NEAR.get(given.objective, 1e-5) * one:
             raise SystemExit(f"the loss of ours, {other}, is not that of the padded form, {one}")
         print(
-            f"\nlosses of the padded form and ours differ by {abs(one - other) / one:.1e} of their size"
+            f"\nlosses of the padded form and ours differ by "
+            f"{abs(one - other) / one:.1e} of their size"
         )
 
 

@@ -1,7 +1,8 @@
 """The paper's size: counting, importance and exact search on made-up collections that grow by ten.
 
     python -m benchmarks.scale --passages 100000 --vectors 200000      a minute
-    python -m benchmarks.scale --folder /scratch --output results      MS MARCO's size: 40 GB of disk, half an hour
+    python -m benchmarks.scale --folder /scratch --output results
+        MS MARCO's size: 40 GB of disk, half an hour
 
 Counting starts from word-pieces as the rule `tokens` leaves them (benchmarks/zipf.py makes them up,
 since tokenising is measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`.

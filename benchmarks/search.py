@@ -1,7 +1,7 @@
 """Exact search by inner product: ours, which is faiss by blocks, beside faiss's flat index and a
 sort by numpy.
 
-    python -m benchmarks.search                                     100,000 passages, 200 queries, half a minute
+    python -m benchmarks.search        100,000 passages, 200 queries, half a minute
     python -m benchmarks.search --passages 1000000 --queries 1000
 
 The matrix product alone is the floor for all of them. Every form finds the same passages, or the
@@ -99,7 +99,10 @@ def main() -> None:
         assert same > 0.999 * min(options.depth, options.passages), (name, same)
     for row in rows:
         row["x ours"] = f"{seconds[row['']] / seconds['ours']:.1f}"
-    size = f"{options.passages:,} x {options.dimensions} passages, depth {options.depth:,}, {options.threads} threads"
+    size = (
+        f"{options.passages:,} x {options.dimensions} passages, "
+        f"depth {options.depth:,}, {options.threads} threads"
+    )
     print(f"{options.queries:,} queries, {size}\n{table(rows)}")
 
 

@@ -64,7 +64,7 @@ def _text(rng: np.random.Generator, words: int) -> np.ndarray:
 
 
 def _ranks(shares: np.ndarray) -> np.ndarray:
-    """Return the words at which the cumulated shares in [0, 1) are reached: ranks, uint32 from 0."""
+    """Return the words that reach the cumulated shares in [0, 1): ranks, uint32 from 0."""
     core = CORE ** (np.minimum(shares, CORE_SHARE) / CORE_SHARE)
     tail = CORE * np.minimum(1.0, (1.0 - shares) / (1.0 - CORE_SHARE)) ** (-1.0 / (TAIL - 1.0))
     return np.minimum(np.where(shares < CORE_SHARE, core, tail) - 1.0, 2.0**32 - 1).astype(

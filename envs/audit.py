@@ -46,7 +46,8 @@ def main(bill: str) -> int:
     for each in found:
         say(each)
     say(
-        f"{len(audited) - len(unknown)} packages audited, {len(found)} advisories without a reason in advisories.txt"
+        f"{len(audited) - len(unknown)} packages audited, "
+        f"{len(found)} advisories without a reason in advisories.txt"
     )
     return 1 if found else 0
 

@@ -1,10 +1,13 @@
-"""Write the locked files anew from the requirements: `make lock`, where PyPI is reached.
+"""Write the locked files again from the requirements: `make lock`, where PyPI is reached.
 
-constraints.txt      every package that requirements.txt brings by what each package requires, exactly
-requirements-gpu.txt the requirements with faiss-gpu in the place of faiss-cpu; the two are never installed together
+constraints.txt      every package that requirements.txt brings, directly or not, exactly
+requirements-gpu.txt the requirements with faiss-gpu instead of faiss-cpu; the two are never
+                     installed together
 cpu.yaml, gpu.yaml   the same for conda: clusters, and Snakemake's --sdm conda
-lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that PyPI has of each, for
-                     all supported versions of Python and all machines, and without what uv.toml leaves out
+lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that
+                     PyPI has of
+                     each, for all supported versions of Python and all machines, and without
+                     the packages that uv.toml leaves out
     pip.txt          pip itself and setuptools, which builds pyserini
     run.txt          what a run needs, but for the next three
     cpu.txt, gpu.txt faiss for either, the second with CUDA's libraries

@@ -38,7 +38,10 @@ PIP = "lock/pip.txt"
 TORCH = "lock/torch.txt"
 CPU_TORCH = "lock/torch-cpu.txt"
 BEGUN = time.time()
-UNLOCK = "CDMAE_UNLOCKED=1 ./run installs the same versions from wherever pip finds them, without looking at hashes"
+UNLOCK = (
+    "CDMAE_UNLOCKED=1 ./run installs the same versions from wherever pip finds them, "
+    "without looking at hashes"
+)
 IN_PARALLEL = [
     "-n",
     "logical",
@@ -108,8 +111,8 @@ def set_up(files):
         return
     if not os.access(ROOT, os.W_OK | os.X_OK):
         stop(
-            "%s cannot be written to, where .venv is made; allowed: a checkout of your own, such as a clone"
-            % ROOT
+            "%s cannot be written to, where .venv is made; "
+            "allowed: a checkout of your own, such as a clone" % ROOT
         )
     with open(os.path.join(ROOT, ".venv.lock"), "w") as lock:
         try:
@@ -221,7 +224,8 @@ def torch(files, total):
         if not pip([CPU_TORCH], total):
             return []
         say(
-            "pip finds no CPU build of torch that the lock lists and takes PyPI's, on Linux with 3 GB for CUDA"
+            "pip finds no CPU build of torch that the lock lists and takes PyPI's, "
+            "on Linux with 3 GB for CUDA"
         )
     return pip([TORCH], total)
 

@@ -304,7 +304,7 @@ def test_the_mean_of_cut_lengths():
 def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy):
     del toy.Settings.expected
     with pytest.raises(
-        InputError, match="collections.other is not made yet and its source cannot tell its size"
+        InputError, match="collections.other is not made yet and its source does not know its size"
     ):
         planned.size("other")
     job = Job("ngrams", "ami/small/docs")

@@ -27,9 +27,7 @@ def now() -> str:
 
 
 def circumstances() -> dict[str, Any]:
-    """Collect the versions of Python and packages, the machine, and the time at which the run
-    began.
-    """
+    """Collect the versions of Python and packages, the machine, and the run's start time."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     return {"versions": versions, "machine": describe(), "started": os.environ.get(STARTED, now())}
 

@@ -28,8 +28,9 @@ YAML = (".yaml", ".yml")
 
 
 def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
-    """Load the default config with others and `overrides` laid over it; go to the checkout, at
-    which its paths begin.
+    """Load the default config, overlay configs and `overrides` on it; change to the checkout.
+
+    Paths of the config are relative to the checkout.
 
     Raises `InputError` for one that is wrong.
     """
@@ -56,8 +57,9 @@ def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Divide what follows --configfile: config files, which begin where one is, and words, which
-    end otherwise.
+    """Divide the words after --configfile into config files and other words.
+
+    The first word is a file, and so is every word that ends in .yaml or .yml.
     """
     files = [word for place, word in enumerate(arguments) if not place or Path(word).suffix in YAML]
     return [str(Path(file).resolve()) for file in files], [
@@ -157,7 +159,7 @@ def search(
     Words are the text, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: one that is only searched, else the first one
+      --collection  a collection of the evaluation; default: one only searched, else the first
       --depth       how many passages are shown, up to evaluation.depth; default: 5
       --configfile  config files as of a run, laid over config/config.yaml
 
@@ -177,8 +179,8 @@ def search(
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
-            "the config has no system that could be asked; give the --configfile of a run that has one, or add a "
-            "system of kind bm25 or retriever"
+            "the config has no system that could be asked; give the --configfile of a run "
+            "that has one, or add a system of kind bm25 or retriever"
         )
     known = list(config.evaluation.collections)
     collection = chosen("collection", collection, known, systems.only_searched(config) or known)
@@ -208,7 +210,7 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Name the system of the first seed with the best measure on the split that the report shows."""
+    """Return the first-seed system with the best measure on the split that the report shows."""
     from cdmae.evaluation.per_query import read_measures
 
     collection, split = systems.shown(config)
@@ -230,7 +232,7 @@ def best_system(config: Config, names: list[str]) -> str:
 
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:
-    """Describe a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
+    """Return a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
         return existing(
@@ -260,8 +262,9 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
-            "no encoder of the config is masked by importance, so that there is none; give the --configfile of a run "
-            "that has one, or add an encoder with decoder_masking: importance"
+            "no encoder of the config is masked by importance, so that there is none; "
+            "give the --configfile of a run that has one, "
+            "or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])
     table = existing(importance_of(config, encoder))
@@ -276,14 +279,13 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 
 
 def compare(*words: str, qrels: str, measures: str = "") -> None:
-    """Compare runs of anybody with the first of them: means, differences, paired t-tests corrected
-    by Holm.
+    """Compare runs with the first one: means, differences, paired t-tests corrected by Holm.
 
     Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
     packed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
-      --measures  of ir_measures, between commas; default: those of a config, RR@10,R@50,R@1000,nDCG@10
+      --measures  of ir_measures, between commas; default: RR@10,R@50,R@1000,nDCG@10
 
     Examples:
       ./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10
@@ -293,7 +295,8 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
 
     if len(words) < 2:
         raise InputError(
-            "compare needs two runs or more, such as ./run compare bm25.run mine.run --qrels dev.tsv"
+            "compare needs two runs or more, such as "
+            "./run compare bm25.run mine.run --qrels dev.tsv"
         )
     named = measures.split(",") if measures else Evaluation().measures
     names = [str(read_measure(name, of=("--measures",))) for name in named]

@@ -25,8 +25,7 @@ def dry_run(
     gpus: int = 0,
     values: dict[str, Any] | None = None,
 ) -> dict[Job, jobs.Job]:
-    """List the jobs that a whole run needs, or some targets, each behind those whose results it
-    reads.
+    """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
     configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for
     what the Snakefile or Snakemake refuses.

@@ -1,6 +1,4 @@
-"""What the report, the paper's exhibits and the models' cards are made from: by name, the results
-to read.
-"""
+"""List the results that the report, the paper's exhibits and the model cards read, by name."""
 
 from __future__ import annotations
 
@@ -11,9 +9,15 @@ from cdmae.config.schema import Config
 from cdmae.layout import place
 
 TABLES = (
-    "table_main", "table_stages", "table_beir", "table_nanobeir", "table_projection", "table_corpus", "table_latency",
+    "table_main",
+    "table_stages",
+    "table_beir",
+    "table_nanobeir",
+    "table_projection",
+    "table_corpus",
+    "table_latency",
     "table_claims",
-)  # fmt: skip
+)
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
 REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report besides
@@ -75,9 +79,7 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def importance_of(config: Config, encoder: str) -> str:
-    """Name the importance that an encoder's masks read, or its n-grams where they read these alone:
-    a folder.
-    """
+    """Return the folder of the importance, or of the n-grams alone, behind an encoder's masks."""
     entry = config.encoders[encoder]
     names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
     return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)
@@ -90,8 +92,9 @@ def _negatives_of(config: Config, system: str) -> str:
 
 
 def exhibit(config: Config, name: str) -> dict[str, Any]:
-    """List what a table or figure of the paper is made from; raises `InputError` where it cannot be
-    made.
+    """List the results behind a table or figure of the paper.
+
+    Raises `InputError` if it cannot be made.
 
     The report knows what it selects; importing that takes a second, which only those who ask for
     one wait for.
@@ -100,15 +103,23 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
 
     needs, on = wanted(name, config.values()), config.results
     evaluated = config.evaluation.collections if needs.systems else ()
-    known = facts(config) if needs.everything else {
-        "config": config.values(),
-        "collections": {name: place(on, "collection", collection=name) for name in evaluated},
-        "measures": {
-            name: place(on, "measures", system=name) for name in config.systems if seeds.base(name) in needs.systems
-        },
-        "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in needs.encoders},
-        "encoders": {},
-    }  # fmt: skip
+    known = (
+        facts(config)
+        if needs.everything
+        else {
+            "config": config.values(),
+            "collections": {name: place(on, "collection", collection=name) for name in evaluated},
+            "measures": {
+                name: place(on, "measures", system=name)
+                for name in config.systems
+                if seeds.base(name) in needs.systems
+            },
+            "masked_terms": {
+                name: place(on, "masked_terms", encoder=name) for name in needs.encoders
+            },
+            "encoders": {},
+        }
+    )
     return {**known, "latency": place(on, "latency") if needs.latency else ""}
 
 

@@ -1,4 +1,4 @@
-"""The jobs of a run that failed, and why: one sentence each, printed after Snakemake's own words."""
+"""Report the failed jobs of a run, one sentence each, printed after Snakemake's own words."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ NEUTRAL = frozenset(
 def fingerprint(
     script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT
 ) -> dict[str, str]:
-    """Map a script (a path below `root`) and every project module it imports, directly or not, to a
-    short hash.
+    """Map a script below `root` and every project module that it imports to a short hash.
 
     `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``,
     which no import statement shows. Imports inside functions count, those for type checkers do not.
@@ -101,7 +100,8 @@ def _text(node: object) -> str:
     )
     if documented and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = node.body[1:]
-    return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields.items())})"
+    texts = [f"{name}={_text(value)}" for name, value in fields.items()]
+    return f"{type(node).__name__}({','.join(texts)})"
 
 
 def _imports(node: ast.AST) -> Iterator[str]:

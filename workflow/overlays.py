@@ -21,15 +21,11 @@ def hand_over(files: Iterable[str | Path]) -> None:
 
 
 def of(workflow: Workflow) -> list[Path]:
-    """List the config files of a run: those that were handed over, or, without ``./run``,
-    Snakemake's own.
-    """
+    """List the config files of a run: ./run's, or without ``./run`` Snakemake's own."""
     return FILES or list(workflow.configfiles)
 
 
 def pass_on(workflow: Workflow, files: list[Path]) -> None:
-    """Give files that have been checked to the processes that Snakemake starts for jobs of a
-    cluster.
-    """
+    """Pass checked files to the processes that Snakemake starts for jobs of a cluster."""
     workflow.configfiles[:] = files
     workflow.config_settings.configfiles = files

@@ -1,6 +1,4 @@
-"""What `./run` does inside the environment: one of our commands, or Snakemake with the arguments
-given.
-"""
+"""Run `./run` inside the environment: one of our commands, or Snakemake with the arguments."""
 
 from __future__ import annotations
 

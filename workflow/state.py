@@ -1,5 +1,4 @@
-"""Where a training keeps what it resumes from: a folder named by its settings, its code and the
-content of its inputs.
+"""Name the folder of a training's state by its settings, its code and its inputs' content.
 
 After a change of anything that its result depends on it starts afresh, and never goes on from a
 state that the change has made stale. What is made again in the same bits keeps it. A rule calls it

@@ -1,5 +1,4 @@
-"""What a run needs around it: variables of the environment that make sense, and folders that can be
-written to.
+"""Check the surroundings of a run: environment variables, and folders that must be writable.
 
 Without them Snakemake ends in a traceback, or in an error hours later. Here each is a sentence
 before anything runs.
@@ -28,7 +27,7 @@ RECORDS = ".snakemake"  # Snakemake's folder in a checkout
 
 
 def device_here() -> str:
-    """Tell what CDMAE_DEVICE says that jobs have: ``cpu``, ``gpu``, or nothing where it is not set."""
+    """Return CDMAE_DEVICE, the device of jobs: ``cpu``, ``gpu``, or "" if it is not set."""
     device = os.environ.get(DEVICE, "")
     if device not in ("", *DEVICES):
         raise InputError(
@@ -43,14 +42,15 @@ def check_records(checkout: Path) -> None:
     """
     if re.search("[{}]", str(checkout)):
         raise InputError(
-            f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder"
+            f"the checkout {checkout} has braces in its path, which Snakemake replaces; "
+            "rename the folder"
         )
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
-            f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
-            "as a clone"
+            f"{folder} cannot be written to, where Snakemake keeps its records; "
+            "allowed: a checkout of your own, such as a clone"
         )
 
 
@@ -62,9 +62,7 @@ def put_python_first() -> None:
 
 
 def image_here(checkout: Path) -> str:
-    """Return the image for ``--sdm apptainer``: a file, or an address from which apptainer pulls
-    it.
-    """
+    """Return the image for ``--sdm apptainer``: a file, or an address that apptainer pulls."""
     image = os.environ.get(IMAGE, str(checkout / "envs/cdmae.sif"))
     if image.startswith(REGISTRIES):
         return image
@@ -74,15 +72,15 @@ def image_here(checkout: Path) -> str:
         )
     if not Path(image).is_file():
         raise InputError(
-            f"the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`, or set {IMAGE} "
-            f"to another file or to an address with {', '.join(REGISTRIES)}"
+            f"the image {image} does not exist; "
+            f"build it with `apptainer build {image} envs/cdmae.def`, "
+            f"or set {IMAGE} to another file or to an address with {', '.join(REGISTRIES)}"
         )
     return image
 
 
 def lock(results: str) -> TextIO:
-    """Lock the folder of the results for this process, as long as the file that is returned is
-    open.
+    """Lock the results folder for this process, until the returned file is closed.
 
     The lock is the operating system's and ends with the process. Snakemake's own, which outlives a
     kill, is off.
@@ -102,8 +100,9 @@ def lock(results: str) -> TextIO:
 
 
 def _opened(results: str) -> TextIO:
-    """Open the lock file. In a folder that others may write to, too, it must not lead to a file
-    that is no lock.
+    """Open the lock file.
+
+    In a folder that others may write to, the file must be a plain lock file, not a link.
     """
     path = Path(results, ".lock")
     try:

@@ -30,8 +30,13 @@ PARTS = {
 }  # share of the time at the end
 GRACE = 15.0  # seconds before a part's end from which it begins nothing more
 IMPORTED = [
-    "torch", "transformers", "pandas", "cdmae.pretraining.trainer", "benchmarks.pretraining", "benchmarks.finetuning",
-]  # fmt: skip
+    "torch",
+    "transformers",
+    "pandas",
+    "cdmae.pretraining.trainer",
+    "benchmarks.pretraining",
+    "benchmarks.finetuning",
+]
 
 
 def main() -> None:

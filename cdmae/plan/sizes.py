@@ -1,4 +1,4 @@
-"""How large collections are: counted where they are made, told by their source where they are not."""
+"""Estimate the sizes of collections: counted once they are made, given by their source before."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Size:
 
 
 def size(config: Config, collection: str) -> Size:
-    """Return the size of a collection; raises `InputError` where it is neither made nor known to
-    its source.
+    """Return the size of a collection.
+
+    Raises `InputError` if it is neither made nor known to its source.
     """
     known = known_size(config, collection)
     if known is None:
         about = place(config.results, "about", collection=collection)
         raise InputError(
-            f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}"
+            f"collections.{collection} is not made yet and its source does not know its size; "
+            f"./run {about}"
         )
     return known
 
 
 def known_size(config: Config, collection: str) -> Size | None:
-    """Return the size of a collection that is made, or what its source expects; None where it
-    cannot tell.
-    """
+    """Return the size of a collection that is made, or that its source expects; None if unknown."""
     if counted := count(config, collection):
         return counted
     expected = config.collections[collection].settings.expected()
@@ -73,15 +73,17 @@ def known_size(config: Config, collection: str) -> Size | None:
 
 
 def check(config: Config) -> None:
-    """Refuse what has more passages, or words to count, than there are numbers; damaged collections
-    are refused, too.
+    """Refuse damaged collections, and collections with too many passages or words to count.
 
     Sizes are estimates with a margin before the job that counts, which refuses what is in between.
     """
     known = {name: known_size(config, name) for name in config.collections}
     for name, corpus in known.items():
         if corpus and corpus.passages > MARGIN * MOST_PASSAGES:
-            words = f" has about {corpus.passages:,} passages; allowed: up to {MOST_PASSAGES:,} (make several of it)"
+            words = (
+                f" has about {corpus.passages:,} passages; allowed: up to {MOST_PASSAGES:,} "
+                "(split it into several collections)"
+            )
             raise refusal(("collections", name), words)
     for name, encoder in config.encoders.items():
         corpus = known[encoder.collection] if encoder.reads_importance else None
@@ -90,7 +92,10 @@ def check(config: Config) -> None:
         unit = config.importance[encoder.importance].unit
         units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
         if units > MARGIN * MOST_WORDS:
-            words = f" is {encoder.collection}, of about {units:,.0f} {unit}s, whose n-grams cannot be counted together"
+            words = (
+                f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
+                "whose n-grams cannot be counted together"
+            )
             remedy = "or maskings that do not read importance"
             raise refusal(
                 ("encoders", name, "collection"),

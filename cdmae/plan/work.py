@@ -1,5 +1,4 @@
-"""How much work each job is: operations of networks, and the units that ``prices.csv`` has prices
-for.
+"""Count each job's work: operations of networks, and the units priced in ``prices.csv``.
 
 One function per rule. All counts follow from the config and from the sizes of the collections.
 """
@@ -37,18 +36,14 @@ LEAST, UNTOLD = (
 
 
 class Work(NamedTuple):
-    """The work of a job: operations of networks, and its units by the names that they have in the
-    table.
-    """
+    """The work of a job: operations of networks, and its units by their names in the table."""
 
     flops: float = 0.0
     units: Mapping[str, float] = MappingProxyType({})
 
 
 class Price(NamedTuple):
-    """What a job takes: operations, seconds until it works, seconds of one core, bytes of disk and
-    of memory.
-    """
+    """The cost of a job: operations, startup, seconds of one core, bytes of disk and memory."""
 
     flops: float
     start: float
@@ -87,9 +82,7 @@ class Planned:
         return {name: self.size(name) for name in self.config.collections}
 
     def size(self, collection: str) -> Size:
-        """Return the size of a collection: counted once it is made, and told by its source until
-        then.
-        """
+        """Return the size of a collection: counted once it is made, given by its source before."""
         if collection not in self._counted and (counted := count(self.config, collection)):
             self._counted[collection] = counted
         if collection in self._counted:
@@ -119,9 +112,7 @@ class Planned:
         return self.config.evaluation.depth * max(self.evaluated, default=0)
 
     def downloads(self, collection: str) -> dict[Path, float]:
-        """Tell what the source of a collection fetches and keeps outside of the results: file to
-        bytes.
-        """
+        """Return the files that a collection's source keeps outside the results: file -> bytes."""
         return self.config.collections[collection].settings.downloads()
 
     def work(self, job: Job) -> Work:
@@ -145,9 +136,7 @@ class Planned:
 
 
 def asked(planned: Planned, job: Job, attempt: int) -> int:
-    """Count the megabytes that a job asks for: those of the plan with a `MARGIN`, more at each
-    further attempt.
-    """
+    """Return the megabytes that a job requests: the plan's with a `MARGIN`, more per attempt."""
     try:
         memory = planned.price(job).memory
     except InputError:
@@ -240,9 +229,7 @@ def untrained(planned: Planned, name: str) -> Work:
 
 
 def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, float]]:
-    """Return the stage of a trained system, its collection, how many queries it sees in all, and
-    units of its texts.
-    """
+    """Return a system's stage, its collection, its number of queries, and units of its texts."""
     stage = planned.config.stages[planned.config.systems[name].stage]
     corpus = planned.size(stage.collection)
     (queries,) = planned.queries([systems.trains_on(planned.config, name)])
@@ -261,9 +248,7 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
-    """Train on a group of passages and the query itself; with gradient caching, in chunks, forward
-    once more.
-    """
+    """Train on a group of passages and the query; gradient caching adds a forward pass."""
     stage, corpus, queries, texts = _training(planned, name)
     network, longest = planned.network(name), stage.passage_length
     times = 1 + (stage.queries * stage.group > stage.chunk) + BACKWARD
@@ -286,9 +271,7 @@ def train_reranker(planned: Planned, name: str) -> Work:
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """Score with a reranker all that its student draws: what there is to draw from, or as it has
-    draws.
-    """
+    """Score with a reranker the student's candidates, or as many as the student draws."""
     stage, corpus, queries, texts = _training(planned, student)
     name = planned.config.systems[student].teacher
     network = planned.network(name)
@@ -309,8 +292,7 @@ def index_bm25(planned: Planned, name: str) -> Work:
 
 
 def _searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, float]:
-    """Count the queries of a search, the passages that they are compared with, and those that they
-    get.
+    """Count the queries of a search, the passages compared with them, and the hits.
 
     mined: the (collection, split) of training queries; none: everything that is evaluated.
     """
@@ -402,10 +384,31 @@ def report(planned: Planned, name: str) -> Work:
 WORK: dict[str, Callable[..., Work]] = {
     rule.__name__: rule
     for rule in (
-        collection, tokenizer, tokens, ngrams, importance, pretrain, untrained, train_retriever, train_reranker,
-        teacher, index_bm25, search_bm25, search, vectors, rerank, measures, weights, fuse, report,
+        collection,
+        tokenizer,
+        tokens,
+        ngrams,
+        importance,
+        pretrain,
+        untrained,
+        train_retriever,
+        train_reranker,
+        teacher,
+        index_bm25,
+        search_bm25,
+        search,
+        vectors,
+        rerank,
+        measures,
+        weights,
+        fuse,
+        report,
     )
 } | {
-    "mine_bm25": search_bm25, "mine": search, "mine_external": search, "mine_fusion": fuse,
-    "search_external": search, "vectors_external": vectors,
-}  # fmt: skip
+    "mine_bm25": search_bm25,
+    "mine": search,
+    "mine_external": search,
+    "mine_fusion": fuse,
+    "search_external": search,
+    "vectors_external": vectors,
+}

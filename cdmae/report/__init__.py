@@ -1,5 +1,4 @@
-"""The report: one page that opens offline, its tables and figures as files, and the cards of
-models.
+"""Write the report: a page that opens offline, its tables and figures as files, and model cards.
 
 `facts` reads what the workflow wrote, `comparisons` says which systems may be compared, and a
 column of `columns` what they reach. A section of the page is a function that gathers numbers, and

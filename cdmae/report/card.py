@@ -1,4 +1,4 @@
-"""Write the model card of a trained system, and the folder that carries it, with the trained files."""
+"""Write the model card of a trained system, and the folder with the card and the trained files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings 
 def release(
     model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str
 ) -> None:
-    """Write the folder `output`: every file of `model` (`cdmae.files.link`: weights are not
-    copied), and the card.
+    """Write the folder `output`: the card and every file of `model`.
+
+    `cdmae.files.link` links the weights instead of copying them.
 
     Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share
     it.
@@ -41,7 +42,8 @@ def release(
     model = Path(model)
     if not (model / "cdmae.json").exists():
         raise InputError(
-            f"{model} holds no trained model: it has no cdmae.json; delete the folder and train it again"
+            f"{model} holds no trained model: it has no cdmae.json; "
+            "delete the folder and train it again"
         )
     facts = facts | {"about": {name: read_json(path) for name, path in facts["about"].items()}}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
@@ -58,8 +60,9 @@ def release(
 
 
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
-    """Return the text of README.md: front matter for the hub, what it is, how to use it, on what,
-    how well, limits.
+    """Return the text of README.md, the model card.
+
+    The card has front matter for the hub, a description, usage, training data, results and limits.
 
     facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance,
     collections; perhaps the encoders `before` the encoder, by name), with the contents of
@@ -92,13 +95,21 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     if commit := training.get("commits", {}).get("checkpoint"):
         settings["start"] = {**facts["start"], "commit": commit}
     text = fill(
-        "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, uses=uses,
+        "card.md.j2",
+        **facts,
+        **{**POOLED, **lengths},
+        reranker=reranker,
+        uses=uses,
         place=json.dumps(without_folders(place), ensure_ascii=False),
-        measures=shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True),
+        measures=shown.reset_index().to_markdown(
+            index=False, colalign=sides, disable_numparse=True
+        ),
         front_matter=_front_matter(facts, base_model, means, reranker=reranker).to_yaml(),
-        taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
+        taken=training
+        if {"steps", "queries", "seconds", "parameters"} <= training.keys()
+        else None,
         settings=settings,
-    )  # fmt: skip
+    )
     return f"{text}\n"
 
 
@@ -114,12 +125,17 @@ def _front_matter(
     tags = ["cross-encoder", "reranker"] if reranker else ["dense-retrieval", "feature-extraction"]
     results = [
         EvalResult(
-            task_type="text-retrieval", task_name="Passage retrieval", dataset_type=collection,
-            dataset_name=collection, dataset_split=split, metric_type=measure, metric_name=measure_name(measure),
+            task_type="text-retrieval",
+            task_name="Passage retrieval",
+            dataset_type=collection,
+            dataset_name=collection,
+            dataset_split=split,
+            metric_type=measure,
+            metric_name=measure_name(measure),
             metric_value=round(float(mean), 4),
         )
         for (collection, split, measure), mean in means.items()
-    ]  # fmt: skip
+    ]
     return ModelCardData(
         library_name="sentence-transformers",
         pipeline_tag="text-ranking" if reranker else "sentence-similarity",

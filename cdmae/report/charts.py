@@ -1,5 +1,4 @@
-"""Draw the two kinds of figure the report needs as SVG: rows (bars, intervals, pairs of dots) and
-lines.
+"""Draw the report's two kinds of figure as SVG: rows (bars, intervals, pairs of dots) and lines.
 
 What stands where is computed here, and templates/*.svg.j2 write the marks. Panels are 340 units
 wide, so that their text is of one size on a phone and on a desk. In rows the label stands above its
@@ -33,9 +32,7 @@ BESIDE = 110.0  # the widest label that may stand beside its marks
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing of `WIDTH` x `height` with a title above and a description for those who do not see
-    it.
-    """
+    """A drawing of `WIDTH` x `height`, its title, and a description for screen readers."""
 
     name: str
     title: str
@@ -64,8 +61,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """A label, the number it stands for, and marks on a common scale: a bar, an interval with its
-    middle, or dots.
+    """A label, its number, and marks on a common scale: a bar, an interval, or dots.
+
+    The middle of an interval is marked, too.
 
     `band` shades plus and minus that much around zero.
     """
@@ -137,10 +135,24 @@ def rows(
         at = at + 20 if beside else lane + LANE + 5
     half = text_width(axis, SMALL) / 2
     drawing = fill(
-        "rows.svg.j2", legend=names, rows=placed, scale=scale, low=low, high=high, at=at, left=left, right=right,
-        axis=axis, width=WIDTH, height=LANE, centre=max(min((left + right) / 2, WIDTH - half), half),
-        ticks=[(scale(value), tick_label(value), 0) for value in ticks(low, high, 5 if right - left > 200 else 4)],
-    )  # fmt: skip
+        "rows.svg.j2",
+        legend=names,
+        rows=placed,
+        scale=scale,
+        low=low,
+        high=high,
+        at=at,
+        left=left,
+        right=right,
+        axis=axis,
+        width=WIDTH,
+        height=LANE,
+        centre=max(min((left + right) / 2, WIDTH - half), half),
+        ticks=[
+            (scale(value), tick_label(value), 0)
+            for value in ticks(low, high, 5 if right - left > 200 else 4)
+        ],
+    )
     description = f"{title}: " + ", ".join(f"{entry.label} {entry.shown}" for entry in entries)
     return Figure(name, title, description, Markup(drawing), at + (38 if axis else 20))
 
@@ -184,12 +196,28 @@ def lines(
     )
     room = (WIDTH - 8 - left) / max(len(places), 1) - 4
     drawing = fill(
-        "lines.svg.j2", legend=legend, top=top, bottom=bottom, left=left, width=WIDTH, x=x, y=y, x_axis=x_axis,
-        y_axis=y_axis, y_ticks=y_ticks, reference=reference[1] if reference else None, markers=markers,
-        x_ticks=[(x(value), label, _smaller(label, SMALL, room) if x_names else 0) for value, label in places],
-        series=[(one, class_, [(x(a), y(b), b) for a, b in zip(one.x, one.y, strict=True)])
-                for one, class_ in zip(series, classes, strict=True)],
-    )  # fmt: skip
+        "lines.svg.j2",
+        legend=legend,
+        top=top,
+        bottom=bottom,
+        left=left,
+        width=WIDTH,
+        x=x,
+        y=y,
+        x_axis=x_axis,
+        y_axis=y_axis,
+        y_ticks=y_ticks,
+        reference=reference[1] if reference else None,
+        markers=markers,
+        x_ticks=[
+            (x(value), label, _smaller(label, SMALL, room) if x_names else 0)
+            for value, label in places
+        ],
+        series=[
+            (one, class_, [(x(a), y(b), b) for a, b in zip(one.x, one.y, strict=True)])
+            for one, class_ in zip(series, classes, strict=True)
+        ],
+    )
     ranges = (f"{label} from {y[0]:.3g} to {y[-1]:.3g}" for label, y in numbers.items() if y)
     return Figure(
         name,
@@ -236,8 +264,9 @@ def _legend(
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round values (1, 2, 2.5 or 5 times a power of ten apart) inside `low` .. `high`, about
-    `most` at most.
+    """Return at most about `most` round values inside `low` .. `high`.
+
+    The values are 1, 2, 2.5 or 5 times a power of ten apart.
     """
     if not high > low:
         return [low]
@@ -269,8 +298,9 @@ def _smaller(text: str, size: float, room: float) -> float:
 
 
 def wrapped(text: str, size: float, width: float) -> list[str]:
-    """Break `text` into lines that fit into `width`: after spaces, hyphens, underscores and
-    slashes, else anywhere.
+    """Break `text` into lines that fit into `width`.
+
+    Lines break after spaces, hyphens, underscores and slashes, and anywhere else if they must.
     """
     most = max(int(width / (LETTER * size)), 4)
     lines, line = [], ""

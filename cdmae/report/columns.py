@@ -1,6 +1,4 @@
-"""Measure systems as a column of a table shows them: means over collections, differences, and the
-noise of a seed.
-"""
+"""Compute the columns of tables: means over collections, differences, and the noise of a seed."""
 
 from __future__ import annotations
 
@@ -25,8 +23,9 @@ MOST_SETS = 4  # zero-shot collections that are listed one by one beside the oth
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The mean over `sets` of the means over their targets, in one measure: the forums of a
-    collection are one set.
+    """The mean over `sets` of the means over their targets, in one measure.
+
+    The forums of CQADupStack are one set.
 
     `key` is the paper's column of these numbers, if it has one.
     """
@@ -65,9 +64,7 @@ class Column:
         )
 
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
-        """Show the mean of a system in points, and how far apart its seeds are in it; a dash where
-        it is nan.
-        """
+        """Show the mean of a system in points with its spread over seeds; a dash for nan."""
         value = self.value(system)
         by_seed = [
             [self.facts.by_seed(system, target, self.measure) for target in some]
@@ -146,9 +143,7 @@ class Column:
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing
-    was.
-    """
+    """Return the standard deviation over seeds, pooled over repeated trainings; nan without any."""
     groups = [
         [mean for name in group for mean in facts.by_seed(name, target, measure)]
         for group in repeated(facts)
@@ -159,8 +154,9 @@ def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
 
 
 def pooled(several: list[Difference]) -> Difference:
-    """Average differences over collections, each counting once; the queries of different ones are
-    independent.
+    """Average differences over collections with equal weight.
+
+    The queries of different collections are independent.
     """
     if len(several) == 1:
         return several[0]

@@ -51,8 +51,7 @@ class Change(NamedTuple):
 
 @cache
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
-    """Return the recipe of a system: settings such as ``encoder.sigma``, and the recipes of its
-    sources.
+    """Return the recipe of a system: settings such as ``encoder.sigma``, and its sources' recipes.
 
     own: the encoder of the system that is asked for.
     """
@@ -85,9 +84,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
 
 
 def last_step(facts: Facts, encoder: str) -> int:
-    """Return the step whose weights an encoder has; 0 where neither the config nor the training
-    tells.
-    """
+    """Return the step of an encoder's weights; 0 if neither config nor training records it."""
     entry = facts.entries("encoders").get(encoder, {})
     trained = facts.encoders.get(encoder)
     return entry.get("take_step") or entry.get("steps") or (trained.steps if trained else 0)
@@ -95,8 +92,9 @@ def last_step(facts: Facts, encoder: str) -> int:
 
 @cache
 def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
-    """Return the settings in which two systems differ: name -> (of a, of b). Settings that go
-    together are one.
+    """Return the settings in which two systems differ: name -> (value of a, value of b).
+
+    Settings that belong together count as one.
     """
     first, second = recipe(facts, a), recipe(facts, b)
     keys = sorted(key for key in {**first, **second} if first.get(key) != second.get(key))
@@ -135,9 +133,7 @@ def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
 
 @cache
 def neighbours(facts: Facts) -> list[Change]:
-    """Return all (reference, system) of retrievers that differ in one setting alone, in config
-    order.
-    """
+    """Return all (reference, system) of retrievers that differ in one setting, in config order."""
     both = {
         pair: differences(facts, *pair) for pair in itertools.permutations(retrievers(facts), 2)
     }
@@ -150,8 +146,9 @@ def neighbours(facts: Facts) -> list[Change]:
 
 
 def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[str, str]]:
-    """Return the retrievers that differ in one setting alone: the first has `before`, the other one
-    of `after`.
+    """Return pairs of retrievers that differ in one setting alone.
+
+    The first of a pair has the value `before`, the second one of `after`.
     """
     near = [
         change
@@ -162,16 +159,15 @@ def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[st
 
 
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
-    """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone, in
-    config order.
+    """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone.
+
+    The pairs are in config order.
     """
     return pairs(facts, "encoder.decoder_masking", "importance", *UNIFORM)
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the system that is like `system` but for its pre-training, which it lacks; nothing if
-    there is none.
-    """
+    """Return the system that differs only in having no pre-training; "" if there is none."""
     objective = recipe(facts, system).get("encoder.objective")
     return next(
         (
@@ -185,9 +181,7 @@ def not_pretrained(facts: Facts, system: str) -> str:
 
 @cache
 def steps(facts: Facts) -> dict[str, str]:
-    """Map a retriever to the one that it takes its negatives from, where both have the same
-    encoder.
-    """
+    """Map each retriever to its source of negatives, where both have the same encoder."""
     encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
     before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
     return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
@@ -195,8 +189,10 @@ def steps(facts: Facts) -> dict[str, str]:
 
 @cache
 def chains(facts: Facts) -> list[list[str]]:
-    """Return retrievers from stage to stage: each takes its negatives from the one before; chains
-    of one left out.
+    """Return chains of retrievers from stage to stage.
+
+    Each retriever takes its negatives from the retriever before it. Chains of length one are left
+    out.
     """
     before = steps(facts)
 
@@ -208,8 +204,7 @@ def chains(facts: Facts) -> list[list[str]]:
 
 @cache
 def changes(facts: Facts) -> list[Change]:
-    """Return retrievers that are another one with one setting changed, the next stage and seeds
-    apart.
+    """Return retrievers that differ from another in one setting, except the next stage and seeds.
 
     The reference is the one with the most such neighbours, one that masks by importance first; then
     the next that has some which are not yet in the list.
@@ -266,9 +261,7 @@ def family(facts: Facts, reference: str) -> list[str]:
 
 
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
-    """Return the largest set of retrievers that differ in one setting alone: its value -> the first
-    that has it.
-    """
+    """Return the largest set of retrievers that differ in one setting: value -> first retriever."""
     sets: dict[str, dict[Any, str]] = {}
     for change in neighbours(facts):
         if change.setting == setting:
@@ -279,8 +272,7 @@ def arms(facts: Facts, setting: str) -> dict[Any, str]:
 
 @cache
 def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
-    """Return retrievers that start from steps of one pre-training, by its encoder: (step, system),
-    ascending.
+    """Return the retrievers on each pre-training's steps, by encoder: (step, system), ascending.
 
     They are otherwise alike; step 0 is the one that is not pre-trained, where there is one.
     """
@@ -306,8 +298,9 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
 
 @cache
 def repeated(facts: Facts) -> list[list[str]]:
-    """Return the groups of retrievers trained with several seeds: by `seeds`, or as entries that
-    differ in theirs.
+    """Return the groups of retrievers that were trained with several seeds.
+
+    The seeds come from `seeds`, or from entries that differ in their seed.
     """
     groups: dict[str, list[str]] = {}
     for name in retrievers(facts):

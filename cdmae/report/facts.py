@@ -1,5 +1,4 @@
-"""What the report is about: measures, trainings, counts and costs, read from what the workflow
-wrote.
+"""Read the facts of the report: measures, trainings, counts and costs that the workflow wrote.
 
 Every part may be missing: a run with BM25 alone has no encoders, a run without its benchmark files
 no costs.
@@ -44,8 +43,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """The curve of a training (a frame with `step` and losses, or None) and what its about.json
-    records.
+    """The curve of a training (a frame with `step` and losses, or None) and its about.json.
 
     bottleneck: the decoder's losses with three vectors at some steps
     (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: how well halves of passages find
@@ -65,9 +63,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A collection in numbers: passages, and per split its queries, how many are judged, and the
-    judgments.
-    """
+    """A collection in numbers: passages, and queries, judged queries and judgments per split."""
 
     passages: int
     queries: dict[str, int]
@@ -110,9 +106,7 @@ class Facts:
 
     @property
     def noise(self) -> float:
-        """Return the difference that another seed makes as the config has it: not in points, but a
-        share of 1.
-        """
+        """Return the noise of a seed from the config, as a share of 1 instead of points."""
         return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
@@ -133,7 +127,8 @@ class Facts:
     @property
     def named_seeds(self) -> str:
         """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
-        return f"{'seeds' if len(self.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in self.seeds])}"
+        noun = "seeds" if len(self.seeds) > 1 else "seed"
+        return f"{noun} {formats.listed([str(seed) for seed in self.seeds])}"
 
     @cached_property
     def evaluation(self) -> Evaluation:
@@ -191,8 +186,9 @@ class Facts:
         return self.system(system).get("encoder", "")
 
     def pretraining_seconds(self, encoder: str) -> float:
-        """Tell how long a pre-training took: what the trainer recorded, else its job; nan if
-        unknown.
+        """Return the seconds of a pre-training; nan if unknown.
+
+        The trainer's record comes first, then its job's.
         """
         jobs = self.benchmarks[
             (self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)
@@ -201,9 +197,7 @@ class Facts:
         return float(about.get("seconds") or jobs["seconds"].sum(min_count=1))
 
     def zero_shot(self, target: Target) -> bool:
-        """Tell whether nothing was trained on queries of this collection, while something was on
-        another's.
-        """
+        """Return whether systems were trained only on queries of other collections."""
         used = {entry.get("stage") for entry in self.entries("systems").values()}
         trained = {
             stage.get("collection")
@@ -213,8 +207,10 @@ class Facts:
         return bool(trained) and target.collection not in trained
 
     def main_measure(self, target: Target) -> str:
-        """Return the measure that stands for a target: the config's first; nDCG@10 if zero-shot or
-        much judged.
+        """Return a target's main measure.
+
+        It is the config's first measure, or nDCG@10 if the target is zero-shot or has many
+        judgments per query.
         """
         corpus = self.collections.get(target.collection)
         many = corpus is not None and corpus.per_query(target.split) > MANY
@@ -227,7 +223,7 @@ class Facts:
 
     @cache  # noqa: B019
     def per_query(self, system: str, target: Target, measure: str) -> pd.Series | None:
-        """Return the value of every query, the mean over the seeds; None where it was not measured."""
+        """Return the value of every query, averaged over the seeds; None if it was not measured."""
         values = self.values.get((system, target, measure))
         return None if values is None else values.mean(axis=1)
 
@@ -237,9 +233,7 @@ class Facts:
         return math.nan if values is None else float(values.mean())
 
     def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
-        """Return the mean over the queries of each of its trainings; nothing where it was not
-        measured.
-        """
+        """Return the mean over the queries for each training; an empty list without measures."""
         values = self.values.get((system, target, measure))
         return [] if values is None else values.mean().tolist()
 
@@ -260,7 +254,8 @@ class Facts:
             return paired(first, second)
         if not first.index.isin(second.index).all():
             raise InputError(
-                f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
+                f"the measures of {a} and {b} on {target} are of different queries; "
+                "delete both and run again"
             )
         return paired(first, second.reindex(first.index))
 
@@ -345,6 +340,7 @@ def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame
     for (system, target, _), frame in frames.items():
         if frame.isna().any(axis=None):
             raise InputError(
-                f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
+                f"the measures of the seeds of {system} on {target} are of different queries; "
+                "delete them and run again"
             )
     return frames

@@ -1,5 +1,6 @@
-"""Write the report: ``index.html``, which answers first whether masking by importance helped,
-tables and figures.
+"""Write the report: ``index.html``, its tables and its figures.
+
+The page first answers whether masking by importance helped.
 """
 
 from __future__ import annotations
@@ -24,10 +25,24 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer.section, setting.section, results.ranking, results.section, results.zero_shot, combined.section,
-    changes.stages, changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck,
-    insight.negatives, insight.queries, training.section, setting.cost, answer.limits,
-)  # fmt: skip
+    answer.section,
+    setting.section,
+    results.ranking,
+    results.section,
+    results.zero_shot,
+    combined.section,
+    changes.stages,
+    changes.growth,
+    changes.section,
+    exhibits.section,
+    masking.section,
+    training.bottleneck,
+    insight.negatives,
+    insight.queries,
+    training.section,
+    setting.cost,
+    answer.limits,
+)
 TITLE = "Importance-aware masking for dense retrieval"
 
 
@@ -37,9 +52,7 @@ def build(facts: Path | str, output: Path | str) -> None:
 
 
 def write(facts: Facts, output: Path | str) -> None:
-    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is
-    there.
-    """
+    """Write an exhibit of the paper, such as ``table_stages.csv``, into `output`."""
     sections = [section for gather in ORDER if (section := gather(facts))]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
@@ -57,9 +70,7 @@ def write(facts: Facts, output: Path | str) -> None:
 
 
 def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
-    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder
-    `output`.
-    """
+    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
     measured = facts_module.read(facts)
     table = exhibits.table(name, measured)
     if name.startswith("figure"):

@@ -1,6 +1,4 @@
-"""Write a table in four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the
-unrounded numbers.
-"""
+"""Write a table in four forms: HTML, Markdown, LaTeX (booktabs), and CSV with unrounded numbers."""
 
 from __future__ import annotations
 
@@ -22,22 +20,36 @@ from cdmae.report.templates import fill
 # box
 WIDE = 5
 LONG = 14  # characters of a column's name that is as good as prose
-_TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
-    "\N{MINUS SIGN}": "$-$", "\N{EN DASH}": "--", "\N{NO-BREAK SPACE}": "~",
-    "→": r"$\rightarrow$", "∞": r"$\infty$", "×": r"$\times$", "±": r"$\pm$", "α": r"$\alpha$", "σ": r"$\sigma$",
-    "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
-    "△": r"$^{\vartriangle}$", "▽": r"$^{\triangledown}$",
-})  # fmt: skip
+_TEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": "$<$",
+        ">": "$>$",
+        "\N{MINUS SIGN}": "$-$",
+        "\N{EN DASH}": "--",
+        "\N{NO-BREAK SPACE}": "~",
+        "→": r"$\rightarrow$",
+        "∞": r"$\infty$",
+        "×": r"$\times$",
+        "±": r"$\pm$",
+        "α": r"$\alpha$",
+        "σ": r"$\sigma$",
+        "▲": r"$^{\blacktriangle}$",
+        "▼": r"$^{\blacktriangledown}$",
+        "△": r"$^{\vartriangle}$",
+        "▽": r"$^{\triangledown}$",
+    }
+)
 
 # what Markdown reads as more than itself; an underscore inside a word is plain
 _MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
 class Spread(NamedTuple):
-    """The standard deviation of a mean over trainings that differ in the seed, and how many they
-    are.
-    """
+    """The standard deviation of a mean over trainings with different seeds, and their number."""
 
     deviation: float
     seeds: int
@@ -75,8 +87,9 @@ def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below the names of the `columns`; the first `heads` columns name the row, the
-    others hold numbers.
+    """Rows of cells below the names of the `columns`.
+
+    The first `heads` columns name the row, the others hold numbers.
 
     `texts`: columns that are prose, set to the left. `name` is that of its files.
     """
@@ -90,17 +103,20 @@ class Table:
 
     @classmethod
     def of(
-        cls, name: str, caption: str, frame: pd.DataFrame, forms: Mapping[str, Callable[[Any], str]] | None = None,
+        cls,
+        name: str,
+        caption: str,
+        frame: pd.DataFrame,
+        forms: Mapping[str, Callable[[Any], str]] | None = None,
         **sides: Any,
-    ) -> Table:  # fmt: skip
-        """Make the table of a frame; `forms` writes the numbers of a column, a dash where there is
-        none.
-        """
+    ) -> Table:
+        """Make the table of a frame; `forms` writes a column's numbers, a dash if missing."""
         cells = [
             [number_cell(value, forms[column]) for value in values.tolist()]
-            if forms and column in forms else values.tolist()
+            if forms and column in forms
+            else values.tolist()
             for column, values in frame.items()
-        ]  # fmt: skip
+        ]
         return cls(
             name, caption, list(frame), [list(row) for row in zip(*cells, strict=True)], **sides
         )
@@ -117,11 +133,17 @@ class Table:
         files = [
             (kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files
         ]
-        return Markup(fill(
-            "columns.html.j2", table=self, title=self._title, files=files, rows=self._cells.to_numpy().tolist(),
-            wide=across > WIDE or (prose and across > 2),
-            columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
-        ))  # fmt: skip
+        return Markup(
+            fill(
+                "columns.html.j2",
+                table=self,
+                title=self._title,
+                files=files,
+                rows=self._cells.to_numpy().tolist(),
+                wide=across > WIDE or (prose and across > 2),
+                columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
+            )
+        )
 
     def markdown(self) -> str:
         """Return the table for a README, below its title: the best bold."""
@@ -131,15 +153,19 @@ class Table:
         return f"{self._title}\n\n{text}\n"
 
     def tex(self) -> str:
-        """Return the table for a paper, as ``tabular`` (needs booktabs, amssymb): best bold, second
-        underlined.
+        """Return the table as LaTeX ``tabular``: best bold, second underlined.
+
+        It needs booktabs and amssymb.
         """
         sides = "".join(side[0] for side in self._sides)
-        return f"% {self._title}\n{self._written(_tex).to_latex(index=False, escape=False, column_format=sides)}"
+        cells = self._written(_tex)
+        tabular = cells.to_latex(index=False, escape=False, column_format=sides)
+        return f"% {self._title}\n{tabular}"
 
     def csv(self) -> str:
-        """Return the table for a program: unrounded, without marks; deviations and notes are
-        columns of their own.
+        """Return the table as CSV: unrounded, without marks.
+
+        Deviations and notes have their own columns.
         """
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
@@ -188,15 +214,14 @@ class Table:
         return self.caption + spread
 
     def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
-        """Return cells and names of columns as texts, escaped: pandas does not know the signs that
-        stand here.
-        """
+        """Return cells and column names as text, escaped here: pandas does not know the signs."""
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
 def highlight(cells: pd.Series) -> pd.Series:
-    """Mark the best and the second best of a column, equal if they read equal. A column of one
-    value stays plain.
+    """Mark the best and the second best of a column; values that look equal rank equal.
+
+    A column of one value stays plain.
     """
     values = [
         float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells

@@ -1,5 +1,4 @@
-"""Put numbers into words: the jinja2 templates of the page, one for each section, and those of the
-figures.
+"""Put numbers into words: the jinja2 templates of the page's sections, and of the figures.
 
 HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
 filters. The style sheets stand beside this module; colours.css has the colours, each with its light
@@ -20,9 +19,13 @@ from markupsafe import Markup, escape
 from cdmae import formats
 
 FOLDER = Path(__file__).with_name("templates")
-COLOURS = {name: (light, dark) for name, light, dark in re.findall(
-    r"--([\w-]+):light-dark\((#\w+),(#\w+)\)", (FOLDER.parent / "colours.css").read_text(encoding="utf-8")
-)}  # fmt: skip
+COLOURS = {
+    name: (light, dark)
+    for name, light, dark in re.findall(
+        r"--([\w-]+):light-dark\((#\w+),(#\w+)\)",
+        (FOLDER.parent / "colours.css").read_text(encoding="utf-8"),
+    )
+}
 
 
 def decimal(number: float) -> str:
@@ -31,8 +34,9 @@ def decimal(number: float) -> str:
 
 
 def literal(style: str) -> Markup:
-    """Write the colours of `style` out, dark ones in a media query: figures that stand alone know
-    no variables.
+    """Write out the colours of `style`, dark ones in a media query.
+
+    Stand-alone figures have no variables.
     """
     light, dark = (
         re.sub(r"var\(--([\w-]+)\)", lambda use, i=i: COLOURS[use[1]][i], style) for i in (0, 1)
@@ -41,8 +45,9 @@ def literal(style: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Let a text break behind its signs; not as `Markup`, in which Python 3.11 escapes what is put
-    into it.
+    """Let a text break after its signs.
+
+    The text is not changed as `Markup`, because Python 3.11 would escape the inserted tags.
     """
     return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 

@@ -39,6 +39,7 @@ def main(
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(
-                f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries"
+                f"{system} {name} {split}: {label} {value:.4f} "
+                f"over {found['query_id'].nunique():,} queries"
             )
     write_measures(output, pd.concat(frames))

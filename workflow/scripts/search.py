@@ -1,4 +1,4 @@
-"""A retriever's runs: over training queries they are negatives, over the others they are measured."""
+"""Write a retriever's runs: on training queries for negatives, on other queries for measures."""
 
 from pathlib import Path
 

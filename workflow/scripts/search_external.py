@@ -1,6 +1,4 @@
-"""A foreign retriever's runs: over training queries they are negatives, over the others they are
-measured.
-"""
+"""Write an external retriever's runs: on training queries for negatives, on others for measures."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""The paper beside our numbers: its tables, figures and claims."""
+"""Compare the paper's tables, figures and claims with our numbers."""

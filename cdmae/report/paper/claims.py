@@ -1,5 +1,4 @@
-"""Score what the paper states on what was run: true, false, undecided within the noise, or not
-tested.
+"""Score the paper's claims on a run: true, false, undecided within the noise, or not tested.
 
 A difference of two systems is true where a paired t-test and the noise band of one seed leave no
 doubt, false where they leave none about the opposite.
@@ -62,8 +61,9 @@ def claims() -> list[Any]:
 
 
 def papers_number(claim: Any) -> Cell:
-    """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of
-    table 3.
+    """Return the paper's number: MRR@10 on MS MARCO dev, or the average of table 3.
+
+    The number is read when it is shown.
     """
     if not claim.row:
         return Cell(claim.number, float(claim.value)) if claim.number else DASH
@@ -80,8 +80,9 @@ def papers_number(claim: Any) -> Cell:
 
 
 def score(claim: Any, facts: Facts) -> Evidence | None:
-    """Score whether the first system of the pair beats the second in the main measure; None without
-    the pair.
+    """Score whether the first system of a pair beats the second in the main measure.
+
+    Returns None without the pair.
 
     They are compared on the main target, or on the zero-shot collections.
     """
@@ -109,8 +110,9 @@ def _zero_shot(claim: Any) -> bool:
 
 @cache
 def sides(facts: Facts) -> dict[str, Sequence[str]]:
-    """Return the systems that claims compare: by the name of the pair, the one said to be better
-    and the other.
+    """Return the systems that claims compare, by the name of the pair.
+
+    The system that the paper claims to be better comes first.
 
     The paper's method and another one differ in the pre-training alone. What later stages add is
     told by another encoder's chain where that one goes further.
@@ -142,8 +144,9 @@ def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
 
 
 def diminishing(facts: Facts) -> Evidence | None:
-    """Score whether importance-aware masks gain more over uniform ones after the first stage than
-    after the last.
+    """Score whether importance-aware masks gain more at the first stage than at the last.
+
+    The gain is over uniform masks.
     """
     chain, uniform, column = main_chain(facts), dict(masking_pairs(facts)), main_column(facts)
     if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
@@ -158,7 +161,7 @@ def diminishing(facts: Facts) -> Evidence | None:
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
-    """Score whether stop-words and punctuation are a smaller share of what is masked by importance."""
+    """Score whether stop-words and punctuation are masked less often by importance."""
     shares = (
         by_kind(facts.masked_terms[shown_encoder(facts)], "stop_word_share")
         if facts.masked_terms
@@ -189,8 +192,9 @@ def no_expense(facts: Facts) -> Evidence | None:
 
 
 def cheaper_masks(facts: Facts) -> Evidence | None:
-    """Score whether a mask by importance costs less than RetroMAE's, and than SimLM's with its
-    generator.
+    """Score whether a mask by importance is cheaper than RetroMAE's and SimLM's.
+
+    SimLM's cost includes its generator.
     """
     times = facts.latency.get("batch")
     if not times:
@@ -210,7 +214,7 @@ JUDGES = {
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
-    """List all claims: first those that the run speaks to, then the others with what it would take."""
+    """List all claims: first the claims that the run decides, then the others with their needs."""
     scored = [(claim, score(claim, facts)) for claim in claims()]
     body = []
     for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):

@@ -95,8 +95,9 @@ def _beir(facts: Facts) -> list[Entry]:
 
 
 def _nano(facts: Facts) -> list[Entry]:
-    """List what others published of NanoBEIR, and the systems of table 3; models from outside go by
-    their names.
+    """List the published results on NanoBEIR, and the systems of table 3.
+
+    External models go by their own names.
     """
     systems = {
         entry["model"].rstrip("/").rpartition("/")[2]: [name]
@@ -116,8 +117,9 @@ def _projection(facts: Facts) -> list[Entry]:
 
 
 def _corpora(facts: Facts) -> list[Entry]:
-    """List table 5, and the general corpus alone; the paper's row stands beside the first system of
-    a corpus.
+    """List table 5, and the general corpus alone.
+
+    The paper's row is next to the first system of a corpus.
     """
     return _beside("table 5", dict.fromkeys(CORPORA, [""]) | corpora(facts))
 
@@ -130,8 +132,9 @@ def _negatives(facts: Facts) -> list[Entry]:
 
 
 def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """List the rows of a published table that has no stages, and systems by label: the first beside
-    its row.
+    """List the rows of a published table without stages next to the systems of the same label.
+
+    The first system of a label is next to its row.
     """
     rows = {name: row for (name, _), row in published.rows(source).items()}
     entries = []
@@ -156,13 +159,22 @@ def _growth(facts: Facts) -> list[Entry]:
 # --- the declarations: rows of exhibits.csv -------------------------------------------------------
 
 _ROWS = pd.read_csv(
-    Path(__file__).with_suffix(".csv"), index_col="name", dtype={"least": int}, keep_default_na=False,
+    Path(__file__).with_suffix(".csv"),
+    index_col="name",
+    dtype={"least": int},
+    keep_default_na=False,
     converters={"heads": lambda text: tuple(text.split(", ")), "measures": str.split},
-).to_dict("index")  # fmt: skip
+).to_dict("index")
 _ENTRIES = {
-    "table_main": _main, "table_stages": _stages, "table_beir": _beir, "table_projection": _projection,
-    "table_corpus": _corpora, "table_nanobeir": _nano, "figure_negatives": _negatives, "figure_steps": _growth,
-}  # fmt: skip
+    "table_main": _main,
+    "table_stages": _stages,
+    "table_beir": _beir,
+    "table_projection": _projection,
+    "table_corpus": _corpora,
+    "table_nanobeir": _nano,
+    "figure_negatives": _negatives,
+    "figure_steps": _growth,
+}
 GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
 OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}
 
@@ -180,8 +192,9 @@ FORMS = {
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """Return what an exhibit needs of a config (`Config.values`); raises `InputError` where that
-    has not enough.
+    """Return the needs of an exhibit in a config (`Config.values`).
+
+    Raises `InputError` if the config has not enough.
     """
     facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
@@ -211,8 +224,9 @@ def table(name: str, facts: Facts) -> Table:
 
 
 def _latency(facts: Facts, name: str) -> Table:
-    """Make a row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one
-    passage of n.
+    """Make a row per form of masking: the paper's milliseconds and ours, and multiples of MAE's.
+
+    The times are of one passage of n word-pieces.
     """
     batch, growth = facts.latency["batch"], facts.latency["growth"]
     rows = published.rows("table 6").values()
@@ -234,8 +248,8 @@ def _latency(facts: Facts, name: str) -> Table:
     head = ["form", "complexity", "paper, ms", "ours, ms", "paper, of MAE", "ours, of MAE"]
     caption = (
         f"{PAPERS}table 6: masking {facts.latency['passages']} passages of "
-        f"{facts.latency['length']} word-pieces; ours on one thread of another machine, so ratios compare; then "
-        "one passage of n"
+        f"{facts.latency['length']} word-pieces; ours on one thread of another machine, "
+        "so only ratios are comparable; then one passage of n"
     )
     return Table(
         name,
@@ -247,9 +261,7 @@ def _latency(facts: Facts, name: str) -> Table:
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the claims scored on what was measured here, and the tables whose collections are the
-    paper's.
-    """
+    """Show the claims scored on this run, and the tables on the paper's collections."""
     claims = claims_table(facts)
     beside = [
         grids.table(grid, name, facts)

@@ -27,9 +27,7 @@ PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
 
 class Entry(NamedTuple):
-    """A method or a setting: its label, the system that stands for it here, if any, and the paper's
-    row.
-    """
+    """A method or a setting: its label, its system in this run, if any, and the paper's row."""
 
     label: tuple[str, ...]
     system: str = ""
@@ -38,8 +36,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of systems: `entries` below `heads`, beside those of the paper's table of the name
-    `source`.
+    """A table of systems: `entries` below `heads`, compared with the paper's table `source`.
 
     It makes sense from `least` entries with a system on; `lacks` says what the config would need,
     `has` names a config file that has it. measures: what is shown where the paper's columns are not
@@ -100,8 +97,9 @@ def _papers(facts: Facts, source: str) -> list[Column]:
 
 
 def _zero_shot(facts: Facts, source: str) -> list[Column]:
-    """Return a column per collection, and their average where there are several; of NanoBEIR its
-    own sets alone.
+    """Return a column per collection, and their average if there are several.
+
+    NanoBEIR has columns for its own sets alone.
     """
     theirs = {key for row in published.rows(source).values() for key in row.values} - {
         published.AVERAGE
@@ -124,9 +122,7 @@ def _zero_shot(facts: Facts, source: str) -> list[Column]:
 
 
 def planned(config: dict[str, Any]) -> Facts:
-    """Return the facts as they will be when everything in the config has been measured, without any
-    numbers.
-    """
+    """Return the facts of a complete run of the config, without any numbers."""
     evaluation, encoders = Facts(config).evaluation, Facts(config).entries("encoders")
     targets = [
         Target(name, split) for name, splits in evaluation.collections.items() for split in splits
@@ -182,9 +178,7 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
 def _lines(
     facts: Facts, entry: Entry, columns: Sequence[Column], whose: str
 ) -> Iterator[tuple[list[str], list[Cell]]]:
-    """Yield labels and cells of an entry's lines: `whose`, ours, difference and band, as far as
-    there are both.
-    """
+    """Yield labels and cells of an entry's lines: `whose`, ours, difference and band, if known."""
     paper = entry.paper if whose else None
     points = [paper.values.get(column.key, math.nan) if paper else math.nan for column in columns]
     if paper:
@@ -212,9 +206,7 @@ def _lines(
 
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
-    """Draw a panel per column: ours over the entries, and the paper's line where it measured the
-    same.
-    """
+    """Draw a panel per column: ours over the entries, and the paper's line if comparable."""
     panels, everything = [], grid.entries(planned(facts.config))
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]

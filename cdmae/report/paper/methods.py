@@ -1,6 +1,4 @@
-"""Find the systems that stand for what the paper names: a method after each stage, a setting with
-and without.
-"""
+"""Find the systems for the paper's names: a method after each stage, a setting with and without."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ CORPORA = ("general", "domain", "general, then domain")
 
 
 def main_chain(facts: Facts) -> list[str]:
-    """Return the systems of stages 1, 2, 3 of the encoder that masks by importance, as far as they
-    go.
-    """
+    """Return the available systems of stages 1, 2 and 3 of the encoder that masks by importance."""
     masking = {
         name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()
     }
@@ -35,8 +31,7 @@ def main_chain(facts: Facts) -> list[str]:
 def methods(
     facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN
 ) -> dict[str, list[str]]:
-    """Return the systems of stages 1, 2, 3 for every method that is trained here, by the name it
-    has in the paper.
+    """Return the systems of stages 1, 2 and 3 of each method trained here, by the paper's name.
 
     checkpoints: the starts that stand for a method which is not.
     """
@@ -56,9 +51,7 @@ def methods(
 
 
 def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
-    """Return what the paper's tables do not have, but the comparison needs: uniform masks, and no
-    pre-training.
-    """
+    """Return baselines that the paper's tables lack: uniform masks, and no pre-training."""
     ours = main_chain(facts)[:1]
     firsts = {
         UNIFORM: [uniform for aware, uniform in masking_pairs(facts) if [aware] == ours][:1],
@@ -70,25 +63,20 @@ def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> d
 
 
 def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
-    """Return the longest chain that begins with one of these; the first of `default` where none
-    does.
-    """
+    """Return the longest chain that begins with one of `firsts`; else the first of `default`."""
     return max(
         [chain for chain in chains(facts) if chain[0] in firsts], key=len, default=default[:1]
     )
 
 
 def _chain_of(facts: Facts, encoder: str) -> list[str]:
-    """Return the longest chain of stages of an encoder; its first retriever where there is no
-    second stage.
-    """
+    """Return an encoder's longest chain of stages; its first retriever without a second stage."""
     firsts = [name for name, entry in retrievers(facts).items() if entry.get("encoder") == encoder]
     return _longest(facts, firsts, firsts)
 
 
 def corpora(facts: Facts) -> dict[str, list[str]]:
-    """Return retrievers that differ in what their encoder was pre-trained on: ``general``,
-    ``domain`` or both.
+    """Return retrievers by the corpora of their pre-training: ``general``, ``domain`` or both.
 
     General is a published start that was pre-trained for retrieval, or passages other than those of
     the fine-tuning, of the encoder itself or of the one that it goes on from; where a config has
@@ -108,7 +96,7 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
 
 
 def _corpus(facts: Facts, system: str) -> str:
-    """Name the corpora that the encoder of a system was pre-trained on; nothing where it was not."""
+    """Name the corpora that a system's encoder was pre-trained on; "" without pre-training."""
     entry, encoders = facts.entries("systems")[system], facts.entries("encoders")
     encoder, domain = (
         encoders[entry["encoder"]],

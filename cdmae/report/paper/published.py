@@ -1,5 +1,4 @@
-"""The numbers of the paper, and others' on NanoBEIR, each with its source: what is measured here
-stands beside them.
+"""Read the paper's numbers, and others' on NanoBEIR, each with its source, to compare with ours.
 
 A dataset is named as `dataset` and `nano` name a target; points are those of the paper, measures x
 100.
@@ -31,7 +30,7 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What the paper's tables say of a method or a setting; `source` is where its numbers are from."""
+    """A method's or a setting's numbers in the paper's tables; `source` names their origin."""
 
     name: str
     source: str
@@ -62,9 +61,7 @@ GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 
 
 def rows(table: str) -> dict[tuple[str, int], Row]:
-    """Return the rows of a table of the paper by name and stage of the fine-tuning, 0 where the
-    table has none.
-    """
+    """Return the rows of a table of the paper by name and fine-tuning stage, 0 without stages."""
     return _read(FILE)[table]
 
 
@@ -88,8 +85,8 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{path}, line {at + 2} is {','.join(numbers.iloc[at])}; allowed: no empty cell, a stage from 0 to 3, "
-            f"a value from 0 to 100, a number once; {remedy}"
+            f"{path}, line {at + 2} is {','.join(numbers.iloc[at])}; allowed: no empty cell, "
+            f"a stage from 0 to 3, a value from 0 to 100, each number once; {remedy}"
         )
     tables: dict[str, dict[tuple[str, int], Row]] = {}
     for (table, name, stage, *key, _, source), value in zip(
@@ -101,9 +98,7 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
 
 
 def dataset(facts: Facts, target: Target) -> str:
-    """Return the name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do
-    not have it.
-    """
+    """Return a target's name in tables 1 and 2, such as ``msmarco dev``; "" if they lack it."""
     entry = facts.entries("collections").get(target.collection, {})
     if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
         return ""
@@ -111,8 +106,6 @@ def dataset(facts: Facts, target: Target) -> str:
 
 
 def nano(facts: Facts, target: Target) -> str:
-    """Return the id of a set of NanoBEIR for a target, such as ``nano-beir/nq``; nothing if it is
-    none.
-    """
+    """Return a target's id in NanoBEIR, such as ``nano-beir/nq``; "" if it has none."""
     name = facts.entries("collections").get(target.collection, {}).get("dataset", "")
     return name if name.startswith("nano-beir/") else ""

@@ -1,5 +1,4 @@
-"""The sections of the page: functions of the facts that return a `Section`, or None where nothing
-was run.
+"""Make the page's sections: functions of the facts that return a `Section`, or None without data.
 
 A section gathers numbers, tables and figures; the template of its name says them in words.
 """
@@ -20,16 +19,20 @@ from cdmae.report.templates import TemplateModule, fill
 
 # in words: the verdicts of `Column.verdict`
 READINGS = {
-    "better": "better", "worse": "worse", "noise": "within the noise of seeds", "open": "no difference found"
-}  # fmt: skip
+    "better": "better",
+    "worse": "worse",
+    "noise": "within the noise of seeds",
+    "open": "no difference found",
+}
 SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
 LONG = 12  # rows beyond which tables that few look into are folded
 
 
 @dataclass
 class Section:
-    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as
-    files too.
+    """A part of the page; its tables and figures are written as files too.
+
+    The template ``<id>.html.j2`` puts its `values` into words.
 
     A table without rows and a figure that is None are left out.
     """
@@ -45,9 +48,7 @@ class Section:
 
     @cached_property
     def text(self) -> TemplateModule:
-        """Fill its template, which sets a `title`, and `short` where links have another name for
-        it.
-        """
+        """Fill its template, which sets a `title`, and `short` if links use another name."""
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
 
@@ -57,8 +58,10 @@ def colour(facts: Facts, system: str) -> int:
 
 
 def encoder_colour(facts: Facts, encoder: str) -> int:
-    """Choose the colour of an encoder: the first that masks by importance has the first, the first
-    other the second.
+    """Choose the colour of an encoder.
+
+    The first encoder that masks by importance has the first colour, the first other encoder the
+    second.
 
     The first that is not pre-trained has the third, which is grey.
     """
@@ -102,9 +105,7 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw (label, system, reference, column): differences of means in points; None where there is
-    none.
-    """
+    """Draw (label, system, reference, column): differences of means in points; None without any."""
     entries = []
     for label, system, reference, column in pairs:
         if gap := column.difference(system, reference):

@@ -1,6 +1,4 @@
-"""The first screen and the last: did masking by importance help, how sure is that, and what limits
-it.
-"""
+"""Make the first and the last screen: the effect of masking by importance, and its limits."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ PAPER_PASSAGES = 80_000 * 2048  # that the paper's pre-training sees up to the c
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
-    """Gather what both screens speak of: the main target, the difference there, and how small the
-    run is.
-    """
+    """Gather the facts of both screens: main target, difference, and the size of the run."""
     pairs, column = masking_pairs(facts), main_column(facts)
     queries = facts.queries(column.target) if column else 0
     steps = max((training.steps for training in facts.encoders.values()), default=0)
@@ -112,9 +108,11 @@ def limits(facts: Facts) -> Section | None:
 
 def _levels(column: Column, a: str, b: str) -> Figure | None:
     labels = {
-        not_pretrained(column.facts, a): "no pre-training", b: "uniform masking", a: "importance-aware masking",
+        not_pretrained(column.facts, a): "no pre-training",
+        b: "uniform masking",
+        a: "importance-aware masking",
         column.facts.bm25: "no training at all",
-    }  # fmt: skip
+    }
     entries = []
     for name, label in labels.items():
         value = column.value(name)

@@ -1,6 +1,4 @@
-"""What changes are worth, each against the system that it changes: a stage, more pre-training, a
-setting, a seed.
-"""
+"""Show the gain of each change over the unchanged system: a stage, steps, a setting, a seed."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def distances(
     column: Column, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]], over: str,
     shown: Mapping[str, Column] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Make a row per (system, reference): labels, the `shown` columns by their heads, and as `over`
-    the distance.
-    """
+    """Make a row per (system, reference): labels, the `shown` columns, the distance as `over`."""
     pairs, shown = list(pairs), shown or {column.unit: column}
     levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
     gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
@@ -100,10 +96,15 @@ def _levels(column: Column) -> Figure | None:
     [base] = _heights(column, [facts.bm25])
     near = base < 2 * max(height for line in series for height in line.y)  # nan is not
     return lines(
-        f"stages-{target.collection}-{target.split}", f"{column.unit} from stage to stage, {target}", series,
-        x_axis="", y_axis=column.unit, x_names=[f"stage {at + 1}" for at in range(max(map(len, chains(facts))))],
-        markers=True, reference=(facts.bm25, base) if near else None,
-    )  # fmt: skip
+        f"stages-{target.collection}-{target.split}",
+        f"{column.unit} from stage to stage, {target}",
+        series,
+        x_axis="",
+        y_axis=column.unit,
+        x_names=[f"stage {at + 1}" for at in range(max(map(len, chains(facts))))],
+        markers=True,
+        reference=(facts.bm25, base) if near else None,
+    )
 
 
 def _heights(column: Column, systems: Iterable[str]) -> list[float]:
@@ -114,9 +115,7 @@ def _heights(column: Column, systems: Iterable[str]) -> list[float]:
 
 
 def growth(facts: Facts) -> Section | None:
-    """Show what later steps of a pre-training are worth: a figure per target, and a table of the
-    main one.
-    """
+    """Show the gain of later pre-training steps: a figure per target, the main target's table."""
     columns = in_domain(facts) or [Column.of(facts, target) for target in facts.targets[:1]]
     rows = [
         (encoder, step, system, points[max(at - 1, 0)][1])
@@ -150,9 +149,7 @@ def over_steps(column: Column) -> Figure | None:
 
 
 def section(facts: Facts) -> Section | None:
-    """Show a table and a figure per setting with several values, a table of the others and one of
-    repetitions.
-    """
+    """Show a table and a figure per setting with several values; tables of the rest and seeds."""
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
     column = main_column(facts)
     if not column or not (shown or repeated(facts)):
@@ -165,7 +162,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference) where a setting has several other values; and the rest."""
+    """Group changes by (setting, reference) with several other values; return the rest, too."""
     groups: dict[tuple[str, str], list[Change]] = {}
     for change in shown:
         groups.setdefault((change.setting, change.reference), []).append(change)
@@ -191,9 +188,7 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
 
 
 def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
-    """Show the values of one setting: a table, and a figure where there are three or more and all
-    are numbers.
-    """
+    """Show the values of one setting: a table, and a figure for three or more numbers."""
     setting, reference = group[0].setting, group[0].reference
     shown, systems = zip(*values(group), strict=True)
     short, file = setting.rpartition(".")[2], f"changes-{setting.replace('.', '-')}-{reference}"
@@ -232,7 +227,8 @@ def seed_table(column: Column) -> Table:
     for group in repeated(facts):
         means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, means))])
-    caption = f"The same recipe with {facts.named_seeds if facts.repeated else 'other seeds'}: {column.unit} on {target}"
+    seeds = facts.named_seeds if facts.repeated else "other seeds"
+    caption = f"The same recipe with {seeds}: {column.unit} on {target}"
     if body:
         caption += f"; standard deviation {100 * seed_deviation(facts, target, measure):.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

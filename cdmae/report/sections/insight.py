@@ -1,5 +1,4 @@
-"""Look into the runs beyond their measures: how alike mined negatives are, how many are none, which
-queries moved.
+"""Analyse runs beyond measures: overlap of mined negatives, false negatives, queries that moved.
 
 A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged
 passages of its query, as in training (`cdmae.finetuning.groups`); a key is query x passages +
@@ -70,9 +69,7 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show how alike the lists are of the chain that masks by importance, and what the last teacher
-    thinks of them.
-    """
+    """Show the overlap of the importance-aware chain's lists, and the last teacher's scores."""
     pairs, buckets = overlaps(facts), pd.DataFrame(columns=["negatives", "scored", "above"])
     student = next(
         (name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), ""
@@ -107,10 +104,25 @@ def negatives(facts: Facts) -> Section | None:
     alike = "How alike the negatives of two stages are"
     preferred = "Negatives that the teacher prefers to the judged passage"
     figures = [
-        lines("negatives-overlap", alike, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
-              markers=True, x_names=[str(depth) for depth in depths]),
-        rows("negatives-audit", preferred, entries, low=0, axis="share of the negatives it scored, %", beside=True),
-    ]  # fmt: skip
+        lines(
+            "negatives-overlap",
+            alike,
+            series,
+            x_axis="best K of each list",
+            y_axis="Jaccard index",
+            low=0,
+            markers=True,
+            x_names=[str(depth) for depth in depths],
+        ),
+        rows(
+            "negatives-audit",
+            preferred,
+            entries,
+            low=0,
+            axis="share of the negatives it scored, %",
+            beside=True,
+        ),
+    ]
     caption = f"Negatives of {student} that its teacher scores above the judged passage"
     tables = [
         Table.of(
@@ -127,8 +139,7 @@ def negatives(facts: Facts) -> Section | None:
 
 
 def overlaps(facts: Facts) -> pd.DataFrame:
-    """Compare the lists that the stages of the importance-aware chain draw their negatives from,
-    each pair.
+    """Compare the lists of negatives of the importance-aware chain's stages, pair by pair.
 
     The frame has the columns of the table that shows it; an index is the mean over the queries.
     """
@@ -150,8 +161,9 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 
 
 def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
-    """Average over the queries |A and B| / |A or B| of their best `depth`; queries without any
-    passage count 0.
+    """Average over the queries |A and B| / |A or B| of their best `depth`.
+
+    Queries without any passage count 0.
     """
     a, b = (negatives[negatives["rank"] <= depth] for negatives in (first, second))
     both = a.loc[a["key"].isin(b["key"]), "query"].value_counts()
@@ -160,9 +172,7 @@ def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int)
 
 
 def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Return what a student draws its mined negatives from, the rows that are looked at, and the
-    judged keys.
-    """
+    """Return a student's source of mined negatives, the rows to examine, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
     rows = evenly(count_queries(path), SAMPLE)
@@ -173,8 +183,7 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
 
 
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
-    """Count the negatives whose score exceeds that of the best judged passage of their query, by
-    mined rank.
+    """Count, by mined rank, the negatives that score above the best judged passage of their query.
 
     What the teacher scored and nobody mined was drawn at random: the last row. The frame has the
     columns negatives, scored (how many) and above (the share).
@@ -201,17 +210,20 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
 
 
 def queries(facts: Facts) -> Section | None:
-    """Show which moved most between the two maskings, and which stayed hardest: a folded list of
-    each kind.
-    """
+    """Show the queries that moved most between the maskings, and the hardest; lists folded."""
     frame, pair = cases(facts), compared(facts)
     if frame.empty:
         return None
     before, after = pair
     heads = {
-        "kind": "kind", "query": "query", "before": f"rank, {before}", "after": f"rank, {after}", "relevant": "judged",
-        "first_before": f"first, {before}", "first_after": f"first, {after}",
-    }  # fmt: skip
+        "kind": "kind",
+        "query": "query",
+        "before": f"rank, {before}",
+        "after": f"rank, {after}",
+        "relevant": "judged",
+        "first_before": f"first, {before}",
+        "first_after": f"first, {after}",
+    }
     shown = frame.rename(columns=heads)[list(heads.values())]
     for column in list(shown)[2:4]:
         shown[column] = [Cell(rank_in_words(rank), rank or None) for rank in shown[column].tolist()]
@@ -239,7 +251,7 @@ def rank_in_words(rank: int) -> str:
 
 
 def compared(facts: Facts) -> tuple[str, str] | None:
-    """Return (before, after): the pair of the first screen, else the baseline and the last stage."""
+    """Return (before, after): the first screen's pair, else the baseline and the last stage."""
     pairs, chain = masking_pairs(facts), main_chain(facts)
     pair = (
         pairs[0][::-1]
@@ -256,8 +268,7 @@ def compared(facts: Facts) -> tuple[str, str] | None:
 
 
 def cases(facts: Facts) -> pd.DataFrame:
-    """Return the queries that gained most ranks, those that lost most, and those that are hardest
-    for both.
+    """Return the queries that gained most ranks, that lost most, and that are hardest for both.
 
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0:
     not found), first_before and first_after (the texts of what was ranked first), and relevant
@@ -296,17 +307,16 @@ def cases(facts: Facts) -> pd.DataFrame:
 
 
 def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
-    """Return the rank of the first relevant passage of every query, int64 [Q]; 0 where the run does
-    not have one.
-    """
+    """Return the rank of each query's first relevant passage, int64 [Q]; 0 if the run lacks it."""
     ranked = lists(run)
     ranks = ranked[ranked["key"].isin(relevant)].groupby("query")["rank"].min()
     return ranks.reindex(range(len(run)), fill_value=0).to_numpy()
 
 
 def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
-    """Choose rows of queries by their ranks before and after [2, Q]: improved, worsened most (by
-    ratio), and hardest.
+    """Choose rows of queries by their ranks before and after [2, Q].
+
+    The rows are the most improved and the most worsened (by ratio), and the hardest.
 
     Not found counts as the last rank of all. Of the hardest, often many that nobody found, some are
     taken evenly.

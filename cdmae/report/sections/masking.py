@@ -1,6 +1,4 @@
-"""What the masks fall on: terms and stop-words (the paper's figure 2), the shaded example (figure
-3), and sigma.
-"""
+"""Show the masked words: terms and stop-words (figure 2), the example (figure 3), and sigma."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ percent = partial(formats.percent, decimals=1)
 
 
 def section(facts: Facts) -> Section | None:
-    """Show terms, example and sigma of the encoder of the first screen, or of the first that there
-    is.
-    """
+    """Show terms, example and sigma of the first screen's encoder, or else of the first encoder."""
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
@@ -101,9 +97,7 @@ def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
 
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
-    """Tabulate the words of the example: their importance, and how likely each kind of mask hides
-    them.
-    """
+    """Tabulate the example's words: importance, and probability under each kind of mask."""
     names = {"words": "word", "seen": "n-grams seen", "importance_aware": "importance-aware"}
     frame = pd.DataFrame(masked["example"]).rename(columns=names)
     forms = dict.fromkeys(frame.columns[1:], lambda value: formats.minus(f"{value:.2f}"))
@@ -111,9 +105,7 @@ def example_table(masked: dict[str, Any], name: str) -> Table:
 
 
 def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
-    """Show sigma against the stop-word share of the masked words and the overlap of two epochs'
-    masks.
-    """
+    """Show sigma against the masked words' stop-word share and the overlap of two epochs' masks."""
     frame = pd.DataFrame(masked["sigma"]).T[list(SWEPT)].rename(index=float).sort_index()
     forms = {
         "σ": shown,
@@ -127,10 +119,17 @@ def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
         for name, column, colour in LINES
     ]
     return table, lines(
-        "sigma", "How much noise: sigma", series, x_axis="σ, standard deviation in nats", y_axis="share",
-        x_names=[shown(sigma) for sigma in frame.index], low=0, high=1, markers=True,
+        "sigma",
+        "How much noise: sigma",
+        series,
+        x_axis="σ, standard deviation in nats",
+        y_axis="share",
+        x_names=[shown(sigma) for sigma in frame.index],
+        low=0,
+        high=1,
+        markers=True,
         reference=("stop-word share of uniform masks", masked["uniform"]["stop_word_share"]),
-    )  # fmt: skip
+    )
 
 
 def sampling(example: dict[str, Any]) -> Figure | None:

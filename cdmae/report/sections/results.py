@@ -1,5 +1,4 @@
-"""Every system on every collection: an overview, the distance from the baseline, and tables with
-all measures.
+"""Compare every system on every collection: overview, distance from the baseline, all measures.
 
 Collections that no query was trained on have a section of their own: the table of the field,
 nDCG@10 and the average. So have encoders that went through the same stage, ordered: which
@@ -40,9 +39,7 @@ WIDE = 8  # more zero-shot columns than this are turned into rows, or cut into s
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the overview with the distance from the baseline beside it, then the collections of the
-    domain.
-    """
+    """Show the overview with the distance from the baseline, then the in-domain collections."""
     columns = everywhere(facts)
     tables = [measures_table(column) for column in in_domain(facts)]
     if not tables:
@@ -72,8 +69,9 @@ def _across(columns: Mapping[str, Column]) -> pd.DataFrame:
 
 
 def system_cells(column: Column) -> pd.Series:
-    """Make a cell per system: its mean as points; on a single target marked where it differs from
-    the baseline.
+    """Make a cell per system: its mean in points.
+
+    On a single target a mark shows a difference from the baseline.
     """
     facts, cells = column.facts, {}
     single = sum(map(len, column.sets)) == 1
@@ -163,15 +161,16 @@ class Ranking(NamedTuple):
     systems: dict[str, str]
 
     def judged(self, reference: str) -> dict[str, tuple[Difference, str]]:
-        """Subtract `reference` from every other system, p corrected after Holm for all; with the
-        verdict on each.
+        """Subtract `reference` from every other system and judge each difference.
+
+        p is corrected after Holm for all of them.
         """
         gaps = self.column.compared(self.systems, reference)
         return {name: (gap, self.column.verdict(gap)) for name, gap in gaps.items()}
 
 
 def ranking(facts: Facts) -> Section | None:
-    """Show a table, its reading and its figures for every stage that enough encoders went through."""
+    """Show a table, its reading and its figures for every stage with enough encoders."""
     parts = []
     for one in rankings(facts):
         stage, column, systems = one
@@ -194,8 +193,7 @@ def ranking(facts: Facts) -> Section | None:
 
 
 def rankings(facts: Facts) -> list[Ranking]:
-    """Order the encoders of each stage with more than three, by the main measure of the main
-    target.
+    """Order the encoders of each stage with more than three, by the main target's main measure.
 
     Their systems differ from the baseline, or else the first, in the encoder alone. Of equal ones
     the first is that with the higher mean over all targets.
@@ -234,9 +232,7 @@ def rankings(facts: Facts) -> list[Ranking]:
 
 
 def ranking_table(ranked: Ranking) -> Table:
-    """Tabulate the measure, its distance from the baseline, and what the pre-training took; best
-    first.
-    """
+    """Tabulate the measure, its distance from the baseline, and pre-training cost; best first."""
     stage, column, systems = ranked
     facts, entries = column.facts, column.facts.entries("encoders")
     frame = pd.DataFrame({"encoder": systems.values(), column.unit: map(column.cell, systems)})

@@ -17,23 +17,41 @@ from cdmae.report.templates import phrase
 # the steps of the pipeline in its order: rule -> what it does; rules that are not here come behind
 # under their names
 STEPS = {
-    "collection": "collections", "tokenizer": "tokenizers", "tokens": "tokenising", "ngrams": "n-gram counts",
-    "importance": "importance", "masked_terms": "masked terms", "pretrain": "pre-training",
+    "collection": "collections",
+    "tokenizer": "tokenizers",
+    "tokens": "tokenising",
+    "ngrams": "n-gram counts",
+    "importance": "importance",
+    "masked_terms": "masked terms",
+    "pretrain": "pre-training",
     "untrained": "encoders without pre-training",
-    "index_bm25": "BM25 indexes", "mine_bm25": "mining with BM25", "mine": "mining with retrievers",
-    "mine_external": "mining with other retrievers", "mine_fusion": "mining with fusions",
-    "train_reranker": "training rerankers", "teacher": "teacher scores", "train_retriever": "training retrievers",
-    "vectors": "encoding passages", "vectors_external": "encoding with other retrievers",
+    "index_bm25": "BM25 indexes",
+    "mine_bm25": "mining with BM25",
+    "mine": "mining with retrievers",
+    "mine_external": "mining with other retrievers",
+    "mine_fusion": "mining with fusions",
+    "train_reranker": "training rerankers",
+    "teacher": "teacher scores",
+    "train_retriever": "training retrievers",
+    "vectors": "encoding passages",
+    "vectors_external": "encoding with other retrievers",
     "search_bm25": "searching with BM25",
-    "search": "searching with retrievers", "search_external": "searching with other retrievers",
-    "rerank": "reranking", "weights": "weights of fusions", "fuse": "fusion", "measures": "measures",
+    "search": "searching with retrievers",
+    "search_external": "searching with other retrievers",
+    "rerank": "reranking",
+    "weights": "weights of fusions",
+    "fuse": "fusion",
+    "measures": "measures",
     "release": "model cards",
-}  # fmt: skip
+}
 LONGEST = 12  # jobs that are listed one by one
 HEADS = {"seconds": "time", "cpu": "processor time", "memory": "peak memory"}
 FORMS = {
-    "jobs": str, "time": formats.duration, "processor time": formats.duration, "peak memory": formats.memory
-}  # fmt: skip
+    "jobs": str,
+    "time": formats.duration,
+    "processor time": formats.duration,
+    "peak memory": formats.memory,
+}
 in_words = partial(phrase, "setting.txt.j2")
 
 
@@ -55,9 +73,12 @@ def collections(facts: Facts) -> Table:
     for name, corpus in facts.collections.items():
         measured = [target for target in facts.targets if target.collection == name]
         uses = in_words(
-            "uses", pretraining=name in pretrained, finetuning=name in finetuned,
-            splits=[target.split for target in measured], zero_shot=bool(measured) and facts.zero_shot(measured[0]),
-        )  # fmt: skip
+            "uses",
+            pretraining=name in pretrained,
+            finetuning=name in finetuned,
+            splits=[target.split for target in measured],
+            zero_shot=bool(measured) and facts.zero_shot(measured[0]),
+        )
         source = facts.entries("collections").get(name, {}).get("source", "")
         origin = in_words("source", source=source, versions=corpus.about.get("versions") or {})
         body.append([name, corpus.passages, in_words("splits", corpus=corpus), uses, origin])

@@ -1,6 +1,4 @@
-"""What the trainings recorded: loss curves, and what a passage's vector tells the decoder and a
-search.
-"""
+"""Show the records of trainings: loss curves, and the use of a passage's vector."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ CHANCE = sum(
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the losses of pre-training by side, and those of fine-tuning by stage, whose curves
-    compare.
+    """Show the losses of pre-training by side, and of fine-tuning by stage.
+
+    Curves of one stage are comparable.
     """
     pretraining, finetuning, by_stage = [], [], {}
     for side in ("encoder", "decoder"):
@@ -61,7 +60,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
-    """Average the values since the point before, at most `POINTS`; None where nothing was recorded."""
+    """Average the values since the previous point, at most `POINTS`; None without records."""
     if training.curve is None or column not in training.curve:
         return None
     frame = training.curve[["step", column]].apply(pd.to_numeric, errors="coerce").dropna()
@@ -102,9 +101,7 @@ def _several(
 
 
 def bottleneck(facts: Facts) -> Section | None:
-    """Show what the vector is worth in every pre-training, to the decoder and to a search; numbers
-    folded.
-    """
+    """Show the vector's worth to the decoder and to a search; the numbers are folded."""
     losses, searches = (
         _probed(facts, "bottleneck", list(VECTORS)),
         _probed(facts, "retrieval", ["passages", "rr"]),
@@ -140,14 +137,21 @@ def bottleneck(facts: Facts) -> Section | None:
     title, most = "How well half of a passage finds the other half", searches["MRR@10"].max()
     series, style = _series(facts, searches, "MRR@10"), {"low": 0, "high": most, "markers": True}
     shown += _several("halves", title, series, MOST_PROBED, y_axis="MRR@10", **style)
-    caption = "MRR@10 of the second half of a passage for its first half, by their vectors before fine-tuning"
+    caption = (
+        "MRR@10 of the second half of a passage for its first half, "
+        "by their vectors before fine-tuning"
+    )
     forms = {"step": formats.count, "passages": formats.count, "MRR@10": "{:.1f}".format}
     rank_table = Table.of("halves", caption, searches.drop(columns="rr"), forms)
     passages = searches.groupby("encoder")["passages"].last().max()
     values = {
-        "shown": shown, "losses": three, "loss_table": loss_table, "rank_table": rank_table, "passages": passages,
+        "shown": shown,
+        "losses": three,
+        "loss_table": loss_table,
+        "rank_table": rank_table,
+        "passages": passages,
         "chance": 100 * CHANCE / passages,
-    }  # fmt: skip
+    }
     return Section("bottleneck", values, [loss_table, rank_table], [*shown, *three])
 
 
