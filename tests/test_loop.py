@@ -181,7 +181,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     meter.load_state_dict(saved)
     interval(0.68 * 0.16, 50)
     (note,) = meter.notes
-    assert note.startswith("at step 50 the outputs lie 6 times closer together than at the start")
+    assert note.startswith("at step 50 the outputs are 6 times closer together")
     interval(0.01, 75)
     assert meter.notes == [note] and capsys.readouterr().err.count("closer together") == 1
 
