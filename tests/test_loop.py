@@ -208,7 +208,7 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "stopping", lambda: nullcontext(here.stop))
     together(2, work)
     assert said == [
-        f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")
+        f"{who}: x is saved at step 3; run it again to resume" for who in ("a signal", "SIGUSR1")
     ]
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
 
@@ -230,6 +230,6 @@ def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path, monkeypatch)
         patch.setattr(torch, "save", lambda payload, path: kept({"step": payload["step"]}, path))
         saved.save(2, {})
     with pytest.raises(
-        InputError, match="delete the folder and run again: the training begins anew"
+        InputError, match="delete the folder and run again: the training starts again"
     ):
         run(tmp_path)

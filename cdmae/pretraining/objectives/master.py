@@ -1,5 +1,4 @@
-"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), as far as a
-collection's texts reach.
+"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), text only.
 
 Two neighbouring spans of a passage, and for the vector of either two decoders: one restores the
 masked words of the span itself (*corrupted passages recovering*, there with rare words masked
@@ -49,9 +48,7 @@ class Master(Mae):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the
-        other.
-        """
+        """Mask both spans for the encoder, their own decoder and the other span's decoder."""
         sides = masking.sides(settings, unit)
         return sides | {"neighbour": replace(sides["decoder"], next=True)}
 
