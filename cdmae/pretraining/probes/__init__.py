@@ -60,8 +60,8 @@ def doubts(saved: State) -> list[str]:
         return []
     note = (
         "with its vectors one half of a passage finds the other with an MRR@10 of "
-        f"{100 * last:.1f}, before the pre-training {100 * first:.1f}: it is worse than its initial "
-        "weights (lower learning_rate, or train for longer)"
+        f"{100 * last:.1f}, before the pre-training {100 * first:.1f}: it is worse than its "
+        "initial weights (lower learning_rate, or train for longer)"
     )
     say(f"{saved.name}: {note}")
     return [note]
