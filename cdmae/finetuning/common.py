@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Data:
     """A stage's training data: examples, and the tokens of the split's queries and of all passages.
 
-    counts: what was dropped from the examples, and why.
+    counts: the number of dropped queries and negatives by reason.
     """
 
     examples: Examples

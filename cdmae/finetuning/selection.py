@@ -34,7 +34,7 @@ class Selection:
     texts: np.ndarray  # int64 [P], equal for passages of equal text
     depth: int
     positives: Ragged
-    barred: Ragged  # never a negative: relevant and excluded passages, and what the margin removes
+    barred: Ragged  # never a negative: relevant, excluded, or above the margin
     negatives: Ragged  # best first
     kept: np.ndarray  # bool [Q]
     left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
@@ -98,7 +98,7 @@ class Selection:
         self.sizes["left by the margin"] = left
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
-        """Keep only passages that a teacher's run ranks, since it has no scores of others.
+        """Keep only passages that a teacher's run ranks, since it scores no others.
 
         A query is left out if no relevant passage or fewer than `negatives` negatives remain.
         """
@@ -152,6 +152,6 @@ def _by_query(qrels: pd.DataFrame, queries: int) -> Ragged:
 
 
 def _ranked(lists: Ragged, run: Run) -> Ragged:
-    """Keep of each list what the run ranks for the same query."""
+    """Keep the passages of each list that the run ranks for the same query."""
     kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
     return lists.keep(np.concatenate([np.empty(0, bool), *kept]))

@@ -63,13 +63,13 @@ PICKLED = (
 
 @dataclass(frozen=True)
 class Model:
-    """A model and what it reads: a retriever or a reranker.
+    """A retriever or a reranker with its tokenizer's vocabulary.
 
     network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
     word-pieces, special ones included, at which inputs are cut: query_length and passage_length of
-    a retriever, max_length of a reranker. precision: that of its training (see also
-    `training.scoring_precision`). pooling: how a retriever makes a vector of the states, `cls` or
-    `mean`; similarity: how vectors are compared, `dot` or `cosine`.
+    a retriever, max_length of a reranker. precision: the training precision (see also
+    `training.scoring_precision`). pooling: of a retriever, `cls` or `mean`; similarity: how vectors
+    are compared, `dot` or `cosine`.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-Word-pieces come from `Tokens`, for queries too (`queries`), so every text is tokenised in one
-place. A passage is its title, then its text. Many sequences are kept end to end, sorted by length
-and cut into chunks: what is computed together has nearly one length, and memory follows the chunk.
+Word-pieces come from `Tokens`, for queries too (`queries`), so all texts are tokenised by the
+same code. A passage is its title, then its text. Many sequences are stored end to end, sorted by
+length and cut into chunks of nearly equal lengths; memory follows the chunk.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
 Equal to the padded forward of transformers to 1e-5, at the cost of the real word-pieces only. The
-last layer can be computed at chosen rows alone: whoever reads only [CLS], or only masked positions,
-pays for nothing else. Stock layers can do neither. Read from above: what callers want of an
-encoder, then `run`, then the two kinds of layer. How rows attend to each other is
-`cdmae.models.attention`, where an architecture keeps its modules `cdmae.models.architectures`.
+last layer can be computed at chosen rows alone, such as [CLS] or masked positions. Stock layers can
+do neither. The order is: functions for callers, then `run`, then the two kinds of layer. Attention
+is in `cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
 
     S rows, R selected rows, B passages, n longest passage, D hidden size; see `models.packed`
 
-Dropout follows the model's ``hidden_dropout_prob`` when there is a generator, and is off without:
-randomness is an argument. Attention probabilities are not dropped (no fused kernel for packed
-sequences can).
+Dropout follows the model's ``hidden_dropout_prob`` if a generator is given, and is off otherwise.
+Attention probabilities are not dropped (no fused kernel for packed sequences can).
 """
 
 from __future__ import annotations

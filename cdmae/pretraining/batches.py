@@ -283,7 +283,7 @@ class Reader:
         ]
 
     def passages(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Epoch and passage at some places of the endless sequence, ascending."""
+        """Return epochs and passages at some ascending positions of the endless sequence."""
         epochs, within = np.divmod(places, len(self.tokens))
         rows = np.empty_like(places)
         for epoch in np.unique(epochs).tolist():
@@ -297,9 +297,9 @@ class Reader:
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
         """Return the passages `rows`, or two neighbouring spans of each, in their epochs.
 
-        Both spans are at most as long as a passage may be; where they meet is drawn from the middle
-        half, and moved to the begin of a word. Their draws are told apart by rows beyond those of
-        the collection.
+        Both spans have at most the length of a passage. The boundary is drawn from the middle half
+        and moved to the beginning of a word. Second spans have row numbers beyond the collection's,
+        so that their draws differ.
         """
         begins, lengths = self.tokens.starts[rows], self.lengths[rows]
         if self.spans == 1:
@@ -372,12 +372,12 @@ class Reader:
         return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
 
     def hide(self, name: str, texts: Texts) -> np.ndarray:
-        """Return what each position of some texts must not see on a side: bool [B, n, n]."""
+        """Return the positions that each position must not see on a side: bool [B, n, n]."""
         side = self.sides[name]
         return masking.hide(self.batch_of(texts, side), side, self.keys(name, texts.epochs))
 
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
-        """Return some texts as masking reads them, with what the side's strategy must know."""
+        """Return some texts as input for masking, with the values of the side's strategy."""
         values = self.values.get(side.strategy)
         return masking.read_spans(
             self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values

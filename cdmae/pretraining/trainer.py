@@ -140,9 +140,9 @@ def train(
     seed: int,
     passed: Callable[[int], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Train `model` in place; returns what is worth recording of it.
+    """Train `model` in place; return its records for ``about.json``.
 
-    passed: told the number of updates before each step and after the last one.
+    passed: called with the number of updates before each step and after the last one.
     """
     group, device = saved.group, saved.group.device
     group.check_batch("batch", settings.batch)
@@ -217,7 +217,7 @@ def learn(
     return total
 
 
-# --- what it reads --------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------
 
 
 def read(
@@ -261,11 +261,11 @@ def read(
 
 
 def schedule(settings: Pretraining, passages: int) -> Schedule:
-    """Tell how long a pre-training is.
+    """Return the schedule of a pre-training.
 
-    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What
-    comes after `take_step` would not be used and is not computed; the schedule's horizon stays. The
-    curve has a thousand rows.
+    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346.
+    Steps after `take_step` are not computed, but the schedule's horizon stays. The curve has 1,000
+    rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
     settings.check_step(steps, f"{steps:,}, the steps of this pre-training")

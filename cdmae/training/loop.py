@@ -1,9 +1,9 @@
 """The training loop of pre-training, retriever and reranker; each brings its batches and its step.
 
-One process, or one per GPU under torchrun. What a training depends on is a function of the step
-(data, masks, dropout, learning rate) or is saved (weights, optimiser, sums of the curve): killed at
-any moment and started again, it ends in the same bits (on the CPU). The device is waited for only
-where numbers are shown or saved.
+One process, or one per GPU under torchrun. All input of a training is either a function of the step
+(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve): killed at
+any moment and run again, it produces bit-identical results (on the CPU). It waits for the device
+only where numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from cdmae.config.stages import Stage
     from cdmae.training.state import State
 
-# spread of the outputs, relative to their size, below which the inputs are all the same to the
-# model
+# relative spread of the outputs below which the model does not distinguish its inputs
 COLLAPSED = 1e-4
-# of the spread that a training began with: of those that ended well none has been below .24
+# share of the initial spread: no good training has fallen below 0.24
 SHRUNK = 0.2
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # times the loss of guessing
@@ -64,7 +63,7 @@ def train(
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
 ) -> tuple[float, list[str]]:
-    """Train `network` in place, from where its state left off.
+    """Train `network` in place, resuming from its state if there is one.
 
     Returns the seconds it took, earlier runs included, and the notes of `Meter`.
 

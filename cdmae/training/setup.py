@@ -39,8 +39,8 @@ def device() -> torch.device:
 def set_up(threads: int) -> torch.device:
     """Prepare this process for tensors: `threads` CPU threads, a warm heap; return its device."""
     torch.set_num_threads(max(1, threads))
-    # glibc keeps freed memory then: mapping and zeroing it anew for every tensor costs a third of
-    # the time
+    # glibc then keeps freed memory: mapping and zeroing it for every tensor costs a third of the
+    # time.
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h

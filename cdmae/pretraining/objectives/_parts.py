@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Objective(nn.Module):
-    """An encoder with its LM head, `model`, and what an objective adds to it.
+    """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
     name: as in the config; probed: whether it has a decoder that restores masked tokens from
     `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).

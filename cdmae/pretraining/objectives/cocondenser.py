@@ -1,13 +1,13 @@
 """coCondenser (Gao and Callan 2022): Condenser, with a contrastive loss between spans by [CLS].
 
-Two neighbouring spans of each passage; the vector of either must score the other's above those of
-all further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
+Two neighbouring spans of each passage; the vector of either must score the other's above all
+further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
 h), the mean over spans.
 
 The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are
 computed beforehand without any, all processes exchange them, and each micro-batch gets the gradient
 at its own (gradient caching, Gao et al. 2021). So neither accumulation nor the number of processes
-changes what the negatives are.
+changes the negatives.
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """

@@ -2,7 +2,7 @@
 
 Two neighbouring spans of a passage: from the vector of either, the decoder restores the other's
 masked tokens, so that the vector must hold what its surroundings are about. The decoder's input is
-the other span with the vector in the place of [CLS]; all else is as in `mae`. The paper samples
+the other span with the vector instead of [CLS]; all else is as in `mae`. The paper samples
 spans from documents; a collection has passages.
 """
 

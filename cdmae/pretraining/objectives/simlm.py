@@ -166,8 +166,8 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
 def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator in a folder or of a name at the hub, for a `start` and texts of a length.
 
-    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer
-    word-pieces, or has others than the start: what it samples is the start's input.
+    Raises `InputError` for a generator that cannot be read, has no language-model head, reads fewer
+    word-pieces, or has another vocabulary: its samples are the input of `start`.
     """
     name = settings.generator
     remedy = (

@@ -1,8 +1,8 @@
 """Value of the vectors for search without fine-tuning: one half of a passage finds the other.
 
 The first halves of some passages search among the second halves of the same passages, by the dot
-product of their vectors, as a retriever searches. An encoder whose vector tells what a text is
-about puts the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
+product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
+text ranks the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
 collection: the same passages each time, a constant number of them, so that a look costs the same
 however large the collection is.
 
