@@ -95,7 +95,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(
     assert not (tmp_path / "v").exists()
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert calls == [50, 50, 20, 20]
-    assert "going on with 2 finished pieces" in capsys.readouterr().err
+    assert "resuming with 2 finished pieces" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
@@ -242,7 +242,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(
         reranking.rerank(**how, outputs=outputs[0])
     outputs[0][0].unlink()  # as Snakemake does
     reranking.rerank(**how, outputs=outputs[0])
-    assert len(asked) == 5 and "going on with 3 finished pieces" in capsys.readouterr().err
+    assert len(asked) == 5 and "resuming with 3 finished pieces" in capsys.readouterr().err
     monkeypatch.setattr(reranking, "score", score)
     reranking.rerank(**how, outputs=outputs[1])
     for first, second in zip(*outputs, strict=True):

@@ -181,7 +181,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     meter.load_state_dict(saved)
     interval(0.68 * 0.16, 50)
     (note,) = meter.notes
-    assert note.startswith("at step 50 the outputs lie 6 times closer together than at the start")
+    assert note.startswith("at step 50 the outputs are 6 times closer together")
     interval(0.01, 75)
     assert meter.notes == [note] and capsys.readouterr().err.count("closer together") == 1
 
@@ -208,7 +208,7 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "stopping", lambda: nullcontext(here.stop))
     together(2, work)
     assert said == [
-        f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")
+        f"{who}: x is saved at step 3; run it again to resume" for who in ("a signal", "SIGUSR1")
     ]
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
 
@@ -230,6 +230,6 @@ def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path, monkeypatch)
         patch.setattr(torch, "save", lambda payload, path: kept({"step": payload["step"]}, path))
         saved.save(2, {})
     with pytest.raises(
-        InputError, match="delete the folder and run again: the training begins anew"
+        InputError, match="delete the folder and run again: the training starts again"
     ):
         run(tmp_path)

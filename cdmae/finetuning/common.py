@@ -1,6 +1,4 @@
-"""What the training of a retriever and that of a reranker share: what they read, for how long, what
-they write.
-"""
+"""Shared training of retrievers and rerankers: input, schedule and output."""
 
 from __future__ import annotations
 
@@ -31,10 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """What a stage learns from: its examples, and the word-pieces of the split's queries and of all
-    passages.
+    """A stage's training data: examples, and the tokens of the split's queries and of all passages.
 
-    counts: what was dropped from the examples, and why.
+    counts: the number of dropped queries and negatives by reason.
     """
 
     examples: Examples
@@ -45,12 +42,12 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """What a kind of model makes of a stage.
+    """A stage's training of one kind of model.
 
-    stage: with all that was left to the data. columns: of the curve, numbers of `learn` among them.
-    batch: what is learnt from some examples (rows [B]) in an epoch. learn: adds a batch's gradient
-    to the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`). notes: what
-    is known of this training beforehand.
+    stage: with the settings that depend on the data. columns: of the curve, including numbers of
+    `learn`. batch: makes the batch of some examples (rows [B]) in an epoch. learn: adds a batch's
+    gradient to the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`).
+    notes: warnings about this training that are known beforehand.
     """
 
     stage: Stage
@@ -61,9 +58,10 @@ class Task:
 
 
 def trainer(task: Callable[..., Task]) -> Callable[..., None]:
-    """Return the training of a kind of model.
+    """Make the training command of a kind of model.
 
-    task: of (model, data, stage, teacher), and of the keywords `name`, `seed` and `device`.
+    task: a function of (model, data, stage, teacher) and of the keywords `name`, `seed` and
+    `device`.
     """
 
     def train(
@@ -84,33 +82,35 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         """Train the model `name` from a pre-trained encoder and write it to `output`.
 
         negatives: a run over the training queries; teacher: a reranker's run over the same
-        candidates, from which a retriever may learn; ranking: in its place a run of others, which
-        scores only what it ranks. The state folder lets a killed training go on to the same bits
-        (on the CPU).
+        candidates, from which a retriever may learn; ranking: a third-party run instead, which
+        scores only the passages that it ranks. From the state folder a killed training resumes
+        with bit-identical results (on the CPU).
         """
         device = setup.set_up(threads)
         model = checkpoint.start_model(
             encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
         )
         data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
-        what = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
-        network, stage, examples = model.network.to(device), what.stage, data.examples
+        made = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
+        network = model.network.to(device)
+        stage = made.stage
+        examples = data.examples
         plan = schedule(stage, len(examples), name)
         with ranks.joined(device) as group, states.opened(state, name, group) as saved:
             group.check_batch("queries", stage.queries)
 
             def batches(begin: int) -> Iterator[Any]:
                 for _, epoch, rows in examples.batches(stage.queries, plan.last, begin):
-                    yield what.batch(rows, epoch)
+                    yield made.batch(rows, epoch)
 
             seconds, notes = loop.train(
                 network,
                 batches,
-                lambda drawn, step: what.learn(network, drawn, stage, group, seed=seed, step=step),
+                lambda drawn, step: made.learn(network, drawn, stage, group, seed=seed, step=step),
                 saved=saved,
                 settings=stage,
                 schedule=plan,
-                columns=what.columns,
+                columns=made.columns,
             )
             if group.first:
                 about = {
@@ -122,7 +122,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     "counts": data.counts,
                     "steps": plan.last,
                     "seconds": round(seconds, 1),
-                    "notes": [*what.notes, *notes],
+                    "notes": [*made.notes, *notes],
                 }
                 if commits := checkpoint.commits(checkpoint=encoder):
                     about["commits"] = commits
@@ -143,7 +143,10 @@ def read(
     threads: int,
     ranking: Path | None = None,
 ) -> Data:
-    """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
+    """Read a stage's training data.
+
+    Raises `InputError` if the files do not belong together.
+    """
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
     draws = {
@@ -151,19 +154,16 @@ def read(
         for key in ("split", "depth", "group", "random_negatives", "margin")
     }
     examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
-    return Data(
-        examples, counts, sequences.queries_of(collection, stage.split, encoder, threads), passages
-    )
+    queries = sequences.queries_of(collection, stage.split, encoder, threads)
+    return Data(examples, counts, queries, passages)
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:
-    """Tell how long a training is, and say where its warm-up is cut. The curve has about a hundred
-    rows.
+    """Return a training's schedule, and log a warm-up that is cut; the curve gets about 100 rows.
 
     An epoch has as many steps as whole batches. A `warmup_steps` below 1 is a share of the steps,
-    rounded up, as in transformers. A warm-up that would not end before the training does becomes a
-    tenth of the steps: at the paper's size 1,000 steps are a twenty-fourth, on a small collection
-    they are everything.
+    rounded up, as in transformers. A warm-up as long as the training becomes a tenth of the steps:
+    at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are all.
     """
     per_epoch = examples // stage.queries
     if not per_epoch:
@@ -178,7 +178,8 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     if warmup >= steps > 1:
         warmup = steps // 10
         say(
-            f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not {stage.warmup_steps:,.0f}"
+            f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not "
+            f"{stage.warmup_steps:,.0f}"
         )
     return Schedule(
         steps, min(warmup, steps - 1), last=steps, interval=max(1, min(100, steps // 100))

@@ -33,7 +33,7 @@ ATTEMPTS = 64  # random draws, before a collection counts as too small for the g
 
 @dataclass(frozen=True)
 class Examples:
-    """The training queries with their positives and mined negatives, from which groups are drawn."""
+    """Training queries with their positives and mined negatives, from which groups are drawn."""
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Ragged  # E rows
@@ -49,9 +49,7 @@ class Examples:
         return len(self.queries)
 
     def pool(self, example: int) -> np.ndarray:
-        """Return the negatives that an example may draw: mined, then random ones; int32, at least N
-        - 1.
-        """
+        """Return an example's mined, then random negatives, at least N - 1 in all; int32."""
         mined = self.mined[example]
         number = max(self.random_negatives, self.group - 1 - len(mined))
         if not number:
@@ -77,7 +75,7 @@ class Examples:
         return groups
 
     def drawn(self, example: int, epochs: int) -> np.ndarray:
-        """Return all passages that an example draws in the first `epochs` epochs, int32, each once."""
+        """Return the distinct passages that an example draws in its first epochs, int32."""
         row = np.array([example])
         return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
 
@@ -101,9 +99,9 @@ class Examples:
             yield step, epoch, order[batch * queries : (batch + 1) * queries]
 
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Return which passages of the batch are barred as negatives of a query: bool [B, B x N].
+        """Return the mask of passages that are barred as negatives of a query: bool [B, B x N].
 
-        These are false negatives that the qrels or the margin know of, and copies of their text.
+        These are false negatives, according to the qrels or the margin, and copies of their text.
         The query's own positive stays.
         """
         barred = self.barred.take(examples)
@@ -160,12 +158,11 @@ def read(
     margin: float = 0.0,
     ranking: Path | str | None = None,
 ) -> tuple[Examples, dict[str, int]]:
-    """Read the training examples of a collection's `split` from a run over its queries, and log
-    what was dropped.
+    """Read a split's training examples from a run over its queries, and log dropped queries.
 
     depth: ranks of the run from which negatives are taken. ranking: a third-party teacher's run;
-    groups then hold only passages that it ranks, since it has no scores of others. The counts are
-    those of `Selection.counts`. Raises `InputError` if the files do not fit together, or if they
+    groups then hold only passages that it ranks, since it scores no others. The counts come from
+    `Selection.counts`. Raises `InputError` if the files do not fit together, or if they
     leave no example.
     """
     qrels = read_qrels(collection, split)
@@ -200,8 +197,9 @@ def read(
     )
     if not len(examples):
         raise InputError(
-            f"no query of {collection}, split {split!r}, has a relevant passage and the negatives of a group: "
-            f"{dropped or 'it has no queries'}; change the negatives, depth, margin, group or teacher"
+            f"no query of {collection}, split {split!r}, has a relevant passage and the negatives "
+            f"of a group: {dropped or 'it has no queries'}; change the negatives, depth, margin, "
+            "group or teacher"
         )
     return examples, selection.counts()
 
@@ -217,9 +215,7 @@ def select(
     margin: float = 0.0,
     ranking: Run | None = None,
 ) -> Selection:
-    """Select what the queries of a run may learn from; texts: see `text_ids`, qrels: see
-    `Selection.mined`.
-    """
+    """Select the passages for queries; texts: see `text_ids`, qrels: see `Selection.mined`."""
     selection = Selection.mined(run, qrels, texts, depth)
     if margin:
         selection.limit_by_margin(margin)
@@ -246,9 +242,7 @@ def examples_of(selection: Selection, *, group: int, random_negatives: int, seed
 
 
 def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
-    """Say how many queries and negatives were dropped and why, with a query as an example of each
-    reason.
-    """
+    """Describe the dropped queries and negatives by reason, with an example query for each."""
     reasons = []
     for reason, count in selection.counts().items():
         text = f"{count:,} {reason}"
@@ -263,8 +257,7 @@ def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
-    """Return a number per text, int64 [P], equal for equal title and text, ignoring case and white
-    space.
+    """Return a number per text, int64 [P], that ignores the case and white space of title and text.
 
     Texts are compared rather than word-pieces, because a teacher with another tokenizer must know
     which passages its student draws. They are compared by 64-bit hashes: among 10^8 pairs, 5 x

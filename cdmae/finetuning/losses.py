@@ -1,9 +1,9 @@
-"""The losses of fine-tuning (section 3.4): pure functions of scores, natural logarithms, means over
-queries.
+"""The losses of fine-tuning (section 3.4): pure functions of scores, means over queries.
 
 Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
-query, `D` dimensions. Every loss is a mean over the queries of the *global* batch and a sum over
-passages, so that neither the number of devices nor the chunks of gradient caching change it.
+query, `D` dimensions. Logarithms are natural. Every loss is a mean over the queries of the *global*
+batch and a sum over passages, so that neither the number of devices nor the chunks of gradient
+caching change it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 
 
 def group_scores(queries: Tensor, passages: Tensor) -> Tensor:
-    """s(q, d) = q . d of each query with its own group: [B, D], [B, N, D] -> [B, N]."""
+    """Return s(q, d) = q . d of each query with its own group: [B, D], [B, N, D] -> [B, N]."""
     return (passages @ queries.unsqueeze(-1)).squeeze(-1)
 
 
@@ -26,7 +26,7 @@ def contrastive(
     symmetric: bool = False,
     excluded: Tensor | None = None,
 ) -> Tensor:
-    """L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
+    """Return L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
 
     queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all
     B x N passages of the batch, otherwise over the query's own N. excluded: bool [B, B x N],
@@ -51,36 +51,35 @@ def contrastive(
 
 
 def kl(student: Tensor, teacher: Tensor) -> Tensor:
-    """L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), p(d|q) = softmax over the group,
-    equation 11.
+    """Return L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), equation 11.
 
-    student, teacher: scores [B, N], both at temperature 1. Summed over the group and averaged over
-    the queries: a mean over all B x N elements would be N times too small.
+    p(d|q) = softmax over the group. student, teacher: scores [B, N], both at temperature 1. Summed
+    over the group and averaged over the queries: a mean over all B x N elements would be N times
+    too small.
     """
     target = log_softmax(teacher, dim=-1)
     return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()
 
 
 def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
-    """L = L_kl + alpha L_cont, the objective of stage 3; alpha = 0.2 in the paper (section 4.1)."""
+    """Return L = L_kl + alpha L_cont, stage 3; alpha is 0.2 in the paper (section 4.1)."""
     return kl + alpha * contrastive
 
 
 def listwise(scores: Tensor) -> Tensor:
-    """L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ): equation 10 without in-batch
-    negatives.
+    """L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ), the list-wise loss.
 
-    scores: [B, N], the positive first; the loss of the reranker, with s the cross-encoder's logit.
+    Equation 10 without in-batch negatives, the loss of the reranker, with s the cross-encoder's
+    logit. scores: [B, N], the positive first.
     """
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.long))
 
 
 def rdrop(first: Tensor, second: Tensor, *, weight: float = 1.0) -> Tensor:
-    """L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ), with L the list-wise
-    loss.
+    """L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ), L the list-wise loss.
 
     first, second: scores [B, N] of the same pairs under two dropout masks (R-Drop, Liang et al.
-    2021; as SimLM's reranker has it with weight 1).
+    2021; SimLM's reranker has weight 1).
     """
     return (listwise(first) + listwise(second)) / 2 + weight * (
         kl(first, second) + kl(second, first)

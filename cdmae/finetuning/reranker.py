@@ -1,5 +1,4 @@
-"""The reranker (section 3.4, stage 3): a cross-encoder that reads query and passage together,
-s_ce(q, d) = CE(q, d).
+"""The reranker (section 3.4, stage 3), a cross-encoder of query and passage: s_ce = CE(q, d).
 
 It is trained by the list-wise contrastive loss over each query's own group, without in-batch
 negatives. A group is scored once without dropout, and only its best 1 / forward_factor passages,
@@ -54,9 +53,7 @@ train = trainer(task)
 
 
 def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
-    """Return a step's data: the B x N pairs of some examples in an epoch, group by group, the
-    positive first.
-    """
+    """Return the B x N pairs of some examples in an epoch, group by group, the positive first."""
     drawn = data.examples.draw(rows, epoch)
     asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
     return sequences.pairs(
@@ -75,11 +72,10 @@ def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
 def learn(
     network: nn.Module, pairs: Ragged, stage: Reranker, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
-    """Add the gradient of a batch's loss to the weights, in every process; returns the step's
-    numbers, 0-d.
+    """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
 
-    pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and
-    whoever computes which of them; dropout is drawn for (seed, step, chunk, process).
+    Every process gets the gradient. pairs: B x N, query by query. The loss is the mean over the B
+    queries, for any chunks and processes; dropout is drawn for (seed, step, chunk, process).
     """
     device = next(network.parameters()).device
     queries = len(pairs) // stage.group
@@ -107,9 +103,7 @@ def learn(
 def hardest(
     network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Reranker, device: torch.device
 ) -> np.ndarray:
-    """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its
-    best negatives.
-    """
+    """Return the pairs to learn from, int64 [B, M]: each positive, then its best negatives."""
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
         return rows
@@ -124,8 +118,9 @@ def hardest(
 
 
 def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M]: the same pairs,
-    two dropout masks.
+    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M], and its numbers.
+
+    With R-Drop both halves score the same pairs under two dropout masks.
 
     accuracy: the share of queries whose positive is best; spread: the standard deviation of the
     scores within a group relative to their size, 0 where the model does not read its input.
@@ -148,8 +143,7 @@ def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor
 def scores(
     network: nn.Module, packed: Packed, *, generator: torch.Generator | None = None
 ) -> Tensor:
-    """s_ce of packed pairs, raw logits [n]: the head of transformers' ForSequenceClassification on
-    [CLS].
+    """Return s_ce of packed pairs, raw logits [n], from the classification head on [CLS].
 
     Dropout follows the model's config when a generator is given, and is off when not. The head
     computes in float32 under autocast too: bfloat16 has 8 bits for a score, and half of the best

@@ -1,9 +1,8 @@
-"""Training a retriever (section 3.4): one encoder for both sides, one vector a text, dot product;
-all three stages.
+"""Retriever training in all three stages (section 3.4): one encoder, one vector per text.
 
-The global batch is what the settings say, B queries with N passages each. It is encoded in chunks
+The settings fix the global batch, B queries with N passages each. It is encoded in chunks
 sorted by length, twice: first without gradients, to get all vectors and the loss's gradient with
-respect to each of them; then again, chunk by chunk, to carry those gradients on to the weights
+respect to each vector; then again, chunk by chunk, to carry the gradients on to the weights
 (gradient caching, Gao et al. 2021). Memory follows the chunk; loss and gradient are those of the
 whole batch. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
 fits one chunk costs no more than without caching.
@@ -37,9 +36,9 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-# times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
+# in temperatures: a spread of scores at which one candidate gets nearly all of a softmax
 SATURATED = 5.0
-# a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
+# a learning rate: published retrievers without a temperature are trained at up to 5e-5
 HIGH = 1e-4
 
 
@@ -85,14 +84,14 @@ train = trainer(task)
 def spread_of_scores(
     model: Model, batch: Batch, stage: Dense, seed: int, device: torch.device
 ) -> float:
-    """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x
-    N] of a query's.
+    """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
-    Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the
-    scores most. Three digits are kept, so that a training that goes on on another machine computes
-    the same number; 0 where the spread is only rounding.
+    Dropout is as in training: it contributes most of the spread of random weights, whose vectors
+    are nearly equal. Three digits are kept, so that a training that resumes on another machine
+    computes the same number; 0 where the spread is only rounding.
     """
-    network, read = model.network.to(device), batch.sequences
+    network = model.network.to(device)
+    read = batch.sequences
     vectors = torch.empty(len(read), network.config.hidden_size, device=device)
     for chunk, rows in enumerate(
         sequences.chunks(read.lengths, stage.chunk * stage.passage_length)
@@ -111,27 +110,29 @@ def spread_of_scores(
 
 
 def calibrated(stage: Dense, spread: float, name: str) -> tuple[Dense, list[str]]:
-    """Return the stage with its temperature as a number, and what is to be known of a start that
-    scores so.
+    """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
     A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot
-    products spread by ten and more. A softmax over them is 0 or 1, the loss several times that of
-    guessing, and with the rates that small networks need the first steps unlearn what pre-training
-    has taught.
+    products spread by ten and more. A softmax over them is 0 or 1, the loss is several times the
+    loss of guessing, and with the rates that small networks need the first steps undo the
+    pre-training.
     """
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         return replace(stage, temperature=spread), []
-    stage, notes = replace(stage, temperature=stage.temperature or 1.0), []
+    stage = replace(stage, temperature=stage.temperature or 1.0)
+    notes = []
     if not spread:
         notes = [
-            "the start gives all texts of the first batch the same vector: there is nothing to go on from"
+            "the initial weights give all texts of the first batch the same vector: they carry no "
+            "information"
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         notes = [
-            f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
-            f"temperature: a learning rate of {stage.learning_rate:g} may undo the pre-training (temperature: 0 "
-            "divides by the spread)"
+            f"the scores of the initial weights spread by {spread:g} in the first batch, "
+            f"{spread / stage.temperature:.0f} times the temperature: a learning rate of "
+            f"{stage.learning_rate:g} may undo the pre-training (temperature: 0 divides by the "
+            "spread)"
         ]
     for note in notes:
         say(f"{name}: {note}")
@@ -165,7 +166,8 @@ def batch(
 ) -> Batch:
     """Return the batch of some examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
-    asked, lengths = data.examples.queries[rows], model.lengths
+    asked = data.examples.queries[rows]
+    lengths = model.lengths
     queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
     passages = sequences.single(
         data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary
@@ -184,11 +186,10 @@ def batch(
 def learn(
     network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
-    """Add the gradient of the batch's loss to the weights, in every process; returns the step's
-    numbers, 0-d.
+    """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
-    Every process encodes its share of the sequences, of all lengths; the loss is that of the whole
-    batch in each. Dropout is drawn for (seed, step, chunk, process), so that both passes over a
+    Every process encodes its share of the sequences, of all lengths, and computes the loss of the
+    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a
     chunk drop the same.
     """
     device = next(network.parameters()).device
@@ -203,9 +204,8 @@ def learn(
             vectors = transformer.vectors(
                 network, packs[chunk], stage.pooling, stage.similarity, generator=generator
             )
-        return vectors.to(
-            torch.promote_types(vectors.dtype, torch.float32)
-        )  # bf16 is for products, not for losses
+        # bf16 is for products, not for losses.
+        return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
@@ -223,12 +223,11 @@ def cached_backward(
     count: int,
     group: Ranks,
 ) -> dict[str, Tensor]:
-    """Back-propagate ``loss(vectors)`` to the weights behind `encode`, holding the graph of one
-    chunk at a time.
+    """Back-propagate ``loss(vectors)`` to the weights, with the graph of one chunk at a time.
 
     encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk,
     in all processes of the group together 0 to `count` - 1; loss: of all vectors [count, D], with
-    numbers to show. The gradients of the processes are still to be added up.
+    numbers for the curve. The caller adds up the gradients of the processes.
     """
     last = len(cuts) - 1
     parts = []
@@ -252,8 +251,7 @@ def cached_backward(
 def objective(
     queries: Tensor, passages: Tensor, batch: Batch, stage: Dense
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that
-    tell how it goes.
+    """Return the loss of a batch and its numbers: equation 10, with a teacher L_kl + alpha L_cont.
 
     The student's scores are divided by the stage's temperature, the teacher's are not. queries: [B,
     D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its

@@ -1,12 +1,11 @@
-"""Which passages a training query may learn from: a run minus the qrels, then one filter after
-another (section 3.4).
+"""Selection of passages for training queries: a run minus the qrels, then filters (section 3.4).
 
 Filters, in this order:
 
-1. `mined`: the best passages of the run, without relevant ones, without those that the qrels exclude (BRIGHT's grade of
-   -100), and without copies of either.
+1. `mined`: the best passages of the run, without relevant passages, passages that the qrels exclude
+   (BRIGHT's grade of -100), and copies of either.
 2. `limit_by_margin`: without passages that the run scores nearly as high as the relevant one.
-3. `limit_to_ranked`: only what a third-party teacher has scored.
+3. `limit_to_ranked`: only passages that a third-party teacher has scored.
 
 Shapes: `Q` queries of the split, `P` passages.
 """
@@ -26,8 +25,7 @@ from cdmae.runs import Run
 
 @dataclass
 class Selection:
-    """Relevant passages and negatives of every query of a split, and a record of what each filter
-    removed.
+    """Positives and negatives of every query of a split, with a record of each filter's removals.
 
     All lists have Q rows. Filters replace them; a query that a filter leaves out keeps its row.
     """
@@ -36,16 +34,14 @@ class Selection:
     texts: np.ndarray  # int64 [P], equal for passages of equal text
     depth: int
     positives: Ragged
-    barred: Ragged  # never a negative: relevant and excluded passages, and what the margin removes
+    barred: Ragged  # never a negative: relevant, excluded, or above the margin
     negatives: Ragged  # best first
     kept: np.ndarray  # bool [Q]
     left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
-    removed: dict[str, np.ndarray] = field(
-        default_factory=dict
-    )  # by reason, negatives per query, int64 [Q]
-    sizes: dict[str, np.ndarray] = field(
-        default_factory=dict
-    )  # negatives per query after each filter
+    # by reason, negatives per query, int64 [Q]
+    removed: dict[str, np.ndarray] = field(default_factory=dict)
+    # negatives per query after each filter
+    sizes: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def mined(cls, run: Run, qrels: pd.DataFrame, texts: np.ndarray, depth: int) -> Selection:
@@ -68,8 +64,9 @@ class Selection:
         return selection
 
     def limit_by_margin(self, margin: float) -> None:
-        """Bar passages that are too good for a negative: s(q, d) > (1 - margin) s(q, d+), of
-        several d+ the best.
+        """Bar passages that score too high for negatives: s(q, d) > (1 - margin) s(q, d+).
+
+        d+ is the relevant passage with the best score.
 
         TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that
         is mined. A relevant passage below the best `depth` scores no higher than any of them: all
@@ -83,8 +80,9 @@ class Selection:
             best = scores[np.isin(passages, self.positives[query])].max(initial=-np.inf)
             if -np.inf < best <= 0:
                 raise InputError(
-                    f"margin is {margin:g}, a share of the positive's score, which is {best:g} for query {query} of "
-                    "the run; allowed: 0, or negatives of a system whose scores are above 0, such as BM25 or the cosine"
+                    f"margin is {margin:g}, a share of the positive's score, which is {best:g} for "
+                    f"query {query} of the run; allowed: 0, or negatives of a system whose scores "
+                    "are above 0, such as BM25 or the cosine"
                 )
             suspects = passages[scores > (1 - margin) * float(best)]
             barred.append(np.union1d(self.barred[query], suspects))
@@ -100,7 +98,7 @@ class Selection:
         self.sizes["left by the margin"] = left
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
-        """Keep only passages that a teacher's run ranks, since it has no scores of others.
+        """Keep only passages that a teacher's run ranks, since it scores no others.
 
         A query is left out if no relevant passage or fewer than `negatives` negatives remain.
         """
@@ -116,9 +114,7 @@ class Selection:
         self.sizes["ranked by the teacher"] = left
 
     def counts(self) -> dict[str, int]:
-        """Count by reason the queries that were left out, and what was removed from the others;
-        without zeros.
-        """
+        """Count, by reason, queries left out and negatives removed from the others; omit zeros."""
         counts = {reason: int(which.sum()) for reason, which in self.left_out.items()}
         counts |= {
             reason: int(numbers[self.kept].sum()) for reason, numbers in self.removed.items()
@@ -136,9 +132,7 @@ class Selection:
         self.kept &= ~which
 
     def _mine(self) -> np.ndarray:
-        """Take the best passages of each query without texts of barred ones; count copies per
-        query, int64 [Q].
-        """
+        """Mine each query's best passages without barred texts; return copies removed, [Q]."""
         negatives = []
         copies = np.zeros(len(self.run), dtype=np.int64)
         for query in range(len(self.run)):
@@ -158,6 +152,6 @@ def _by_query(qrels: pd.DataFrame, queries: int) -> Ragged:
 
 
 def _ranked(lists: Ragged, run: Run) -> Ragged:
-    """Keep of each list what the run ranks for the same query."""
+    """Keep the passages of each list that the run ranks for the same query."""
     kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
     return lists.keep(np.concatenate([np.empty(0, bool), *kept]))

@@ -1,8 +1,7 @@
-"""Token importance: the average mutual information of a word with its neighbours (equations 7 and
-8).
+"""Token importance: the average mutual information of words with their neighbours (eq. 7 and 8).
 
 Words that go together are easy to guess from one another. All of them are important, so the
-decoder's mask takes them together, and only the passage's vector is left to restore them from
+decoder's mask hides them together, and only the passage's vector can restore them
 (section 3.2).
 
 W words, n-gram orders 1 to L (the window), T word-pieces.
@@ -142,7 +141,8 @@ def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
     words = _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
     if words != len(values):
         raise InputError(
-            f"the counts are of {len(values):,} words, the tokens are {words:,}; delete both and run again"
+            f"the counts are of {len(values):,} words, the tokens are {words:,}; delete both and "
+            "run again"
         )
     return pieces.view(np.float16)
 
@@ -161,8 +161,7 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 
 @dataclass(frozen=True)
 class Table:
-    """Scores new text as its collection would: n-grams that the collection repeats have their
-    counts, others 1.
+    """Scores new text with a collection's n-gram counts; n-grams without a count have 1.
 
     Words that are not in the collection count as seen once. `settings` are those of `ami`.
     """
@@ -171,7 +170,7 @@ class Table:
     settings: dict[str, Any]
 
     def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """Return the importance of each word-piece of one segment (a title or a text): float32 [n]."""
+        """Return the importance of each word-piece of one segment (title or text): float32 [n]."""
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         counts = self.ngrams.look_up(words)
         values = ami(counts, self.ngrams.totals, **self.settings)
@@ -195,9 +194,7 @@ class Table:
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
-        """Read the settings from the folder of an importance, and the table from that of its
-        n-grams.
-        """
+        """Read the settings from an importance's folder, and the table from its n-grams' folder."""
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 

@@ -42,8 +42,9 @@ def mix(key):
 
 @compiled
 def count_words(ids, edges, first, last, word_starts, lengths):
-    """Write the number of words of segments `first` to `last` to `lengths` [S]; ids [T], edges
-    int64 [S + 1].
+    """Write the words in each of the segments `first` to `last` to `lengths` [S].
+
+    ids [T]; edges int64 [S + 1].
     """
     for segment in range(first, last):
         words = 0
@@ -54,8 +55,9 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 @compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Give numbers to the words of segments `first` to `last`: a word-piece its id, several
-    ``size`` and up.
+    """Assign numbers to the words of some segments: ids to single word-pieces, then longer words.
+
+    The segments are `first` to `last`; longer words have numbers from ``size`` on.
 
     size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W],
     written. Returns the keys ``number of the word without its last piece x size + last piece`` of
@@ -113,9 +115,7 @@ def grow(slots):
 
 @compiled
 def merge_words(size, keys, more):
-    """Join the words `keys` and `more`, met after them: the keys of both, and the numbers of `more`
-    among them.
-    """
+    """Merge the words `keys` with later words `more`; return all keys, and numbers for `more`."""
     slots = np.zeros(1 << 13, np.uint64)
     while len(slots) < 4 * (len(keys) + len(more)):
         slots = np.zeros(2 * len(slots), np.uint64)
@@ -177,9 +177,7 @@ OUTSIDE, ONCE = (
 
 @compiled
 def room_left(segments, first, last, window, left):
-    """Write how many words there are from each position to its segment's end, at most `window`, to
-    `left` uint8 [W].
-    """
+    """Write the number of words to each segment's end, at most `window`, to `left` uint8 [W]."""
     for segment in range(first, last):
         end = segments[segment + 1]
         for place in range(segments[segment], end):
@@ -232,8 +230,7 @@ def scatter(order, words, vocabulary, numbers, where, ends, entries):
 
 @compiled
 def collect(where, ends, entries, bases, numbers, counts):
-    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and
-    `counts`.
+    """Copy each n-gram's number and count from its entry to `numbers` and `counts`.
 
     bases uint64 [partitions + 2]: what to add to the numbers of each partition.
     """
@@ -293,9 +290,7 @@ def count_partitions(entries, begins, shift):
 
 @compiled
 def room(keys):
-    """Return how many slots a table of so many keys gets: a power of two, at most two thirds of
-    them taken.
-    """
+    """Return the slots of a hash table: a power of two, at most two thirds of them used."""
     size = 16
     while size < keys + keys // 2:
         size *= 2

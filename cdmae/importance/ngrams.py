@@ -1,5 +1,4 @@
-"""n-grams of one collection: how often each occurs, at every position of the text and as a table
-for new text.
+"""N-grams of one collection: their counts at each position, and a table for new text.
 
 Counts are exact: nothing is pruned. An n-gram lies within one passage, and within its title or its
 text.
@@ -133,14 +132,14 @@ def count(
 
 
 def segment_edges(tokens: Tokens) -> np.ndarray:
-    """Return where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
+    """Return the offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
     return np.append(
         np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1]
     )
 
 
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
-    """Ranges of segments with about equal numbers of words, one a thread; edges int64 [S + 1]."""
+    """Divide segments into ranges of about equal size, one per thread; edges int64 [S + 1]."""
     goals = np.linspace(0, edges[-1], threads + 1)[1:-1]
     return list(pairwise([0, *np.searchsorted(edges, goals).tolist(), len(edges) - 1]))
 
@@ -151,10 +150,13 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
 def words_of(
     tokens: Tokens, unit: str, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer
-    words' keys.
+    """Return the words, uint32 [W], the segments in words, int64 [2 P + 1], and long words' keys.
+
+    Words are numbers; words of several word-pieces have keys.
     """
-    ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
+    ids = np.asarray(tokens.ids)
+    pieces = len(tokens.word_starts)
+    edges = segment_edges(tokens)
     if unit == "wordpiece":
         _check_number(len(ids), pieces)
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
@@ -182,19 +184,17 @@ def words_of(
 
 
 def _check_number(words: int, pieces: int) -> None:
-    """Refuse more words than there are numbers; a word of several pieces gets one behind those of
-    the pieces.
-    """
+    """Raise `InputError` for more words than numbers; long words' numbers follow the pieces'."""
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(
-            f"the collection has {words:,} words; at most {most:,} can be counted together: pre-train on a smaller "
-            "collection, or with masks that do not read importance"
+            f"the collection has {words:,} words; at most {most:,} can be counted together: "
+            "pre-train on a smaller collection, or with masks that do not read importance"
         )
 
 
 def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:
-    """Occurrences of each word, uint32 [V], and at each position, written to `counts`."""
+    """Return each word's occurrences, uint32 [V], and write them by position to `counts`."""
     parts = text.parts()
     by_part = np.zeros((len(parts), text.vocabulary), np.uint32)
     text.pool.run(lambda part, into: counting.count_numbers(text.words[part], into), parts, by_part)
@@ -227,14 +227,15 @@ class _Text:
     def count(
         self, order: int, numbers: np.ndarray, shorter: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, list[Repeated]]:
-        """Fill the `counts` of one order from the `numbers` and the counts (`shorter`) of the order
-        before.
+        """Fill the `counts` of one order from the order before, its `numbers` and counts `shorter`.
 
         Returns the number of the n-gram at each position, uint32 [W], and the n-grams that are
         repeated.
         """
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
-        partitions, shift, parts = 1 << bits, 64 - bits, self.parts()
+        partitions = 1 << bits
+        shift = 64 - bits
+        parts = self.parts()
         where = np.empty(len(self.words), np.uint16)
         sizes = np.zeros((len(parts), partitions + 2), np.int64)
 
@@ -285,8 +286,7 @@ class _Text:
 def _canonical(
     repeated: list[Repeated], before: Future | None, vocabulary: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Replace the numbers of prefixes in the keys by their rows in the table of the order `before`,
-    and sort.
+    """Replace prefixes' numbers in the keys by their rows in the table `before`, and sort.
 
     Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers
     were.

@@ -42,13 +42,11 @@ class Table:
 
     @property
     def window(self) -> int:
-        """The highest order L."""
+        """Return the highest order L."""
         return len(self.keys) + 1
 
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and
-        where each begins.
-        """
+        """Return the words of one segment's word-pieces: numbers (-1 if unknown) and offsets."""
         ids = np.asarray(ids, dtype=np.int64)
         begins = (
             np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
@@ -67,11 +65,10 @@ class Table:
         return numbers, starts
 
     def look_up(self, words: np.ndarray) -> np.ndarray:
-        """Return the counts of the n-grams that begin at each of the `words` of one segment: int64
-        [L, W].
+        """Return the counts of the n-grams that begin at each word of one segment: int64 [L, W].
 
-        An n-gram that the table does not hold has a count of 1, the count it must have had; 0 where
-        the n-gram would leave the segment.
+        N-grams that are not in the table have a count of 1, as in the collection; n-grams that
+        would leave the segment have 0.
         """
         words = np.asarray(words, dtype=np.int64)
         counts = np.zeros((self.window, len(words)), np.int64)
@@ -101,7 +98,7 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def write(folder: Path, table: Table) -> None:
-    """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
+    """Write `table` into the existing `folder`: ``table.json`` and one file per array."""
     arrays = {
         name: getattr(table, name)
         for name in ("word_keys", "word_numbers", "occurrences", "totals")
@@ -114,22 +111,21 @@ def write(folder: Path, table: Table) -> None:
 
 
 def refer(folder: Path, table: Path | str, unit: str) -> None:
-    """Write into the folder of an importance, which will be renamed to its own name, where its
-    table is.
-    """
+    """Write the path of its table into an importance's folder, which will be renamed later."""
     write_json(folder / REFERENCE, {"table": str(table), "unit": unit})
 
 
 def unit_of(folder: Path | str) -> str:
-    """Return the unit of a table, ``word`` or ``wordpiece``; for the folder of an importance, too."""
+    """Return the unit of a table or of an importance: ``word`` or ``wordpiece``."""
     folder = Path(folder)
     about = folder / REFERENCE
     return read_json(about if about.exists() else folder / ABOUT)["unit"]
 
 
 def read(folder: Path | str) -> Table:
-    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole
-    table.
+    """Read a table that `write` wrote; the arrays stay on disk.
+
+    Raises `InputError` if the table is missing or incomplete.
 
     folder: of n-grams, or of an importance, which refers to its n-grams.
     """
@@ -138,7 +134,8 @@ def read(folder: Path | str) -> Table:
         referred = os.path.normpath(folder / read_json(folder / REFERENCE)["table"])
         if not Path(referred).exists():
             raise InputError(
-                f"{folder} needs the n-grams in {referred}, which do not exist; ./run {referred} makes them"
+                f"{folder} needs the n-grams in {referred}, which do not exist; ./run {referred} "
+                "makes them"
             )
         folder = Path(referred)
     try:

@@ -1,17 +1,18 @@
-"""How encoders differ: where each architecture keeps its layers, their parts and heads, and what a
-decoder takes of it.
+"""Differences between encoder architectures: layers, their modules, heads, positions and dropout.
 
 All are transformers' own modules, by the ``model_type`` in config.json
 (`cdmae.config.pretrained.FAMILIES`):
 
-============  =============================================================================================
-bert          word, position and type embeddings; layers with a LayerNorm after each half. MiniLM's too
-electra       as BERT; its embeddings may be narrower than its layers, and are projected
-roberta       as BERT; positions begin behind the padding's number, pairs have no types. XLM-RoBERTa's too
+============  =====================================================================================
+bert          word, position and type embeddings; a LayerNorm after each half of a layer; also
+              MiniLM
+electra       as BERT; embeddings may be narrower than the layers, and are then projected
+roberta       as BERT; positions follow the padding's id, and pairs have no types; also XLM-RoBERTa
 distilbert    as BERT, without types and pooler
-mpnet         as RoBERTa, and each distance between two tokens has a bias in all attention
-modernbert    no position embeddings: attention rotates; LayerNorm before each half; most layers see a window
-============  =============================================================================================
+mpnet         as RoBERTa, with an attention bias for each distance between two tokens
+modernbert    rotary attention instead of position embeddings; a LayerNorm before each half of a
+              layer; most layers attend within a window
+============  =====================================================================================
 """
 
 from __future__ import annotations
@@ -29,11 +30,14 @@ from cdmae.config.pretrained import BEHIND_PADDING
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
-KINDS = {  # what transformers' classes are called behind the family's name, `FAMILIES`
-    "encoder": "ForMaskedLM", "generator": "ForMaskedLM", "retriever": "Model", "reranker": "ForSequenceClassification",
-}  # fmt: skip
-POOLED = ("bert", *BEHIND_PADDING)  # whose encoder has a pooler unless it is told not to
-NEW_HEADS = {  # beginnings of the names of weights that a checkpoint may lack, by kind
+KINDS = {  # the ends of transformers' class names; `FAMILIES` has the beginnings
+    "encoder": "ForMaskedLM",
+    "generator": "ForMaskedLM",
+    "retriever": "Model",
+    "reranker": "ForSequenceClassification",
+}
+POOLED = ("bert", *BEHIND_PADDING)  # architectures with a pooler, unless it is switched off
+NEW_HEADS = {  # prefixes of the names of weights that a checkpoint may lack, by kind
     "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
     "reranker": ("bert.pooler.", "classifier.", "pre_classifier.", "head."),
 }
@@ -47,25 +51,25 @@ def layers(model: nn.Module) -> nn.ModuleList:
 
 
 def first_position(config: PretrainedConfig) -> int:
-    """Return the number of a text's first position."""
+    """Return the id of a text's first position."""
     if config.model_type not in BEHIND_PADDING:
         return 0
     return 1 + (BEHIND_PADDING["mpnet"] if config.model_type == "mpnet" else config.pad_token_id)
 
 
 def positions(config: PretrainedConfig) -> int:
-    """Return how many tokens, special ones included, an encoder reads at most."""
+    """Return the maximum input length of an encoder in tokens, special tokens included."""
     return config.max_position_embeddings - first_position(config)
 
 
 def dropout(config: PretrainedConfig) -> float:
-    """Return the share of hidden values that training drops."""
+    """Return the dropout probability of hidden values."""
     names = {"distilbert": "dropout", "modernbert": "mlp_dropout"}
     return getattr(config, names.get(config.model_type, "hidden_dropout_prob"))
 
 
 def bert_config(config: PretrainedConfig) -> BertConfig:
-    """Return the config of a BERT with the sizes of an encoder: what decoders are made by."""
+    """Return a BERT config with an encoder's sizes, from which decoders are made."""
     if config.model_type == "bert":
         return config
     from transformers import BertConfig
@@ -131,9 +135,7 @@ def parts(layer: nn.Module) -> Parts:
 
 @dataclass(frozen=True)
 class Head:
-    """A language-model head: logits are ``output(norm(activation(dense(states))))``, [M, D] to [M,
-    V].
-    """
+    """A language-model head, ``output(norm(activation(dense(states))))``: [M, D] -> [M, V]."""
 
     dense: nn.Linear
     activation: Callable[[Tensor], Tensor]
@@ -142,12 +144,12 @@ class Head:
 
     @property
     def bias(self) -> Tensor:
-        """Of the logits [V]."""
+        """Return the bias of the logits [V]."""
         bias = self.output.bias
         return self.output.weight.new_zeros(len(self.output.weight)) if bias is None else bias
 
     def transform(self, states: Tensor) -> Tensor:
-        """Return what the logits are a product of."""
+        """Return the transformed states, from which the output matrix makes the logits."""
         return self.norm(self.activation(self.dense(states)))
 
     def __call__(self, states: Tensor) -> Tensor:
@@ -182,8 +184,9 @@ def head(model: PreTrainedModel) -> Head:
 
 @dataclass(frozen=True)
 class Classifier:
-    """A head of one label: ``output(drop(norm(activation(dense(drop(vector))))))``, and the shares
-    that are dropped.
+    """A head with one label: ``output(drop(norm(activation(dense(drop(vector))))))``.
+
+    It also holds the two dropout probabilities.
     """
 
     pooling: str

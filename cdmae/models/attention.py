@@ -1,27 +1,28 @@
-"""Attention between packed rows: each row attends to its own passage, its own word-pieces and
-nothing of the padding.
+"""Attention between packed rows: each row attends to its own passage, and no row to padding.
 
-`attend` is what layers call. It takes one of three ways:
+Layers call `attend`, which has three implementations:
 
-==============  ======================================================================================================
-packed kernel   CUDA in half precision, and no mask: torch's ``varlen_attn`` reads the rows as they lie (`_varlen`)
-padded grid     without a mask everywhere else: `_Attention`, forward and backward by hand
-masked grid     with one: torch's ``scaled_dot_product_attention`` (`_masked`), for RetroMAE's decoder, and where
-                attention itself knows of positions (`Distances`): MPNet's biases, ModernBERT's windows
-==============  ======================================================================================================
+==============  ===================================================================================
+packed kernel   on CUDA in half precision, without a mask: torch's ``varlen_attn`` reads the packed
+                rows directly (`_varlen`)
+padded grid     elsewhere, without a mask: `_Attention`, with its own backward pass
+masked grid     with a mask: torch's ``scaled_dot_product_attention`` (`_masked`), for RetroMAE's
+                decoder and for attention that depends on positions (`Distances`): MPNet's biases,
+                ModernBERT's windows
+==============  ===================================================================================
 
-Read `Grid` first, which spreads rows over padded cells for the time of one call and collects them
-again, then `attend` and its ways from above, and `Distances` last. Queries may lie at other rows
-than keys and values: where the last layer is computed at chosen rows alone, the grids `to` and `of`
-differ.
+Read `Grid` first, which spreads rows over padded cells during one call and collects them again,
+then `attend` and its implementations, and `Distances` last. Queries may have other rows than keys
+and values: where the last layer is computed at chosen rows alone, the grids `to` and `of` differ.
 
-Torch offers three ways around this file, and none of them serves better on a CPU, where tests and
-small runs train:
+Torch offers three alternatives to this file, all of them slower on a CPU, where tests and small
+runs train:
 
-- ``scaled_dot_product_attention`` wants the padded grid too. In bfloat16, forward and backward, it takes three to six
-  times as long as `_Attention` on one core: 93 ms for 21 (256 passages of 20 to 64 word-pieces, 2 heads of 64), 119 for
-  21 (64 such passages, 12 heads of 32), 58 for 18 (8 passages of 75 to 150, 12 heads of 64). In float32 it takes 1.1 to
-  1.2 times as long; only at 300 to 512 word-pieces is it faster, 119 ms for 220.
+- ``scaled_dot_product_attention`` needs the padded grid too. On one core, forward and backward in
+  bfloat16, it takes three to six times as long as `_Attention`: 93 vs. 21 ms for 256 passages of 20
+  to 64 word-pieces (2 heads of 64), 119 vs. 21 ms for 64 such passages (12 heads of 32), and 58 vs.
+  18 ms for 8 passages of 75 to 150 (12 heads of 64). In float32 it takes 1.1 to 1.2 times as long;
+  it is faster only at 300 to 512 word-pieces, 119 vs. 220 ms.
 - Jagged nested tensors take no mask, and on the CPU they are computed passage by passage.
 - ``flex_attention`` has no backward pass on the CPU.
 
@@ -45,21 +46,15 @@ LONG = 256
 
 
 class Grid:
-    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is computed
-    when first needed.
-    """
+    """A layout for attention with `heads` heads; its padded grid is computed on demand."""
 
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
-        """See `cdmae.models.packed.Layout`; positions: int64, of each row within its passage, where
-        attention asks.
-        """
+        """Take a `Layout` and, where attention depends on it, each row's position, int64 [S]."""
         self.layout, self.heads, self.positions = layout, heads, positions
 
     @cached_property
     def cells(self) -> Tensor:
-        """The cell ``(b, h, position)`` of every real row's head, int64 [rows x H] in the order of
-        the rows.
-        """
+        """Return the cell ``(b, h, position)`` of each real row's heads, int64 [rows x H]."""
         longest, cells = self.layout.longest, self.layout.cells
         first = cells + cells.div(longest, rounding_mode="floor") * ((self.heads - 1) * longest)
         return (
@@ -68,9 +63,7 @@ class Grid:
 
     @cached_property
     def sources(self) -> Tensor:
-        """The row's head that every cell takes its numbers from, int64 [B x H x n]; padding takes
-        the first.
-        """
+        """Return the row and head of each cell, int64 [B x H x n]; padding reads the first."""
         sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
         return sources.index_copy_(
             0, self.cells, torch.arange(len(self.cells), device=sources.device)
@@ -78,7 +71,7 @@ class Grid:
 
     @cached_property
     def real(self) -> Tensor | None:
-        """Which cells hold a row: bool [B, n]; None where all do."""
+        """Return the mask of cells that hold a row, bool [B, n]; None where all do."""
         layout = self.layout
         if len(layout.cells) == len(layout) * layout.longest:
             return None
@@ -89,7 +82,7 @@ class Grid:
 
     @cached_property
     def places(self) -> Tensor:
-        """The position of each cell, int64 [B, n]; 0 for padding, so that it sees something."""
+        """Return the position of each cell, int64 [B, n]; 0 for padding, to let it see a row."""
         layout = self.layout
         places = torch.zeros(
             len(layout) * layout.longest, dtype=torch.int64, device=layout.cells.device
@@ -100,9 +93,7 @@ class Grid:
 
     @cached_property
     def hidden(self) -> Tensor:
-        """What to add to scores so that padding is not attended to: 0 or minus infinity, [B x H, 1,
-        n].
-        """
+        """Return the bias that masks padding: 0 or minus infinity, [B x H, 1, n]."""
         layout = self.layout
         hidden = torch.zeros(len(layout), 1, layout.longest, device=layout.cells.device)
         if self.real is not None:
@@ -110,12 +101,12 @@ class Grid:
         return hidden.repeat_interleave(self.heads, 0)
 
     def spread(self, states: Tensor) -> Tensor:
-        """Rows [rows, D] to cells [B x H, n, D / H]; padding holds numbers that mean nothing."""
+        """Spread rows [rows, D] over cells [B x H, n, D / H]; padding holds arbitrary numbers."""
         cells = states.reshape(-1, states.shape[1] // self.heads).index_select(0, self.sources)
         return cells.view(len(self.layout) * self.heads, self.layout.longest, -1)
 
     def collect(self, states: Tensor) -> Tensor:
-        """Cells [B x H, n, D / H] to rows [rows, D]; filler rows are 0."""
+        """Collect cells [B x H, n, D / H] into rows [rows, D]; filler rows are 0."""
         rows = states.new_empty(self.layout.rows * self.heads, states.shape[-1])
         torch.index_select(
             states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)]
@@ -166,9 +157,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
 
 
 class _Attention(torch.autograd.Function):
-    """Attention on a padded grid; as one function because its gradients are read, not added, where
-    they are needed.
-    """
+    """Attention on a padded grid, as one autograd function that reads gradients at their rows."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -204,7 +193,7 @@ class _Attention(torch.autograd.Function):
 
 
 def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:
-    """Compute how much each cell attends to each other: [B x H, n, n], 0 for padding."""
+    """Return the attention of each cell to each other cell, [B x H, n, n]; 0 for padding."""
     return torch.baddbmm(
         of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5
     ).softmax(-1)
@@ -222,9 +211,7 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
 
 
 class Distances:
-    """What the attention of MPNet and of ModernBERT knows of positions, for the layers of one
-    forward pass.
-    """
+    """The positional terms in the attention of MPNet and ModernBERT during one forward pass."""
 
     def __init__(
         self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
@@ -236,9 +223,7 @@ class Distances:
 
     @classmethod
     def of(cls, model: nn.Module, layer: nn.Module) -> Distances | None:
-        """Return what layers like this one of an encoder know; None for those whose attention knows
-        nothing.
-        """
+        """Return the positional terms for layers of this type, or None if they have none."""
         if hasattr(layer, "attn"):
             return cls(rotary=model.rotary_emb)
         return cls(buckets=model.encoder) if hasattr(layer.attention, "attn") else None

@@ -1,19 +1,21 @@
-"""Models on disk: transformers' own networks, in folders that it and sentence-transformers load as
-they are.
+"""Models on disk, in folders that transformers and sentence-transformers load without changes.
 
-==============  ========================================================================================================
+==============  ===================================================================================
 encoder         an encoder of `cdmae.models.architectures` with its LM head. If it was pre-trained,
                 it is also a sentence-transformers model, with the pooling of its training
-retriever       a sentence-transformers model ([CLS] or mean pooling, dot product); its top level also loads with
-                ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled: ``[:, 0]`` or the mean over tokens
-reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
-                ``transformers.AutoModelForSequenceClassification``; its scores are raw logits
-the last two    ``cdmae.json`` (kind, lengths, pooling), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
-==============  ========================================================================================================
+retriever       a sentence-transformers model ([CLS] or mean pooling, dot product). Its top level
+                also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled:
+                ``[:, 0]`` or the mean over tokens
+reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as
+                activation, also a ``transformers.AutoModelForSequenceClassification``; its scores
+                are raw logits
+the last two    also ``cdmae.json`` (kind, lengths, pooling), the tokenizer, ``about.json`` and
+                ``steps.tsv`` (the training curve)
+==============  ===================================================================================
 
-Peers load checkpoints with a warning at most: an encoder whose layers were never read trains as if
-nothing had happened and ends some points lower. Here new weights are named, and a checkpoint
-without the encoder is refused.
+Other libraries load an incomplete checkpoint with a warning at most: an encoder with random layers
+then trains without an error and scores some points lower. Here new weights are named in the log,
+and a checkpoint without the encoder is refused.
 """
 
 from __future__ import annotations
@@ -48,23 +50,26 @@ LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_le
 COMPARED = ("pooling", "similarity")  # of a retriever
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # in cdmae.json; older retrievers lack the last two keys
-    "precision": ("auto", "fp32", "bf16"), "pooling": ("cls", "mean"), "similarity": ("dot", "cosine"),
-}  # fmt: skip
+    "precision": ("auto", "fp32", "bf16"),
+    "pooling": ("cls", "mean"),
+    "similarity": ("dot", "cosine"),
+}
 PICKLED = (
-    "its pytorch_model.bin is damaged, or a pickle with Python code, which is not run; allowed: tensors alone, best as "
-    "model.safetensors (made from a trusted pickle by safetensors.torch.save_file)"
+    "its pytorch_model.bin is damaged, or a pickle with Python code, which is not run; allowed: "
+    "tensors alone, best as model.safetensors (made from a trusted pickle by "
+    "safetensors.torch.save_file)"
 )
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model and what it reads: a retriever or a reranker.
+    """A retriever or a reranker with its tokenizer's vocabulary.
 
     network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
     word-pieces, special ones included, at which inputs are cut: query_length and passage_length of
-    a retriever, max_length of a reranker. precision: that of its training (see also
-    `training.scoring_precision`). pooling: how a retriever makes a vector of the states, `cls` or
-    `mean`; similarity: how vectors are compared, `dot` or `cosine`.
+    a retriever, max_length of a reranker. precision: the training precision (see also
+    `training.scoring_precision`). pooling: of a retriever, `cls` or `mean`; similarity: how vectors
+    are compared, `dot` or `cosine`.
     """
 
     kind: str
@@ -76,13 +81,13 @@ class Model:
     similarity: str = "dot"
 
 
-# --- fresh starts ---------------------------------------------------------------------------------
+# --- models before training -----------------------------------------------------------------------
 
 
 def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     """Make the model that pre-training begins with: float32, on the CPU.
 
-    New weights (all of a random start; an LM head that a checkpoint lacks) depend on `seed` alone.
+    New weights depend on `seed` alone: a whole random model, or an LM head that is missing.
     """
     vocabulary = Vocabulary.read(tokenizer)
     if not start.checkpoint:
@@ -105,7 +110,8 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     path = name.startswith((".", "/", "~")) or pretrained.divided(name)[0].count("/") > 1
     if path and not Path(name).expanduser().is_dir():
         raise InputError(
-            f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
+            f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or "
+            "a name at the hub"
         )
     new = architectures.NEW_HEADS["encoder"]
     model, head = read(
@@ -113,26 +119,22 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     )
     if head:
         say(f"{name} has no LM head: new and random are {_some(head)}")
-    parameters, matrix = (
-        model.named_parameters(remove_duplicate=False),
-        model.get_output_embeddings().weight,
-    )
-    if any(
-        weight is matrix and key in head for key, weight in parameters
-    ):  # its config says that none is tied
+    matrix = model.get_output_embeddings().weight
+    parameters = model.named_parameters(remove_duplicate=False)
+    # A config may deny that the output matrix is tied to the embeddings.
+    if any(weight is matrix and key in head for key, weight in parameters):
         model.config.tie_word_embeddings = True
         model.tie_weights()
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
-            f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "
-            f"makes {vocabulary.pieces:,}; they do not belong together"
+            f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in "
+            f"{tokenizer} makes {vocabulary.pieces:,}; they do not belong together"
         )
     return model
 
 
 def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: Any) -> Model:
-    """Make a retriever or a reranker before fine-tuning: the encoder's weights, and a reranker's
-    head.
+    """Make a retriever or a reranker before fine-tuning, with the encoder's weights and a new head.
 
     The head is drawn with `seed`. described: the other keys of ``cdmae.json``, which are fields of
     `Model`.
@@ -152,9 +154,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 
 
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
-    """Write a trained model into `folder`, which exists; its tokenizer is that of the folder
-    `tokenizer`.
-    """
+    """Write a trained model into an existing folder, with the tokenizer of another folder."""
     network = model.network
     if model.kind == "retriever":
         write_modules(
@@ -176,8 +176,9 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 
 
 def load(folder: Path | str, kind: str) -> Model:
-    """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder
-    holds none.
+    """Read a trained model of a kind, in evaluation mode.
+
+    Raises `InputError` if the folder does not contain a model of this kind.
     """
     return _load(folder, kind, check(folder, kind))
 
@@ -187,19 +188,22 @@ def at(model: Model, length: int) -> Model:
     positions = architectures.positions(model.network.config)
     if length > positions:
         raise InputError(
-            f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model"
+            f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the "
+            "model"
         )
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:
-    """Return ``cdmae.json`` of a trained model; raises `InputError` unless the folder holds a model
-    of this kind.
+    """Return the contents of a trained model's ``cdmae.json``.
+
+    Raises `InputError` unless the folder contains a model of this kind.
     """
     path = Path(folder) / "cdmae.json"
     if not path.exists():
         raise InputError(
-            f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path"
+            f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the "
+            "path"
         )
     described = read_json(path)
     if not isinstance(described, dict):
@@ -223,14 +227,12 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
-    """Raise `InputError` unless tokens (their `word_starts` [V]) were made with the vocabulary of
-    the model.
-    """
+    """Raise `InputError` unless tokens, by their `word_starts` [V], use the model's vocabulary."""
     own = model.vocabulary.word_starts
     if len(own) != len(word_starts) or (own != word_starts).any():
         raise InputError(
-            f"{name} has the word-pieces of a vocabulary of {len(word_starts)}, the model has one of {len(own)}: they "
-            "were made with another tokenizer; tokenise with the model's"
+            f"{name} has the word-pieces of a vocabulary of {len(word_starts)}, the model's "
+            f"vocabulary has {len(own)}: another tokenizer made them; tokenise with the model's"
         )
 
 
@@ -241,9 +243,7 @@ def _load(
     new: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Model:
-    """Read the network of a retriever or reranker, see `read`; described: the keys of
-    ``cdmae.json``.
-    """
+    """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
     network, _ = read(
         str(folder),
         folder,
@@ -252,18 +252,15 @@ def _load(
         seed=seed,
         remedy="; delete the folder and make it again",
     )
-    lengths, positions = (
-        {key: described[key] for key in LENGTHS[kind]},
-        architectures.positions(network.config),
-    )
+    lengths = {key: described[key] for key in LENGTHS[kind]}
+    positions = architectures.positions(network.config)
     key = max(lengths, key=lengths.__getitem__)
     if lengths[key] > positions:
         raise InputError(
             f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has"
         )
-    compared = {
-        key: described[key] for key in COMPARED if key in described
-    }  # neither by retrievers of old versions
+    # Retrievers of old versions lack these keys.
+    compared = {key: described[key] for key in COMPARED if key in described}
     return Model(
         kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared
     )
@@ -281,8 +278,7 @@ def read(
     seed: int = 0,
     remedy: str = "",
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Read the network in a folder, or of a name at the hub (perhaps ``name@revision``): float32,
-    in evaluation mode.
+    """Read a network from a folder or the hub (``name@revision``): float32, evaluation mode.
 
     kind: of `cdmae.models.architectures.KINDS`. new: beginnings of the names of weights that may be
     missing; they are then drawn with `seed`, and their names are the second result. Raises
@@ -303,7 +299,7 @@ def read(
         with _quiet(), weights.seeded(seed):
             described, _ = transformers.PreTrainedConfig.get_config_dict(name, revision=revision)
             family = described.get("model_type")
-            if not family:  # old folders say it by their names
+            if not family:  # transformers infers it from the name of an old folder
                 config = transformers.AutoConfig.from_pretrained(
                     name, revision=revision, trust_remote_code=False
                 )
@@ -317,7 +313,7 @@ def read(
                     name,
                     revision=revision,
                     output_loading_info=True,
-                    ignore_mismatched_sizes=True,  # or they would be shown in a table only
+                    ignore_mismatched_sizes=True,  # reported below instead of in a table
                     **(
                         {"add_pooling_layer": False}
                         if kind == "retriever" and family in architectures.POOLED
@@ -325,21 +321,17 @@ def read(
                     ),
                     **({"num_labels": 1} if kind == "reranker" else {}),
                 )
-    except (EOFError, pickle.UnpicklingError):  # torch's own words are of other things
+    except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
         raise InputError(f"{what} cannot be read: {PICKLED}{remedy}") from None
-    except (
-        Exception
-    ) as error:  # of files that others wrote, transformers raises whatever Python does
+    except Exception as error:  # transformers raises anything for third-party files
         raise InputError(f"{what} cannot be read: {cause(error)}{remedy}") from None
-    if (
-        not isinstance(family, str) or family not in FAMILIES
-    ):  # also one that transformers does not know
+    if not isinstance(family, str) or family not in FAMILIES:
         raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
     if keys["mismatched_keys"]:
         key, stored, expected = min(keys["mismatched_keys"])
         raise InputError(
-            f"{what} has {key} of the size {list(stored)}, and its config.json says {list(expected)}; they do not "
-            f"belong together{remedy}"
+            f"{what} has {key} of the size {list(stored)}, and its config.json says "
+            f"{list(expected)}; they do not belong together{remedy}"
         )
     missing = sorted(keys["missing_keys"])
     if lacking := [key for key in missing if not key.startswith(new)]:
@@ -356,15 +348,15 @@ def read(
     for name, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise InputError(
-                f"{what} has NaN or infinity in {name}: it is damaged, or its training diverged{remedy}"
+                f"{what} has NaN or infinity in {name}: it is damaged, or its training "
+                f"diverged{remedy}"
             )
     model.name_or_path = str(place)  # with the revision
     return model, missing
 
 
 def commits(**models: Path | str) -> dict[str, str]:
-    """Return the commits of models at the hub, under the given names; models that have none are
-    left out.
+    """Return the commits of models on the hub, by the given names, without models that have none.
 
     The hub's cache knows the commit of a model that was read. An encoder that was made here records
     the commit of its checkpoint.
@@ -382,12 +374,7 @@ def _commit(model: Path | str, what: str) -> str | None:
         return Path(file).parent.name if isinstance(file, str) else None
     try:
         recorded = read_json(Path(model) / "about.json")["commits"][what]
-    except (
-        InputError,
-        OSError,
-        LookupError,
-        TypeError,
-    ):  # a folder of others, which may have any file of this name
+    except (InputError, OSError, LookupError, TypeError):  # a third-party file of this name
         return None
     return recorded if isinstance(recorded, str) else None
 
@@ -395,7 +382,7 @@ def _commit(model: Path | str, what: str) -> str | None:
 def write(folder: Path, network: PreTrainedModel) -> None:
     """Write config and weights so that transformers loads them without a warning.
 
-    ``AutoModel`` expects a pooler of most, which no retriever has or reads: it is written as zeros.
+    For most types, ``AutoModel`` expects a pooler. No retriever has one, so zeros are written.
     """
     from safetensors import SafetensorError
 
@@ -407,11 +394,9 @@ def write(folder: Path, network: PreTrainedModel) -> None:
             "pooler.dense.bias": torch.zeros(width),
         }
     try:
-        with _quiet():  # under today's names: old ones that were read would be written again
+        with _quiet():  # under current names, even where the names that were read are old
             network.save_pretrained(folder, state_dict=stored, save_original_format=False)
-    except (
-        SafetensorError
-    ) as error:  # give it the class and the number of the system's error: a full disk
+    except SafetensorError as error:  # raise the system's error, such as a full disk, instead
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
             raise
@@ -421,8 +406,7 @@ def write(folder: Path, network: PreTrainedModel) -> None:
 
 
 def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
-    """Write the tokenizer in the folder `tokenizer` into a model's, with the maximum length
-    `longest`.
+    """Copy the tokenizer of a folder into a model's folder, with the maximum length `longest`.
 
     ``special_tokens_map.json`` repeats a part of ``tokenizer_config.json``: fastembed and other
     older readers expect that file.
@@ -483,7 +467,7 @@ def _some(keys: list[str]) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Show no progress bar and no table of weights: `read` checks what is missing, and says so."""
+    """Hide progress bars and tables of weights: `read` reports missing weights itself."""
     from transformers.utils import logging
 
     level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -1,5 +1,4 @@
-"""Passages laid end to end without padding: the form in which every model of this project reads
-text.
+"""Passages end to end without padding: the input format of every model in this project.
 
     S  rows: all word-pieces of B passages one after another, then filler
     B  passages         n  word-pieces of the longest one         R  selected rows
@@ -20,14 +19,14 @@ from torch import Tensor
 
 from cdmae.models.ragged import Ragged, places
 
-BLOCK, WIDTH = 64, 8  # row counts and grid widths on the CPU are multiples of these
+BLOCK = 64  # row counts on the CPU are multiples of it
+WIDTH = 8  # grid widths on the CPU are multiples of it
 CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each passage's rows lie: passage b has ``starts[b]:starts[b + 1]``; rows beyond
-    ``starts[B]`` are filler.
+    """The rows of each passage: passage b has ``starts[b]:starts[b + 1]``; later rows are filler.
 
     starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most
     rows of a passage, on the CPU rounded up. cells: int64, for every row but filler its cell ``b *
@@ -46,9 +45,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed batch. ids, positions (0.. within its passage), types (of a pair; or None): int64
-    [S].
-    """
+    """A packed batch: ids, positions (from 0 in each passage), types (pairs only); int64 [S]."""
 
     ids: Tensor
     positions: Tensor
@@ -61,14 +58,15 @@ class Packed:
 
     @property
     def starts(self) -> Tensor:
-        """int32 [B + 1]; the rows ``starts[:-1]`` are the [CLS] rows."""
+        """Return the layout's offsets, int32 [B + 1]; ``starts[:-1]`` are the [CLS] rows."""
         return self.layout.starts
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a packed batch, in its order: index int64 [R] into its rows, and each passage's
-    place in it.
+    """Selected rows of a packed batch, in its order.
+
+    index: int64 [R], row numbers. layout: each passage's range within the index.
     """
 
     index: Tensor
@@ -78,9 +76,7 @@ class Rows:
 def pack(
     sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU
 ) -> Packed:
-    """Put sequences, their special tokens included and none of them empty, on the device as one
-    packed batch.
-    """
+    """Pack sequences on the device; none is empty, and each includes its special tokens."""
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
@@ -92,16 +88,15 @@ def pack(
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """Select the rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1]
-    (on the host).
-    """
+    """Select ascending rows `index` of a batch with passages at `starts` [B + 1], on the host."""
     layout, _ = _layout(np.searchsorted(index, starts), on)
     return Rows(put(_filled(index, layout.rows), on), layout)
 
 
 def cls_rows(packed: Packed) -> Rows:
     """Select the first row of every passage."""
-    layout, on = packed.layout, packed.ids.device
+    layout = packed.layout
+    on = packed.ids.device
     count = len(layout)
     rows = row_count(count, on)
     index = torch.zeros(rows, dtype=torch.int64, device=on)
@@ -111,12 +106,12 @@ def cls_rows(packed: Packed) -> Rows:
 
 
 def row_count(count: int, on: torch.device) -> int:
-    """`count` rows with filler: at least one, and on the CPU a multiple of `BLOCK`."""
+    """Return the rows for `count` rows and filler: at least 1, on the CPU a multiple of `BLOCK`."""
     return max(1, count) if on.type == "cuda" else -(-max(1, count) // BLOCK) * BLOCK
 
 
 def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
-    """Lay out passages at `starts`; return the layout and every row's position within its passage."""
+    """Return the layout of passages at `starts`, and every row's position within its passage."""
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=1))
     if on.type != "cuda":
@@ -128,7 +123,7 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
 
 
 def _filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """`values` as int64, with zeros up to `rows`."""
+    """Return `values` as int64, with zeros up to `rows`."""
     filled = np.zeros(rows, np.int64)
     filled[: len(values)] = values
     return filled

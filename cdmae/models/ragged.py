@@ -1,6 +1,4 @@
-"""Sequences of different lengths, end to end in one array: texts as a model reads them, lists of
-passages.
-"""
+"""Sequences of different lengths, end to end in one array: texts or lists of passages."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ import numpy as np
 class Ragged:
     """Sequences end to end: sequence i is ``values[starts[i]:starts[i + 1]]``.
 
-    starts: int64 [n + 1]. types: int64, one for each value, of pairs: as the tokenizer says;
-    BERT's: 1 for what follows the first [SEP], else 0.
+    starts: int64 [n + 1]. types: int64, the segment of each value in a pair, as the tokenizer
+    assigns it; for BERT 1 behind the first [SEP], else 0.
     """
 
     values: np.ndarray
@@ -40,7 +38,7 @@ class Ragged:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Values per sequence, int64 [n]."""
+        """Return the number of values per sequence, int64 [n]."""
         return np.diff(self.starts)
 
     def cut(self, rows: slice) -> Ragged:
@@ -49,7 +47,7 @@ class Ragged:
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def take(self, rows: np.ndarray, longest: int | np.ndarray | None = None) -> Ragged:
-        """Take these sequences, in this order, of each at most the first `longest` values."""
+        """Take these sequences in this order, each cut to its first `longest` values."""
         begins = self.starts[rows]
         lengths = self.starts[rows + 1] - begins
         lengths = lengths if longest is None else np.minimum(lengths, longest)
@@ -61,33 +59,31 @@ class Ragged:
         )
 
     def keep(self, which: np.ndarray) -> Ragged:
-        """Keep the values of which a bool of `which` is true, each in its sequence."""
+        """Keep the values where the mask `which` is true, each in its sequence."""
         return Ragged(self.values[which], starts_of(which)[self.starts])
 
 
 def starts_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return where stretches of these lengths begin, end to end, and where the last one ends: int64
-    [n + 1].
-    """
+    """Return the offsets of sequences of these lengths, and the end of the last: int64 [n + 1]."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
 
 
 def places(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the places ``begins[i], begins[i] + 1, ...`` of every stretch, end to end."""
+    """Return the indices ``begins[i], begins[i] + 1, ...`` of every sequence, end to end."""
     starts = starts_of(lengths)
     return np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
 
 
 def joined(*parts: Ragged) -> Ragged:
-    """Join the parts, the sequences of one after those of another."""
+    """Concatenate the sequences of all parts."""
     lengths = np.concatenate([part.lengths for part in parts])
     return Ragged(np.concatenate([part.values for part in parts]), starts_of(lengths))
 
 
 def beside(*parts: Ragged) -> Ragged:
-    """Join the parts sequence by sequence, one behind the other: int64."""
+    """Join the parts sequence by sequence: sequence i of each part in turn, int64."""
     edges = starts_of(np.stack([part.lengths for part in parts], axis=1).ravel())
     values = np.empty(edges[-1], np.int64)
     for number, part in enumerate(parts):

@@ -1,9 +1,8 @@
-"""What a model reads: ``[CLS] passage [SEP]``, or ``[CLS] query [SEP] passage [SEP]`` for a
-reranker.
+"""Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-Word-pieces come from `Tokens`, for queries too (`queries`), so every text is tokenised in one
-place. A passage is its title, then its text. Many sequences are kept end to end, sorted by length
-and cut into chunks: what is computed together has nearly one length, and memory follows the chunk.
+Word-pieces come from `Tokens`, for queries too (`queries`), so all texts are tokenised by the
+same code. A passage is its title, then its text. Many sequences are stored end to end, sorted by
+length and cut into chunks of nearly equal lengths; memory follows the chunk.
 """
 
 from __future__ import annotations
@@ -39,21 +38,22 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
-    """Put [CLS] before and [SEP] behind every sequence of word-pieces; int64, by the model's ids."""
+    """Frame each sequence of word-pieces by [CLS] and [SEP], as the model's ids, int64."""
     cls, sep = (same(len(pieces), number) for number in (vocabulary.cls_id, vocabulary.sep_id))
     return beside(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
 
 
 def content(starts: np.ndarray) -> np.ndarray:
-    """Tell which rows of framed sequences are neither [CLS] nor [SEP]: bool [S]."""
+    """Return the mask of rows that are neither [CLS] nor [SEP], bool [S], of framed sequences."""
     inside = np.ones(starts[-1], bool)
     inside[starts[:-1]] = inside[starts[1:] - 1] = False
     return inside
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Ragged:
-    """``[CLS] pieces [SEP]`` of some rows, by the model's ids, cut to `length` word-pieces with the
-    special ones.
+    """Return ``[CLS] pieces [SEP]`` for some rows, as the model's ids.
+
+    Each sequence is cut to `length` word-pieces, special tokens included.
     """
     return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
 
@@ -66,17 +66,17 @@ def pairs(
     length: int,
     vocabulary: Vocabulary,
 ) -> Ragged:
-    """``[CLS] query [SEP] passage [SEP]`` of some pairs, cut to `length` word-pieces with the
-    special ones.
+    """Return ``[CLS] query [SEP] passage [SEP]`` for some pairs, cut to `length` word-pieces.
 
-    As many [SEP] divide a pair as the tokenizer puts there (RoBERTa: two). The longer of the two is
-    cut first, to the same ids as transformers' ``truncation="longest_first"``.
+    The length includes special tokens. The tokenizer decides how many [SEP] divide a pair (RoBERTa:
+    two). The longer text is cut first, to the same ids as transformers'
+    ``truncation="longest_first"``.
     """
-    sources, room = ((first, first_rows), (second, second_rows)), length - 2 - vocabulary.separators
+    sources = (first, first_rows), (second, second_rows)
+    room = length - 2 - vocabulary.separators
     lengths = [source.starts[rows + 1] - source.starts[rows] for source, rows in sources]
-    half = np.where(
-        lengths[0] > lengths[1], room - room // 2, room // 2
-    )  # the longer has the odd place
+    # The longer text gets the odd word-piece.
+    half = np.where(lengths[0] > lengths[1], room - room // 2, room // 2)
     cut = np.maximum(half, room - lengths[1]), np.maximum(room - half, room - lengths[0])
     query, passage = (
         Ragged(source.ids, source.starts).take(rows, longest)
@@ -90,14 +90,14 @@ def pairs(
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Sort rows by length, longest last, and cut them: each chunk holds at most `budget`
-    word-pieces when padded.
+    """Sort rows by length, and cut them into chunks of at most `budget` word-pieces with padding.
 
-    A sequence longer than the budget is a chunk of its own.
+    Rows are in ascending order of length. A sequence over the budget is a chunk of its own.
     """
     order = np.argsort(lengths, kind="stable")
-    cuts, begin = [], 0
     ordered = lengths[order]
+    cuts = []
+    begin = 0
     while begin < len(order):
         padded = ordered[begin:] * np.arange(1, len(order) - begin + 1)
         end = begin + max(1, int(np.searchsorted(padded, budget, side="right")))

@@ -1,16 +1,14 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
-Equal to the padded forward of transformers to 1e-5, at the price of the real word-pieces only. The
-last layer can be computed at chosen rows alone: whoever reads only [CLS], or only masked positions,
-pays for nothing else. Stock layers can do neither. Read from above: what callers want of an
-encoder, then `run`, then the two kinds of layer. How rows attend to each other is
-`cdmae.models.attention`, where an architecture keeps its modules `cdmae.models.architectures`.
+Equal to the padded forward of transformers to 1e-5, at the cost of the real word-pieces only. The
+last layer can be computed at chosen rows alone, such as [CLS] or masked positions. Stock layers can
+do neither. The order is: functions for callers, then `run`, then the two kinds of layer. Attention
+is in `cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
 
-    S rows, R selected rows, B passages, n longest passage, D hidden size (see `cdmae.models.packed`)
+    S rows, R selected rows, B passages, n longest passage, D hidden size; see `models.packed`
 
-Dropout follows the model's ``hidden_dropout_prob`` when there is a generator, and is off without:
-randomness is an argument. Attention probabilities are not dropped (no fused kernel for packed
-sequences can).
+Dropout follows the model's ``hidden_dropout_prob`` if a generator is given, and is off otherwise.
+Attention probabilities are not dropped (no fused kernel for packed sequences can).
 """
 
 from __future__ import annotations
@@ -31,9 +29,7 @@ def hidden_states(
     last_rows: Rows | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute the last hidden states [S, D] of an encoder without a head, or only those of
-    `last_rows` [R, D].
-    """
+    """Return the last hidden states of an encoder: [S, D], or only of `last_rows`, [R, D]."""
     states = embed(model, packed, generator=generator)
     layers = architectures.layers(model)
     return finish(
@@ -49,8 +45,7 @@ def vectors(
     *,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all
-    its rows.
+    """Return each passage's vector [B, D]: its [CLS] state, or with mean pooling the mean state.
 
     With `similarity` cosine vectors have length 1, such that their dot product is the cosine.
     """
@@ -64,7 +59,7 @@ def vectors(
 
 
 def mean(states: Tensor, packed: Packed) -> Tensor:
-    """Average states [S, D] over every passage's rows: [B, D], float32 where they have fewer bits."""
+    """Average states [S, D] over every passage's rows: [B, D], in float32 or wider."""
     wide = states[: len(packed.layout.cells)].to(torch.promote_types(states.dtype, torch.float32))
     return torch.segment_reduce(
         wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True
@@ -72,8 +67,9 @@ def mean(states: Tensor, packed: Packed) -> Tensor:
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """Add up what the first layer reads [S, D]: word, position and type embeddings, as far as the
-    encoder has them.
+    """Return the first layer's input [S, D]: the sum of the encoder's embeddings, normalised.
+
+    Embeddings of words, positions and types, as far as the encoder has them.
     """
     parts, config = model.embeddings, model.config
     if config.model_type == "modernbert":
@@ -92,8 +88,9 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
 
 
 def position_vectors(model: nn.Module, positions: Tensor) -> Tensor:
-    """Return what `embed` adds for positions, int64 [R], before it normalises: [R, D]; ModernBERT
-    adds nothing.
+    """Return the position embeddings that `embed` adds, [R, D], for positions int64 [R].
+
+    They are not normalised yet; ModernBERT has none.
     """
     weight = model.embeddings.position_embeddings.weight
     vectors = functional.embedding(positions + architectures.first_position(model.config), weight)
@@ -112,14 +109,14 @@ def run(
     last_rows: Rows | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Apply layers to `states` [S, D] of a batch; with `last_rows` the last one is computed at
-    those rows only: [R, D].
+    """Apply layers to `states` [S, D], the last layer only at `last_rows` if given: [R, D].
 
     layers: some of the encoder `model`, copies of them, or a decoder's, which are BERT's for every
     encoder.
     """
     distances = Distances.of(model, layers[0])
-    heads, positions = model.config.num_attention_heads, packed.positions if distances else None
+    heads = model.config.num_attention_heads
+    positions = packed.positions if distances else None
     dropout = architectures.dropout(model.config)
 
     def apply(layer: nn.Module, states: Tensor, context: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -143,9 +140,7 @@ def run(
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:
-    """Return what the states of the last layer, or of an earlier one, are to those who read them:
-    normalised.
-    """
+    """Return a layer's states in the form that heads and pooling read: normalised."""
     return model.final_norm(states) if model.config.model_type == "modernbert" else states
 
 
@@ -159,8 +154,7 @@ def read(
     hidden: Tensor,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Apply a BERT layer at `states` [R, D], laid out `to`, each attending to its own part of
-    `context` [S, D].
+    """Apply a BERT layer to `states` [R, D] with layout `to`, attending to `context` [S, D].
 
     model: the encoder that the layer has its sizes from. hidden: bool [B, m, n] on the padded grids
     of `to` and `of`: what of its passage each row does not see; not all.
@@ -190,8 +184,9 @@ def _layer(
     dropout: float,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Apply one post-LayerNorm layer at `states`, attending to `context` (the same tensor, except
-    in a last layer).
+    """Apply a post-LayerNorm layer to `states`, attending to `context`.
+
+    Both are the same tensor, except in a last layer.
     """
     parts = architectures.parts(layer)
     narrow = _narrow(context)
@@ -213,10 +208,9 @@ def _pre_norm_layer(
     dropout: float,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Apply one layer of ModernBERT, as `_layer` does: LayerNorm before each half, attention that
-    rotates.
-    """
-    product, width = layer.attn.Wqkv, states.shape[1]
+    """Apply a ModernBERT layer as `_layer` does: LayerNorm before each half, rotary attention."""
+    product = layer.attn.Wqkv
+    width = states.shape[1]
     normed = _narrow(layer.attn_norm(context))
     if states is context:
         query, key, value = product(normed).split(width, dim=1)
@@ -228,7 +222,8 @@ def _pre_norm_layer(
         key, value = functional.linear(normed, product.weight[width:], biases[1]).split(
             width, dim=1
         )
-    query, key = distances.rotated(layer, query, to), distances.rotated(layer, key, of)
+    query = distances.rotated(layer, query, to)
+    key = distances.rotated(layer, key, of)
     mixed = attention.attend(query, key, value, to, of, mask)
     states = states + drop(layer.attn.Wo(mixed), layer.attn.attention_dropout, generator)
     wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
@@ -238,11 +233,10 @@ def _pre_norm_layer(
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """Zero a `share` of the numbers (to 1/65536) and scale the others up; nothing without a
-    generator.
+    """Zero a `share` of the values (to 1/65536) and scale the others up; needs a generator.
 
     Torch's own dropout on the CPU draws one number at a time, 16 ns each: with bf16 products as
-    long as all the rest. The scale is float32, as is what the result is added to: in bf16 1 / .9 is
+    long as all the rest. The scale is float32, as is the sum with the result: in bf16 1 / 0.9 is
     1.1094.
     """
     if generator is None or not share:
@@ -252,7 +246,8 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
     )
     if states.is_cuda:
         return states * kept.bernoulli_(1 - share, generator=generator).div_(1 - share)
-    count, low = states.numel(), torch.iinfo(torch.int64).min
+    count = states.numel()
+    low = torch.iinfo(torch.int64).min
     words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(
         low, None, generator=generator
     )

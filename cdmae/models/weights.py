@@ -1,5 +1,4 @@
-"""New weights, drawn as BERT's are: matrices from N(0, initializer_range), biases 0, LayerNorm 1
-and 0.
+"""New weights, as in BERT: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
 
 transformers would draw them from torch's global generator. Here they come from a generator of their
 own, so that they depend on nothing but their seed.
@@ -58,9 +57,7 @@ def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
 
 
 def draw(part: Part, spread: float, generator: Generator) -> Part:
-    """Draw the weights of a part anew, with the standard deviation `spread`, and return it in
-    evaluation mode.
-    """
+    """Redraw a module's weights with standard deviation `spread`; return it in evaluation mode."""
 
     def one(module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):

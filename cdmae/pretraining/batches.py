@@ -1,15 +1,13 @@
-"""What a pre-training step reads: passages in a seeded order, masked on both sides, packed into
-micro-batches.
+"""Pre-training batches: passages in a seeded order, masked on both sides, in micro-batches.
 
 Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
 the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone,
-so nothing of them needs saving, and neither accumulation nor the number of processes changes what a
-step learns from.
+so they need no saving, and neither accumulation nor the number of processes changes a step's data.
 
 Many steps are read and masked at a time, in numpy: nothing here runs per step in Python but cutting
 views.
 
-    B passages of a micro-batch, S rows, M predicted rows (filler included, see `cdmae.models.packed`)
+    B passages of a micro-batch, S rows, M predicted rows with filler (see `cdmae.models.packed`)
 
 A side masks the text, or shows it as it is (`cdmae.masking.Side`). Where an objective reads two
 neighbouring spans of a passage, each of them is a sequence of its own, one after the other; below,
@@ -49,7 +47,7 @@ MIDDLE = 0.25, 0.75  # where a passage is cut into two spans
 
 @dataclass(frozen=True)
 class View:
-    """What one side of the model sees of a micro-batch, and what it must predict.
+    """One side of a micro-batch: its input and the tokens to predict.
 
     inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: where its last
     layer is needed, the rows to be predicted and perhaps [CLS]. masked: int64 [M], the predicted
@@ -70,8 +68,7 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its views by side (`encoder`, ...), and its place in the global batch of
-    `whole` passages.
+    """A micro-batch: its views by side, and its range in the global batch of `whole` passages.
 
     common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an
     objective has one.
@@ -89,16 +86,15 @@ class Batch:
 
     @property
     def share(self) -> float:
-        """Return its share of the global batch's passages."""
+        """Return the micro-batch's share of the global batch's passages."""
         return (self.place.stop - self.place.start) / self.whole
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Stretches of a collection's word-pieces, int64 [B] each: where they begin, how long they are,
-    in which epoch.
+    """Ranges of a collection's word-pieces, int64 [B] each: offset, length and epoch.
 
-    rows: what tells their draws apart, the passage's row number for a passage.
+    rows: the keys of their random draws; for a whole passage, its row number.
     """
 
     rows: np.ndarray
@@ -113,11 +109,10 @@ class Texts:
 
 @dataclass(frozen=True)
 class Masked:
-    """A side of many passages on the host: inputs framed by [CLS] and [SEP]; chosen bool [S];
-    labels int64 [S].
+    """One side of many passages on the host, framed by [CLS] and [SEP].
 
-    chosen: what is to be predicted. hide: tells, from the texts, what each position must not see,
-    bool [B, n, n]; draws: float32 [S], numbers in [0, 1) to sample by.
+    chosen: bool [S], the tokens to predict; labels: int64 [S]. hide: returns the positions that
+    each position must not see, bool [B, n, n]; draws: float32 [S], numbers in [0, 1) to sample by.
     """
 
     inputs: Ragged
@@ -141,22 +136,23 @@ class Masked:
         )
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
-        """Put these passages on the device; `total` predicted tokens share the global batch's loss."""
+        """Put these passages on the device; `total` is the global batch's predicted tokens."""
         needed = self.chosen.copy()
         needed[self.inputs.starts[:-1]] |= with_cls
-        index, chosen = np.flatnonzero(needed), np.flatnonzero(self.chosen)
+        index = np.flatnonzero(needed)
+        chosen = np.flatnonzero(self.chosen)
 
         def filled(values: np.ndarray) -> Tensor:
             array = np.zeros(packed.row_count(len(chosen), on), values.dtype)
             array[: len(chosen)] = values
             return packed.put(array, on)
 
-        inputs, rows = packed.pack(self.inputs, on), packed.select(index, self.inputs.starts, on)
+        inputs = packed.pack(self.inputs, on)
+        rows = packed.select(index, self.inputs.starts, on)
         hidden = None
         if self.hide is not None:
-            hidden = packed.put(
-                self._hidden(self.hide(self.texts), rows.layout.longest, inputs.layout.longest), on
-            )
+            grid = rows.layout.longest, inputs.layout.longest
+            hidden = packed.put(self._hidden(self.hide(self.texts), *grid), on)
         return View(
             inputs,
             rows,
@@ -167,28 +163,25 @@ class Masked:
             draws=None if self.draws is None else filled(self.draws[chosen]),
         )
 
-    def _hidden(self, places: np.ndarray, rows: int, columns: int) -> np.ndarray:
-        """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of
-        all rows.
+    def _hidden(self, masks: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        """Spread the content's masks [B, n, n] over the grids of predicted rows and all rows.
 
         [CLS] and [SEP] are seen by all, padding by none.
         """
-        hidden = np.ones((len(places), rows, columns), bool)
+        hidden = np.ones((len(masks), rows, columns), bool)
         for passage, (begin, end) in enumerate(
             zip(self.inputs.starts[:-1], self.inputs.starts[1:], strict=True)
         ):
             size = end - begin - 2
             predicted = np.flatnonzero(self.chosen[begin + 1 : end - 1])
-            hidden[passage, : len(predicted), 1 : size + 1] = places[passage, predicted, :size]
+            hidden[passage, : len(predicted), 1 : size + 1] = masks[passage, predicted, :size]
             hidden[passage, :, [0, size + 1]] = False
         return hidden
 
 
 @dataclass(frozen=True)
 class Step:
-    """A global batch on the host, its passages sorted by length. spans: the sequences of each
-    passage, one or two.
-    """
+    """A global batch on the host, sorted by length; spans: sequences per passage, 1 or 2."""
 
     sides: dict[str, Masked]
     spans: int = 1
@@ -196,11 +189,12 @@ class Step:
     def batches(
         self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1
     ) -> Iterator[Batch]:
-        """Yield the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every
-        `ranks`-th of them.
+        """Yield the micro-batches, about `rows` rows each, of process `rank` of `ranks`.
 
-        Weights refer to the global batch: adding up the gradients of all micro-batches, wherever
-        they were computed, is all there is to accumulation and to data parallelism.
+        A process gets every `ranks`-th micro-batch.
+
+        Weights refer to the global batch: accumulation and data parallelism only add up the
+        gradients of all micro-batches.
         """
         totals = {side: int(masked.chosen.sum()) for side, masked in self.sides.items()}
         starts = next(iter(self.sides.values())).inputs.starts
@@ -215,20 +209,18 @@ class Step:
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
-    """Return where to cut passages at `starts` into pieces of about `rows` rows, none of them
-    empty.
+    """Return where to cut passages at `starts` into non-empty pieces of about `rows` rows.
 
-    As many pieces for every one of `ranks` processes, if there are passages enough.
+    Each of `ranks` processes gets the same number of pieces, if there are enough passages.
     """
     passages = len(starts) - 1
     count = -(-max(1, int(starts[-1])) // rows)
     count = min(-(-count // ranks) * ranks, passages)
-    places = np.arange(count + 1)
+    numbers = np.arange(count + 1)
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1))
-    cuts = (
-        np.maximum.accumulate(cuts - places) + places
-    )  # each at least one passage after the one before
-    return np.minimum(cuts, passages - count + places)
+    # Each cut is at least one passage after the previous cut.
+    cuts = np.maximum.accumulate(cuts - numbers) + numbers
+    return np.minimum(cuts, passages - count + numbers)
 
 
 class Reader:
@@ -245,8 +237,9 @@ class Reader:
         max_length: int,
         seed: int,
     ) -> None:
-        """`values`: what the strategies know of each word-piece, float16 [T]; `max_length` counts
-        [CLS] and [SEP].
+        """Take the word-pieces and the strategies' values.
+
+        values: by name, float16 [T]. max_length: [CLS] and [SEP] included.
         """
         if not len(tokens):
             raise InputError("the collection has no passages; there is nothing to pre-train on")
@@ -261,9 +254,7 @@ class Reader:
         return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
 
     def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """Yield the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on
-        another device.
-        """
+        """Yield the steps begin .. end - 1; with `ahead`, a thread reads the next meanwhile."""
         at_once = max(1, PASSAGES_AT_ONCE // self.batch)
         spans = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
         if not ahead:
@@ -292,7 +283,7 @@ class Reader:
         ]
 
     def passages(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Epoch and passage at some places of the endless sequence, ascending."""
+        """Return epochs and passages at some ascending positions of the endless sequence."""
         epochs, within = np.divmod(places, len(self.tokens))
         rows = np.empty_like(places)
         for epoch in np.unique(epochs).tolist():
@@ -306,9 +297,9 @@ class Reader:
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
         """Return the passages `rows`, or two neighbouring spans of each, in their epochs.
 
-        Both spans are at most as long as a passage may be; where they meet is drawn from the middle
-        half, and moved to the begin of a word. Their draws are told apart by rows beyond those of
-        the collection.
+        Both spans have at most the length of a passage. The boundary is drawn from the middle half
+        and moved to the beginning of a word. Second spans have row numbers beyond the collection's,
+        so that their draws differ.
         """
         begins, lengths = self.tokens.starts[rows], self.lengths[rows]
         if self.spans == 1:
@@ -368,9 +359,7 @@ class Reader:
     def choose(
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which
-        includes `masked`.
-        """
+        """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n]."""
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:
@@ -383,12 +372,12 @@ class Reader:
         return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
 
     def hide(self, name: str, texts: Texts) -> np.ndarray:
-        """Return what each position of some texts must not see on a side: bool [B, n, n]."""
+        """Return the positions that each position must not see on a side: bool [B, n, n]."""
         side = self.sides[name]
         return masking.hide(self.batch_of(texts, side), side, self.keys(name, texts.epochs))
 
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
-        """Return some texts as masking reads them, with what the side's strategy must know."""
+        """Return some texts as input for masking, with the values of the side's strategy."""
         values = self.values.get(side.strategy)
         return masking.read_spans(
             self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values

@@ -1,13 +1,12 @@
-"""Snapshots: a training's weights at some of its steps, which other entries of the config use as
-encoders of their own.
+"""Snapshots: a training's weights at some steps, which other config entries use as encoders.
 
-One training serves them all: a snapshot of step s is bit for bit what the training would end in if
-its `take_step` were s. They are written when the training passes their steps and lie beside its
-state, so that a killed training that goes on behind a step has its snapshot already::
+One training serves them all: a snapshot of step s is bit-identical to the result with `take_step`
+s. Snapshots are written when the training passes their steps, next to its state, so that a killed
+training that resumes after a step has its snapshot already::
 
-    state/.../snapshots/00001000/      while it runs
+    state/.../snapshots/00001000/      during the training
     encoders/cdmae/snapshots/00001000/ with the finished encoder
-    encoders/cdmae-1000/               the entry that names it: these files, the weights as hard links
+    encoders/cdmae-1000/               the entry that names it: these files, weights as hard links
 """
 
 from __future__ import annotations
@@ -29,29 +28,31 @@ FOLDER = "snapshots"
 def keeping(
     saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]
 ) -> Callable[[int], None]:
-    """Return what writes the snapshot of a step if it is one of `steps`, called after every number
-    of updates.
+    """Return a function that writes a step's snapshot, called after every update.
+
+    It writes only the given `steps`.
 
     last: the last step that is computed; write: fills a folder with a step's encoder. Raises
-    `InputError` for steps that the training does not reach, and where it has gone on from a step
-    behind one whose snapshot is not there.
+    `InputError` for steps that the training does not reach, and if it resumes after a step whose
+    snapshot is missing.
     """
     beyond = [step for step in steps if not 0 < step <= last]
     if beyond:
         raise InputError(
-            f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step"
+            f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last "
+            "step"
         )
 
     def keep(step: int) -> None:
         earlier = [before for before in steps if before < step] if step == saved.step else []
-        lost = [before for before in earlier if not _place(saved.folder, before).is_dir()]
+        lost = [before for before in earlier if not _path(saved.folder, before).is_dir()]
         if lost:
             raise InputError(
-                f"the training goes on from step {step:,} and the snapshot of step {lost[0]:,} is not in "
-                f"{saved.folder}; delete this folder and run again"
+                f"the training resumes from step {step:,} and the snapshot of step {lost[0]:,} is "
+                f"not in {saved.folder}; delete this folder and run again"
             )
         if step in steps:
-            with complete(_place(saved.folder, step)) as aside:
+            with complete(_path(saved.folder, step)) as aside:
                 aside.mkdir()
                 write(aside, step)
                 saved.write_table("steps.tsv", aside)
@@ -59,20 +60,18 @@ def keeping(
     return lambda step: keep(step) if saved.writes else None
 
 
-def _place(folder: Path, step: int) -> Path:
+def _path(folder: Path, step: int) -> Path:
     return folder / FOLDER / f"{step:08d}"
 
 
 def take(*, name: str, encoder: Path, step: int, output: Path) -> None:
-    """Make the encoder `name`, the folder `output`, of what the training of `encoder` kept at
-    `step`.
-    """
-    place = _place(encoder, step)
-    if not place.is_dir():
+    """Make the encoder `name` in the folder `output` from the snapshot of `encoder` at `step`."""
+    snapshot = _path(encoder, step)
+    if not snapshot.is_dir():
         raise InputError(f"{encoder} has no snapshot of step {step:,}; delete it and run again")
-    about = read_json(place / "about.json")
+    about = read_json(snapshot / "about.json")
     with complete(output) as aside:
         shutil.copytree(
-            place, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json")
+            snapshot, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json")
         )
         write_json(aside / "about.json", about | {"name": name})

@@ -1,5 +1,4 @@
-"""Pre-training (sections 3.1 and 3.3, appendix A): what it reads, a step's gradient, what it
-writes.
+"""Pre-training (sections 3.1 and 3.3, appendix A): input, gradient of a step, output.
 
 One process, or one per GPU under torchrun: each takes its micro-batches of the global batch, and
 their gradients are added up. The loop around a step is `cdmae.training.loop`.
@@ -48,12 +47,10 @@ COLUMNS = [
     "gradient_norm",
     "learning_rate",
 ]
-SIDES = ("encoder_loss", "decoder_loss")  # shown while it runs
-MEMORY = {
-    "cpu": 2 << 30,
-    "cuda": 0.35,
-}  # for the activations of a micro-batch: bytes, or a share of the device's
-MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more at a time make nothing faster
+SIDES = ("encoder_loss", "decoder_loss")  # on the progress line
+# for the activations of a micro-batch: bytes, or a share of the device's memory
+MEMORY = {"cpu": 2 << 30, "cuda": 0.35}
+MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time are not faster
 
 
 def pretrain(
@@ -71,12 +68,12 @@ def pretrain(
     state: Path,
     output: Path,
 ) -> None:
-    """Make the encoder `name` and write it to `output`; with objective none it is the start itself.
+    """Make the encoder `name`; with objective none it has its initial weights.
 
-    after: another encoder, whose weights it begins with instead of those of the start. tokens: of
-    the collection, by the same tokenizer; importance: aligned with them, or its n-grams where the
-    masks read these alone; None where they read neither. snapshots: steps that are written too
-    (`cdmae.pretraining.snapshots`). A training that was stopped goes on from its state.
+    after: another encoder, whose weights replace the initial checkpoint's. tokens: of the
+    collection, by the same tokenizer; importance: aligned with them, or its n-grams where the
+    masks read these alone; None where they read neither. snapshots: steps that are also written
+    (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: its folder.
     """
     device = setup.set_up(threads)
     model = checkpoint.start_encoder(
@@ -143,9 +140,9 @@ def train(
     seed: int,
     passed: Callable[[int], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Train `model` in place; returns what is worth recording of it.
+    """Train `model` in place; return its records for ``about.json``.
 
-    passed: told the number of updates before each step and after the last one.
+    passed: called with the number of updates before each step and after the last one.
     """
     group, device = saved.group, saved.group.device
     group.check_batch("batch", settings.batch)
@@ -220,7 +217,7 @@ def learn(
     return total
 
 
-# --- what it reads --------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------
 
 
 def read(
@@ -231,8 +228,9 @@ def read(
     values: Path | None,
     seed: int,
 ) -> Reader:
-    """Read the steps of a pre-training; raises `InputError` where settings, model and files do not
-    fit together.
+    """Read the steps of a pre-training.
+
+    Raises `InputError` if settings, model and files do not fit together.
     """
     settings.check_length(architectures.positions(config), "the positions of the start")
     if tokens is None:
@@ -263,11 +261,11 @@ def read(
 
 
 def schedule(settings: Pretraining, passages: int) -> Schedule:
-    """Tell how long a pre-training is.
+    """Return the schedule of a pre-training.
 
-    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What
-    comes after `take_step` would not be used and is not computed; the schedule's horizon stays. The
-    curve has a thousand rows.
+    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346.
+    Steps after `take_step` are not computed, but the schedule's horizon stays. The curve has 1,000
+    rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
     settings.check_step(steps, f"{steps:,}, the steps of this pre-training")

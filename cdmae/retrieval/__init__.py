@@ -1,3 +1,1 @@
-"""Whatever makes a run (section 3.5): BM25, vectors and search, reranking, fusion, models of
-others.
-"""
+"""Systems that make runs (section 3.5): BM25, dense search, reranking, fusion, external models."""

@@ -1,6 +1,4 @@
-"""Passages found for a question, as a person reads them: ranked, wrapped, the words of the question
-emphasised.
-"""
+"""Passages found for a question: ranked and wrapped, with the question's words emphasised."""
 
 from __future__ import annotations
 
@@ -28,10 +26,10 @@ class Answer(NamedTuple):
 
 
 def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
-    """Write the answers, best first, in lines of `width` columns; with a terminal's escape
-    sequences if `coloured`.
-    """
-    words, dim, plain = (question_words(question), DIM, PLAIN) if coloured else (set(), "", "")
+    """Format answers, best first, in `width` columns; `coloured`: with terminal escapes."""
+    words = question_words(question) if coloured else set()
+    dim = DIM if coloured else ""
+    plain = PLAIN if coloured else ""
     blocks = []
     for rank, answer in enumerate(answers, 1):
         title = _emphasised(printable(_clean(answer.title), TITLE), words)
@@ -51,9 +49,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return the words of a question that may be emphasised: all but stop-words, or all if it has
-    no others.
-    """
+    """Return a question's words to emphasise: all but stop-words, or all if there is no other."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 

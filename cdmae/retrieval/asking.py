@@ -17,20 +17,17 @@ from cdmae.training import setup
 
 
 def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threads: int = 1) -> Run:
-    """Rank the best `depth` passages for a text, as the system's own rule does for the queries of a
-    split.
+    """Rank a system's best `depth` passages for a text, as its rule does for a split.
 
     system: its settings, with the folders that it reads: `index` of BM25, `model` and `vectors` of
-    a retriever, `model` and `tokens` of a reranker; systems that it is made from (`reranks`, `of`)
-    are such mappings, too. length: where texts are cut; 0: at the model's own lengths.
+    a retriever, `model` and `tokens` of a reranker; its parts (`reranks`, `of`) are such mappings,
+    too. length: where texts are cut; 0: at the model's own lengths.
     """
     if system["kind"] == "bm25":
         return bm25.search(system["index"], [text], depth, system["k1"], system["b"], threads)
     if system["kind"] in ("retriever", "external"):
-        query, shards = (
-            encode(system, [text], length, threads),
-            vectors.read_vectors(system["vectors"]),
-        )
+        query = encode(system, [text], length, threads)
+        shards = vectors.read_vectors(system["vectors"])
         return search(query, shards, depth, threads=threads, device=str(setup.device()))
     parts = [system["reranks"]] if system["kind"] == "reranker" else system["of"]
     runs = [ask(part, text, depth, length=length, threads=threads) for part in parts]

@@ -205,7 +205,8 @@ def _java() -> tuple[Callable[[str], Any], Any]:
         from pyserini.setup import configure_classpath
     except ModuleNotFoundError as error:
         raise InputError(
-            f"BM25 needs the package {error.name}, which is not installed; install envs/requirements.txt"
+            f"BM25 needs the package {error.name}, which is not installed; install "
+            "envs/requirements.txt"
         ) from None
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))

@@ -1,8 +1,7 @@
-"""Retrievers of others, loaded by sentence-transformers with their own pooling, prompts and
-normalisation.
+"""Third-party retrievers in sentence-transformers, with their pooling, prompts and normalisation.
 
-Vectors are compared by inner product throughout. A model made for the cosine gets its vectors
-normalised, which is the same thing; one made for a distance is refused.
+Vectors are compared by inner product throughout. For a model with cosine similarity they are
+normalised, which is equivalent; a model with a distance is refused.
 """
 
 from __future__ import annotations
@@ -30,11 +29,12 @@ BATCH = 64
 
 
 def load(model: str, length: int = 0) -> SentenceTransformer:
-    """Load the model in the folder `model`, or of that name at the hub; raises `InputError` with
-    the reason why not.
+    """Load the model in a folder or of a name at the hub.
 
-    What the hub's cache holds is taken from there. Code that comes with a model is not run. Texts
-    are cut at `length` word-pieces, or at the model's own.
+    Raises `InputError` with the reason if this fails.
+
+    Files in the hub's cache are not downloaded again. A model's own code is not run. Texts are cut
+    at `length` word-pieces, or at the model's own.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
@@ -63,12 +63,12 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
         logging.enable_progress_bar()
     if loaded.similarity_fn_name not in ("dot", "cosine"):
         raise InputError(
-            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine"
+            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, "
+            "cosine"
         )
     for commit in checkpoint.commits(model=model).values():
         say(f"{model} is commit {commit} of the hub")
-    # where a model has lengths of its own for queries and passages, they count, not that of all
-    # texts
+    # A model's own lengths for queries and passages precede its length for all texts.
     for holder, key in (
         (loaded, "max_seq_length"),
         (loaded[0], "query_length"),
@@ -81,7 +81,8 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
             setattr(holder, key, min(length, own))
             if length > own:
                 say(
-                    f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}"
+                    f"the model has a {key} of {own} word-pieces: texts are cut there, not at "
+                    f"{length}"
                 )
     return loaded.eval()
 
@@ -89,11 +90,10 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
 def encode_passages(
     model: str, collection: Path, output: Path, length: int, passage_prompt: str = ""
 ) -> None:
-    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to
-    `length` pieces.
+    """Write a collection's vectors, float32 shards [p, D], of titles and texts joined and cut.
 
-    The prompt comes before them, or the model's own. A killed run goes on after its last whole
-    shard.
+    Texts are cut at `length` word-pieces, behind the prompt or the model's own. A killed run
+    resumes after its last whole shard.
     """
     files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
     with Progress(
@@ -114,7 +114,7 @@ def encode_passages(
 def shards(
     model: str, collection: Path, length: int, progress: Progress | None = None, prompt: str = ""
 ) -> list[Shard]:
-    """Return the same shards, encoded whenever they are read."""
+    """Return the shards of `encode_passages`, encoded at each read."""
     loaded = load(model, length)
 
     def make(first: int, last: int) -> np.ndarray:
@@ -137,8 +137,9 @@ def shards(
 
 
 def encode_queries(model: str, texts: list[str], length: int, prompt: str = "") -> np.ndarray:
-    """Encode queries cut to `length` word-pieces, the prompt or the model's own before them,
-    float32 [Q, D].
+    """Encode queries, cut to `length` word-pieces, behind a prompt: float32 [Q, D].
+
+    The prompt is the given one, or else the model's own.
     """
     loaded = load(model, length)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
@@ -152,8 +153,9 @@ def _encode(
     prompt: str,
     progress: Progress | None = None,
 ) -> np.ndarray:
-    """Encode texts, float32 [n, D]; raises `InputError` where the model `name` cannot, or gives no
-    numbers.
+    """Encode texts, float32 [n, D].
+
+    Raises `InputError` if the model `name` fails or returns NaN or infinity.
     """
     normalised = model.similarity_fn_name == "cosine"
     how = {"batch_size": BATCH, "show_progress_bar": False, "normalize_embeddings": normalised}

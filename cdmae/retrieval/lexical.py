@@ -20,8 +20,7 @@ def search(
     b: float,
     threads: int = 1,
 ) -> None:
-    """Search for the queries of each split in its collection and write the run to the output in its
-    place.
+    """Search for each split's queries in its collection's index, and write each run to its output.
 
     For each collection once its index.
     """

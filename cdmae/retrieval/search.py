@@ -1,5 +1,4 @@
-"""Exact search by inner product: faiss scans the passages block by block, and a running best is
-kept.
+"""Exact search by inner product: faiss scans passages block by block, and the best hits are kept.
 
 faiss's products come from matrix multiplication, whose last bits depend on the shape of the block,
 and among equal scores it keeps any. So faiss proposes and a fixed computation disposes: every
@@ -42,19 +41,17 @@ QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
 
 Shards = Sequence[np.ndarray | Shard]
-Knn = Callable[
-    [np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]
-]  # [b, D], [n, D], k -> two of [b, k]
+# [b, D], [n, D], k -> two of [b, k]
+Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 def search(
     queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
 ) -> Run:
-    """Find the `depth` passages of `shards` with the greatest inner product for each of `queries`,
-    ties by row.
+    """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
-    queries: [Q, D]; shards: [p, D] each, memory-mapped, made as they are read or in memory, rows
-    counted through. Products are float32. Every query gets min(depth, P) passages. Raises
+    queries: [Q, D]; shards: [p, D] each, memory-mapped, made when read, or in memory; rows are
+    numbered across shards. Products are float32. Every query gets min(depth, P) passages. Raises
     `InputError` for vectors that do not fit together or are not finite.
     """
     if depth < 1:
@@ -62,8 +59,8 @@ def search(
     for shard in shards:
         if shard.shape[1] != queries.shape[1]:
             raise InputError(
-                f"the passages' vectors have the shape {list(shard.shape)} and the queries' {list(queries.shape)}:"
-                " they are not from the same model"
+                f"the passages' vectors have the shape {list(shard.shape)} and the queries' "
+                f"{list(queries.shape)}: they are not from the same model"
             )
     passages = sum(map(len, shards))
     check_rows(passages, "passages")
@@ -83,14 +80,10 @@ def search(
 
 
 def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.ResultHeap:
-    """Find the best passages: their scores ``D`` and ids ``I``, -2 minus the row, both [Q, K] in
-    order.
-    """
-    best, lengths, first = (
-        faiss.ResultHeap(len(queries), depth, keep_max=True),
-        _lengths(queries),
-        0,
-    )
+    """Return the best passages: scores ``D`` and ids ``I`` (-2 minus the row), [Q, K], sorted."""
+    best = faiss.ResultHeap(len(queries), depth, keep_max=True)
+    lengths = _lengths(queries)
+    first = 0
     if not np.isfinite(lengths).all():
         raise InputError("the vectors of some queries are not finite: the model has diverged")
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
@@ -101,11 +94,11 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
                 longest = _lengths(block).max()
                 if not np.isfinite(longest):
                     raise InputError(
-                        f"the vectors of passages from row {first + start} on are not finite: delete them"
+                        f"the vectors of passages from row {first + start} on are not finite: "
+                        "delete them"
                     )
-                slack = (
-                    2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
-                )  # .02 for the terms of higher order
+                # 0.02 covers the terms of higher order.
+                slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
                 for begin in range(0, len(queries), QUERIES):
                     some = np.arange(begin, min(begin + QUERIES, len(queries)))
                     _merge(best, queries, some, block, first + start, slack, knn)
@@ -116,9 +109,7 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return at least the Euclidean lengths, float64 [n]: inf or nan where float32 cannot hold the
-    square.
-    """
+    """Return upper bounds of the Euclidean lengths, float64 [n]; inf or nan beyond float32."""
     squares = np.empty(len(vectors), np.float32)
     faiss.fvec_norms_L2sqr(*map(faiss.swig_ptr, (squares, vectors)), vectors.shape[1], len(vectors))
     lost = vectors.shape[1] * np.finfo(np.float32).tiny  # squares below it count as 0
@@ -126,16 +117,21 @@ def _lengths(vectors: np.ndarray) -> np.ndarray:
 
 
 def _merge(
-    best: faiss.ResultHeap, queries: np.ndarray, left: np.ndarray, block: np.ndarray, row: int, slack: np.ndarray,
+    best: faiss.ResultHeap,
+    queries: np.ndarray,
+    left: np.ndarray,
+    block: np.ndarray,
+    row: int,
+    slack: np.ndarray,
     knn: Knn,
-) -> None:  # fmt: skip
-    """Let a block's passages, the first of which is `row`, compete for the places of the queries
-    `left`.
+) -> None:
+    """Merge a block's passages, from row `row` on, into the best hits of the queries `left`.
 
-    Of equal scores the heap keeps those that came first, and then drops the lowest id. So passages
-    come by row, and their ids go down from -2, because -1 is faiss's id of nothing.
+    Of equal scores the heap keeps the earliest, and then drops the lowest id. So passages come by
+    row, and their ids decrease from -2, because -1 is faiss's id for no passage.
     """
-    depth, count = best.k, min(len(block), _asked(best.k))
+    depth = best.k
+    count = min(len(block), _asked(depth))
     while len(left):
         scores, columns = knn(queries[left], block, count)
         sure = best.D[left, 0].astype(np.float64)  # the K-th best so far, or the lowest number
@@ -143,13 +139,13 @@ def _merge(
             sure = np.maximum(sure, scores[:, depth - 1] - slack[left])
         enters = scores >= (sure - slack[left])[:, None]
         done = ~enters[:, -1] | (count == len(block))
-        columns = np.where(enters, columns, -1)[
-            done, : enters[done].sum(1).max(initial=0)
-        ]  # scores descend
+        most = enters[done].sum(1).max(initial=0)  # scores descend
+        columns = np.where(enters, columns, -1)[done, :most]
         columns = np.sort(columns, axis=1)
         scores = np.where(columns < 0, -np.inf, _products(queries[left[done]], block, columns))
         best.add_result_subset(left[done], scores, -2 - (row + columns))
-        left, count = left[~done], min(len(block), 4 * count)
+        left = left[~done]
+        count = min(len(block), 4 * count)
 
 
 def _asked(depth: int) -> int:
@@ -157,7 +153,7 @@ def _asked(depth: int) -> int:
 
 
 def _products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Multiply each query and its passages `columns` [b, k], pair by pair; -1 stands for none."""
+    """Multiply each query and its passages `columns` [b, k], pair by pair; -1 means no passage."""
     scores = np.empty(columns.shape, np.float32)
     columns = np.ascontiguousarray(columns)
     arrays = map(faiss.swig_ptr, (scores, queries, passages, columns))
@@ -166,26 +162,30 @@ def _products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) ->
 
 
 def _knn(device: str, depth: int) -> Knn:
-    """Return the search of a block by faiss on `device` (cpu, cuda, cuda:1); on the CPU where it
-    cannot, aloud.
-    """
+    """Return faiss's search on `device` (cpu, cuda, cuda:1); log it if only the CPU can do it."""
     on_cpu = partial(faiss.knn, metric=faiss.METRIC_INNER_PRODUCT)
     kind, _, number = device.partition(":")
     if kind == "cpu":
         return on_cpu
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         say(
-            f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); the CPU searches"
+            f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); "
+            "the CPU searches"
         )
         return on_cpu
     if _asked(depth) > GPU_MOST:
         say(
-            f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth {depth:,}; the CPU searches"
+            f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth "
+            f"{depth:,}; the CPU searches"
         )
         return on_cpu
-    resources, place = faiss.StandardGpuResources(), int(number or 0)
-    on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=place)
-    # many near-ties are more hits than a GPU finds
-    return lambda queries, block, count: (on_gpu if count <= GPU_MOST else on_cpu)(
-        queries, block, count
-    )
+    resources = faiss.StandardGpuResources()
+    index = int(number or 0)
+    on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=index)
+
+    def on_both(queries: np.ndarray, block: np.ndarray, count: int) -> tuple:
+        # With many near-ties, more hits are needed than a GPU finds.
+        knn = on_gpu if count <= GPU_MOST else on_cpu
+        return knn(queries, block, count)
+
+    return on_both

@@ -1,8 +1,7 @@
-"""Runs as the text files that trec_eval, ir_measures and pyserini read: ``query_id Q0 passage_id
-rank score system``.
+"""TREC run files, as trec_eval, ir_measures and pyserini read them.
 
-White space separates the columns and has no place in an id: where one holds some, it is written as
-in addresses, ``a%20b``, and so is every ``%``.
+The columns are ``query_id Q0 passage_id rank score system``, separated by white space. Ids with
+white space are percent-encoded, ``a%20b``, and so is every ``%`` in them.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from cdmae.files import check_file, complete
 from cdmae.log import say
 from cdmae.runs import Run
 
-# what str.split() splits at; nothing at all; and a byte order mark, which readers drop at the
+# white space of str.split(), an empty id, and a byte order mark, which readers drop at the
 # beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
-LARGEST = float(np.finfo(np.float32).max)  # of a score: beyond it float32 is infinite
-PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # what is not unpacked
-GRADES = 2**15  # those of collections are int16
+LARGEST = float(np.finfo(np.float32).max)  # score: beyond it float32 is infinite
+PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # not unpacked
+GRADES = 2**15  # collections have int16 grades
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
@@ -41,20 +40,18 @@ def write_run(
     passage_ids: Sequence[str] | pa.Array,
     system: str,
 ) -> None:
-    """Write a run as text. The ids of millions of passages are an Arrow array, a tenth of as many
-    Python objects.
+    """Write a run as text; an Arrow array holds millions of ids in a tenth of a list's memory.
 
-    Those who read it order by score, and equal scores by passage id. So that they find the ranking
-    of the run, an equal score is written as the next smaller float32.
+    Other programs order passages by score, and ties by passage id. To preserve the run's ranking, a
+    tie is written as the next smaller float32.
     """
     if len(run) != len(query_ids):
         raise InputError(
-            f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again"
+            f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and "
+            "run again"
         )
-    query_ids, passage_ids = (
-        names(query_ids, "query"),
-        pa.array(names(passage_ids, "passage"), pa.string()),
-    )
+    query_ids = names(query_ids, "query")
+    passage_ids = pa.array(names(passage_ids, "passage"), pa.string())
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for row, query_id in enumerate(query_ids):
             passages, scores = run.ranked(row)
@@ -71,9 +68,7 @@ def write_run(
 
 
 def distinct(scores: np.ndarray) -> np.ndarray:
-    """Make scores go down strictly, float32: one not below the one before becomes the next smaller
-    number.
-    """
+    """Make scores strictly decreasing, float32: a tie becomes the next smaller number."""
     if np.all(scores[1:] < scores[:-1]):
         return scores
     falling = scores.astype(np.float32, copy=True)
@@ -84,14 +79,13 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Return the ids as these files can hold them, distinct like the ids; say so if they are not
-    the ids themselves.
-    """
+    """Return distinct ids as these files can hold them; log a line if any had to change."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
     say(
-        f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b"
+        f"{odd:,} {what} ids hold white space, which separates the columns: written as in "
+        "addresses, a%20b"
     )
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [
@@ -103,11 +97,11 @@ def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
 def read_run(
     path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int
 ) -> Run:
-    """Read the best `depth` passages per query of somebody's run, by score, equal scores by rank.
+    """Read the best `depth` passages per query of a third-party run, by score, ties by rank.
 
     Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
-    that has not six columns, an id that the split or the collection lacks, a passage that a query
-    has twice, and a score that is no number.
+    without six columns, an id that is not in the split or the collection, a duplicate passage of a
+    query, and a score that is not a number.
     """
     lines = read_lines(path)
     for column, known, of in (
@@ -120,15 +114,17 @@ def read_run(
     run = as_run(lines, len(query_ids), depth)
     counts = np.diff(run.starts)
     if (counts < depth).any():
-        short, empty = int((counts < depth).sum()), int((counts == 0).sum())
+        short = int((counts < depth).sum())
+        empty = int((counts == 0).sum())
         say(
-            f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, {empty:,} none"
+            f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, "
+            f"{empty:,} none"
         )
     return run
 
 
 def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
-    """Make a run of lines whose ids are row numbers, the best `depth` of so many queries."""
+    """Make a run from lines with row numbers as ids: the best `depth` passages of each query."""
     lines = lines.sort_values(
         ["query_id", "score", "rank"], ascending=[True, False, True], kind="stable"
     )
@@ -138,7 +134,7 @@ def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
 
 
 def read_lines(path: Path | str) -> pd.DataFrame:
-    """Read and check the lines of a run: a frame (query_id, passage_id, rank, score), ids as text."""
+    """Read and check a run's lines: a frame (query_id, passage_id, rank, score), ids as text."""
     lines = _columns(path, COLUMNS)
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
@@ -162,9 +158,7 @@ def read_lines(path: Path | str) -> pd.DataFrame:
 
 
 def read_qrels(path: Path | str) -> pd.DataFrame:
-    """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id,
-    passage_id, grade).
-    """
+    """Read judgments of TREC or BEIR (three columns): a frame (query_id, passage_id, grade)."""
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
         raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
@@ -185,8 +179,7 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of so many columns as text; it may end in ``.gz``. Below a header of BEIR,
-    without Q0.
+    """Read a file of some columns as text, perhaps ``.gz``; with BEIR's header, without Q0.
 
     The index is the line number, from 1, because no line is left out.
     """
@@ -196,12 +189,10 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         "dtype": str,
         "quoting": csv.QUOTE_NONE,
         "skip_blank_lines": False,
-    }
-    options |= {
         "keep_default_na": False,
         "na_values": [""],
-        "index_col": False,
-    }  # too many columns would be an index
+        "index_col": False,  # otherwise pandas takes surplus columns as an index
+    }
     check_file(path)
     suffix = Path(path).suffix.lower()
     if suffix in PACKED:
@@ -211,7 +202,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     packed = "gzip" if suffix == ".gz" else None
     try:
         lines = pd.read_csv(path, names=[*columns, "rest"], compression=packed, **options)
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # of pandas' parser, too
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # also pandas' parser errors
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
@@ -238,7 +229,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
 def _refuse(
     wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str
 ) -> None:
-    """Raise an `InputError` for the first line that is wrong, if one is."""
+    """Raise `InputError` for the first wrong line, if there is one."""
     wrong = np.asarray(wrong)
     if wrong.any():
         line = int(wrong.argmax())

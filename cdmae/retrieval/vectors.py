@@ -39,28 +39,25 @@ BUDGET = {
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of vectors of this `shape` [p, D] that is made by `make`, or checked, whenever it is
-    read.
-    """
+    """A shard of vectors of `shape` [p, D], which `make` computes or checks at each read."""
 
     shape: tuple[int, int]
     make: Callable[[], np.ndarray]
 
     def __len__(self) -> int:
-        """Count the passages p."""
+        """Return the number of passages p."""
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        """Make the vectors of some of its rows."""
+        """Return the vectors of some rows."""
         return self.make()[rows]
 
 
 def read_vectors(folder: Path | str) -> list[Shard]:
-    """Open the shards of a collection's vectors in the order of the passages: float32 [p, D] each,
-    memory-mapped.
+    """Open a collection's vector shards in passage order: float32 [p, D] each, memory-mapped.
 
-    Each is checked against its checksum when it is read, just before it is searched: the disk is
-    read once.
+    Each shard is checked against its checksum when it is read for the search: the disk is read
+    once.
     """
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
@@ -79,7 +76,7 @@ def read_vectors(folder: Path | str) -> list[Shard]:
 
 
 def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:
-    """Cut `count` passages into shards of vectors of D = `width`; make(first, last): of these rows."""
+    """Cut `count` passages into shards of D = `width`; make(first, last) makes their vectors."""
     edges = [*range(0, count, SHARD), count]
     return [
         Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)
@@ -87,9 +84,7 @@ def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[
 
 
 def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> None:
-    """Write shards as the folder `output`; those that a killed run has left are not made again (see
-    `pieces`).
-    """
+    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`)."""
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
             path = folder / f"{number:05d}.npy"
@@ -105,10 +100,9 @@ def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> No
 def encode_passages(
     model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
 ) -> None:
-    """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the
-    folder `output`.
+    """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
-    Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its
+    Passages are cut at `length` word-pieces, or at the model's own. A killed run resumes after its
     last whole shard.
     """
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
@@ -123,10 +117,9 @@ def shards(
     length: int = 0,
     progress: Progress | None = None,
 ) -> list[Shard]:
-    """Return the vectors of a collection, float32 [p, D] in the order of the passages, encoded when
-    they are read.
-    """
-    device, source = setup.set_up(threads), read_tokens(tokens)
+    """Return a collection's vectors in passage order, float32 [p, D], encoded at each read."""
+    device = setup.set_up(threads)
+    source = read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
     retriever.network.to(device)
@@ -144,9 +137,7 @@ def shards(
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
 ) -> np.ndarray:
-    """Encode queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's
-    own.
-    """
+    """Encode queries by a retriever's folder, cut at `length` or its own length: float32 [Q, D]."""
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     retriever.network.to(device)
@@ -160,8 +151,9 @@ def encode_queries(
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> np.ndarray:
-    """Encode sequences as vectors, float32 [n, D], in order; raises `InputError` where one is no
-    number.
+    """Encode sequences as vectors, float32 [n, D], in order.
+
+    Raises `InputError` for NaN or infinity.
     """
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
@@ -183,19 +175,17 @@ def encode(
 
 @contextlib.contextmanager
 def pieces(output: Path, key: Any) -> Iterator[Path]:
-    """Yield a hidden folder beside `output` for its finished pieces; it goes when the context ends
-    without an error.
+    """Yield a hidden folder next to `output` for its finished pieces; delete it after success.
 
-    After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values
-    that tell what they are made from) is another one. It lies outside `output`, which Snakemake
-    deletes before a job.
+    After a kill it stays, and the next run reuses the pieces, unless its `key` differs (JSON values
+    that identify the input). It is outside `output`, which Snakemake deletes before a job.
     """
     folder = output.with_name(f".{output.name}.pieces")
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
     if done := len(list(folder.glob("[0-9]*.npy"))):
-        say(f"going on with {done} finished pieces of {output}")
+        say(f"resuming with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(kept, key)
     yield folder
@@ -203,7 +193,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read an array that is there already, or make and write it, whole or not at all."""
+    """Read an existing array, or make and write it, whole or not at all."""
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())
@@ -211,6 +201,6 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def stamp(path: Path) -> list[Any]:
-    """Return what changes when a file is written anew."""
+    """Return the facts of a file that change when it is written again."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]

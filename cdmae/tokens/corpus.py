@@ -20,8 +20,8 @@ class Tokens:
     """The word-pieces of a collection, titles first, without special tokens.
 
     ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its
-    text (after the title) begins at ``text_starts[p]``; ``word_starts[id]`` tells whether a
-    word-piece begins a word.
+    text (after the title) begins at ``text_starts[p]``; ``word_starts[id]`` is true for a
+    word-piece that begins a word.
     """
 
     ids: np.ndarray
@@ -35,9 +35,7 @@ class Tokens:
 
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
-        """Make tokens from the lengths of their segments: title, text, title, text, ...; int64 [2
-        P].
-        """
+        """Make tokens from their segments' lengths (title, text, title, text, ...), int64 [2 P]."""
         edges = np.concatenate([[0], np.cumsum(lengths)])
         return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
 
@@ -56,9 +54,7 @@ def stream_tokens(
     dtype: type,
     word_starts: np.ndarray,
 ) -> None:
-    """Write what `write_tokens` would, from `parts` as they come: ids of `dtype`, and lengths as
-    `Tokens.of`.
-    """
+    """Write tokens like `write_tokens`, from a stream of ids and of lengths as in `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
@@ -72,14 +68,17 @@ def stream_tokens(
 
 
 def read_tokens(folder: Path | str) -> Tokens:
-    """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids
-    lead nowhere.
+    """Read tokens; the ids stay on disk.
+
+    Raises `InputError` for offsets or ids out of range.
     """
     folder = Path(folder)
     ids, *others = (read_array(folder / f"{name}.npy") for name in TOKENS)
     tokens = Tokens(ids, *map(np.array, others))
-    # Compiled code, which does not look where it reads, would crash on damaged places and ids.
-    starts, texts, pieces = tokens.starts, tokens.text_starts, len(tokens.word_starts)
+    # Compiled code has no bounds checks and would crash on damaged offsets and ids.
+    starts = tokens.starts
+    texts = tokens.text_starts
+    pieces = len(tokens.word_starts)
     rising = (
         len(starts)
         and starts[0] == 0
@@ -106,18 +105,21 @@ def read_tokens(folder: Path | str) -> Tokens:
     ):
         if not right:
             raise InputError(
-                f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again"
+                f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run "
+                "again"
             )
     return tokens
 
 
 def _largest(ids: np.ndarray) -> int:
-    """Find the largest of memory-mapped numbers, read block by block beside the map, which would
-    keep all of them.
+    """Return the largest of memory-mapped numbers, read in blocks instead of through the map.
+
+    The map would keep all of them in memory.
     """
     if not isinstance(ids, np.memmap):
         return int(ids.max(initial=0))
-    largest, block = 0, 1 << 22
+    largest = 0
+    block = 1 << 22
     with open(str(ids.filename), "rb") as file:
         file.seek(ids.offset)
         for first in range(0, len(ids), block):

@@ -1,5 +1,4 @@
-"""From text to word-pieces: every collection is tokenised once, by the Hugging Face tokenizer of
-its model.
+"""Tokenisation: each collection once per tokenizer, by the model's Hugging Face tokenizer.
 
 WordPiece tokenizers read title and text apart: neither changes the word-pieces of the other.
 Byte-level BPE and Unigram tokenizers read them joined by a space, as a user of the trained model
@@ -37,16 +36,15 @@ ALPHABET = 1000
 LONGEST = (
     1000  # letters of a word in training, whose time grows with their square; what is longer is cut
 )
-SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces of some of it
+SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces from part of it
 ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Train an uncased WordPiece tokenizer with BERT's normalisation; `vocabulary` bounds the
-    number of word-pieces.
+    """Train an uncased WordPiece tokenizer, normalised as BERT's, of at most `vocabulary` pieces.
 
-    `texts` are gone through twice. The same texts give the same vocabulary in every process. Little
-    text gives a smaller one.
+    `texts` are read twice. The same texts give the same vocabulary in every process. Little text
+    gives a smaller vocabulary.
     """
     from transformers import BertTokenizer
 
@@ -71,7 +69,8 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     ]
     if len(fixed) > vocabulary:
         raise InputError(
-            f"vocabulary is {vocabulary}; the single characters of this text alone need {len(fixed)}"
+            f"vocabulary is {vocabulary}; the single characters of this text alone need "
+            f"{len(fixed)}"
         )
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
@@ -109,37 +108,38 @@ def _continues(tokenizer: Tokenizer, letter: str) -> bool:
 
 
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that does
-    not tell words.
+    """Load the tokenizer of a folder or the hub.
+
+    Raises `InputError` for a tokenizer without word boundaries.
     """
     from transformers import AutoTokenizer
 
     try:
         name, revision = pretrained.divided(str(folder))
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-    except (
-        Exception
-    ) as error:  # of files that others wrote, the libraries raise whatever Python and Rust do
+    except Exception as error:  # the libraries raise anything for third-party files
         raise InputError(
             f"{folder} holds no tokenizer that transformers can load: {cause(error)}"
         ) from None
-    if set(tokenizer.get_vocab()) <= set(
-        tokenizer.all_special_tokens
-    ):  # what transformers makes up without files
+    # Without files, transformers makes a tokenizer with special tokens only.
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
-            f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
+            f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json "
+            "or vocab.txt"
         )
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
-            f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can load"
+            f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can "
+            "load"
         )
     check(json.loads(backend.to_str()), folder)
     if lacking := [
         name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None
     ]:
         raise InputError(
-            f"the tokenizer in {folder} has no {lacking[0]} token; allowed: that of a masked language model"
+            f"the tokenizer in {folder} has no {lacking[0]} token; allowed: the tokenizer of a "
+            "masked language model"
         )
     if not backend.encode(SAMPLE, add_special_tokens=False).ids:
         raise InputError(
@@ -150,9 +150,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
 
 @dataclass(frozen=True)
 class Texts:
-    """What a tokenizer is trained on: the titles and the texts of a collection, read anew each
-    time.
-    """
+    """The training texts of a tokenizer: a collection's titles and texts, read again each time."""
 
     collection: Path
 
@@ -167,12 +165,10 @@ class Texts:
 
 
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
-    """Return the word-pieces of `passages` (columns title and text) by the tokenizer in the folder
-    `tokenizer`.
+    """Tokenise `passages` (columns title and text) by the tokenizer in a folder.
 
-    The ids are those that the Hugging Face tokenizer gives for title and text without special
-    tokens. A special token spelt out in a text, such as ``[MASK]``, becomes that special token
-    there, and so it does here.
+    The ids are equal to the Hugging Face tokenizer's for title and text without special tokens. As
+    there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
     """
     vocabulary = Vocabulary.read(tokenizer)
     done = list(_tokenised([passages], tokenizer, vocabulary, threads))
@@ -184,9 +180,7 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
 def tokenise_to(
     folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int
 ) -> None:
-    """Tokenise as `tokenise` does, passages as they come, straight into the files that
-    `write_tokens` would write.
-    """
+    """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
     vocabulary = Vocabulary.read(tokenizer)
     done = _tokenised(passages, tokenizer, vocabulary, threads)
     stream_tokens(folder, done, _dtype(vocabulary), vocabulary.word_starts)
@@ -199,7 +193,7 @@ def _dtype(vocabulary: Vocabulary) -> type:
 def _tokenised(
     passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield, batch by batch, ids and the lengths of their segments: title, text, title, text, ..."""
+    """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
     kind = _Joined if vocabulary.doubled else _Apart
     workers: SimpleQueue[_Apart | _Joined] = SimpleQueue()
     for _ in range(max(1, threads)):
@@ -227,7 +221,7 @@ class _Apart:
         self.dtype = _dtype(vocabulary)
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch: its ids, and the lengths of its segments: title, text, title, text, ..."""
+        """Tokenise a batch: its ids, and its segments' lengths (title, text, title, text, ...)."""
         columns = (column.to_pylist() for column in batch.columns)
         segments = [segment or "" for pair in zip(*columns, strict=True) for segment in pair]
         encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
@@ -245,12 +239,11 @@ class _Joined:
         self.pieces = vocabulary.pieces
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch as `_Apart` does; word-pieces that continue a word have the second half
-        of the ids.
-        """
+        """Tokenise a batch as `_Apart` does; continuing word-pieces have the upper half of ids."""
         titles, texts = ([text or "" for text in column.to_pylist()] for column in batch.columns)
         joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
-        ids, lengths = [np.empty(0, self.dtype)], np.zeros((len(titles), 2), np.int64)
+        ids = [np.empty(0, self.dtype)]
+        lengths = np.zeros((len(titles), 2), np.int64)
         encoded = self.backend.encode_batch(joined, add_special_tokens=False)
         for row, (title, encoding) in enumerate(zip(titles, encoded, strict=True)):
             count = len(encoding.ids)

@@ -1,6 +1,4 @@
-"""What a tokenizer's folder says: its word-pieces, its special tokens. Transformers, slow to
-import, is not needed.
-"""
+"""Word-pieces and special tokens of a tokenizer's folder, read without importing transformers."""
 
 from __future__ import annotations
 
@@ -62,15 +60,16 @@ class Vocabulary:
     def read(cls, folder: Path | str) -> Vocabulary:
         """Read it from a tokenizer's folder."""
         tokenizer = read_backend(folder)
-        pieces, named = _pieces(tokenizer), special_tokens(folder)
+        pieces = _pieces(tokenizer)
+        named = special_tokens(folder)
         ids = {
             f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", ""))
             for name in ("pad", "mask")
         }
         if lacking := [name[:-3] for name, number in ids.items() if number is None]:
             raise InputError(
-                f"the tokenizer in {folder} names no {lacking[0]}_token in its tokenizer_config.json; allowed: the "
-                "tokenizer of a masked language model"
+                f"the tokenizer in {folder} names no {lacking[0]}_token in its "
+                "tokenizer_config.json; allowed: the tokenizer of a masked language model"
             )
         special = np.zeros(len(pieces), dtype=bool)
         special[
@@ -101,9 +100,7 @@ class Vocabulary:
 
 
 def special_tokens(folder: Path | str) -> dict[str, str]:
-    """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token":
-    "<mask>", ...}``.
-    """
+    """Return a tokenizer's special tokens by role, such as ``{"mask_token": "<mask>"}``."""
     path = Path(folder) / "tokenizer_config.json"
     options = read_json(path)
     if not isinstance(options, dict):
@@ -118,9 +115,7 @@ def special_tokens(folder: Path | str) -> dict[str, str]:
 
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
-    """Return the ids of what the tokenizer puts before and behind a text, and how it divides a
-    pair.
-    """
+    """Return the ids of the special tokens around a text, and the separators within a pair."""
     empty = [tokenizer.encode("", add_special_tokens=False) for _ in range(2)]
     framed = [tokenizer.post_process(empty[0], second, True) for second in (None, empty[1])]
     single, pair = (encoding.ids for encoding in framed)
@@ -131,17 +126,16 @@ def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
         or set(pair[1:]) != {single[1]}
     ):
         raise InputError(
-            f"the tokenizer in {folder} puts {len(single)} special tokens around a text and {len(pair)} around a pair; "
-            "allowed: one before it, one behind it, and one or two of the latter between two texts"
+            f"the tokenizer in {folder} puts {len(single)} special tokens around a text and "
+            f"{len(pair)} around a pair; allowed: one before it, one behind it, and one or two of "
+            "the latter between two texts"
         )
     second = framed[1].type_ids[-1]
     return {"cls_id": single[0], "sep_id": single[1], "separators": len(pair) - 2, "second": second}
 
 
 def read_pieces(folder: Path | str) -> list[str]:
-    """Return the word-pieces by id (see `Vocabulary`) as text; those that continue a word have ##
-    in front.
-    """
+    """Return the word-pieces by id (see `Vocabulary`) as text, continuations with ## in front."""
     tokenizer = read_backend(folder)
     pieces = _pieces(tokenizer)
     if is_bert(json.loads(tokenizer.to_str())):
@@ -159,8 +153,9 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def read_backend(folder: Path | str) -> Tokenizer:
-    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it does not
-    tell words.
+    """Load a folder's tokenizer, without truncation and padding.
+
+    Raises `InputError` for a tokenizer without word boundaries.
     """
     from tokenizers import Tokenizer
 
@@ -178,7 +173,7 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
 
 def is_bert(parts: dict[str, Any]) -> bool:
-    """Tell whether a tokenizer, as it stands in ``tokenizer.json``, is BERT's WordPiece."""
+    """Return whether a tokenizer is BERT's WordPiece; parts: its ``tokenizer.json``."""
     types = [
         pretrained.part(parts, name).get("type")
         for name in ("model", "normalizer", "pre_tokenizer")
@@ -187,7 +182,5 @@ def is_bert(parts: dict[str, Any]) -> bool:
 
 
 def check(parts: dict[str, Any], folder: Path | str) -> None:
-    """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that does not tell
-    words.
-    """
+    """Raise `InputError` for a tokenizer without word boundaries; parts: its ``tokenizer.json``."""
     pretrained.check_tokenizer(parts, f"the tokenizer in {folder}")

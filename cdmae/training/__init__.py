@@ -1,1 +1,1 @@
-"""What all trainers share: the loop, its state, its processes, their setup."""
+"""Shared parts of all trainers: the loop, its state, its processes, their setup."""

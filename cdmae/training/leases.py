@@ -104,8 +104,7 @@ class Lease:
             pass
 
     def _remove_empty(self) -> None:
-        """Remove a marker without content, which a loss of power leaves; filelock would wait for
-        its owner for ever.
+        """Remove an empty marker of a power failure: filelock would wait for its owner forever.
 
         A living owner fills it at once.
         """
@@ -117,8 +116,7 @@ class Lease:
             self._path.unlink(missing_ok=True)
 
     def _compromised(self, loss: LeaseCompromise) -> None:
-        """Make a deleted marker again; where another process has made its own, leave it the folder
-        and end this one.
+        """Recreate a deleted marker, or stop if another process has made its own.
 
         filelock calls this from the thread that touches the marker.
         """
@@ -149,11 +147,14 @@ class Lease:
         )
         number = self._job.read_text(encoding="utf-8") if self._job.exists() else ""
         job = f", job {number}" if number else ""
-        return f"{self._name} is being trained already, by {process}{job}; wait for it or end it ({self._folder})"
+        return (
+            f"{self._name} is being trained already, by {process}{job}; wait for it or end it "
+            f"({self._folder})"
+        )
 
 
 def _sign(path: Path) -> tuple[int, int] | None:
-    """Return what changes with every sign of life."""
+    """Return the facts of a marker that change with every sign of life, None without one."""
     with suppress(FileNotFoundError):
         status = path.stat()
         return status.st_mtime_ns, status.st_ino

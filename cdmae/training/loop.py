@@ -1,10 +1,9 @@
-"""The training loop, one for all trainers: pre-training, the retriever and the reranker bring their
-batches and a step.
+"""The training loop of pre-training, retriever and reranker; each brings its batches and its step.
 
-One process, or one per GPU under torchrun. What a training depends on is a function of the step
-(data, masks, dropout, learning rate) or is saved (weights, optimiser, sums of the curve): killed at
-any moment and started again, it ends in the same bits (on the CPU). The device is waited for only
-where numbers are shown or saved.
+One process, or one per GPU under torchrun. All input of a training is either a function of the step
+(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve): killed at
+any moment and run again, it produces bit-identical results (on the CPU). It waits for the device
+only where numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ if TYPE_CHECKING:
     from cdmae.config.stages import Stage
     from cdmae.training.state import State
 
-# spread of the outputs, relative to their size, below which the inputs are all the same to the
-# model
+# relative spread of the outputs below which the model does not distinguish its inputs
 COLLAPSED = 1e-4
-# of the spread that a training began with: of those that ended well none has been below .24
+# share of the initial spread: no good training has fallen below 0.24
 SHRUNK = 0.2
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # times the loss of guessing
@@ -65,19 +63,20 @@ def train(
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
 ) -> tuple[float, list[str]]:
-    """Train `network` in place, from where its state left off.
+    """Train `network` in place, resuming from its state if there is one.
 
-    Returns the seconds it took, earlier runs included, and what it has to say of itself
-    (`Meter.notes`).
+    Returns the seconds it took, earlier runs included, and the notes of `Meter`.
 
-    batches: those from a step on, counted from 0. learn: adds the gradient of a step's batch to the
-    weights, the global batch's in every process, and returns its numbers, 0-d tensors with `loss`
-    and `spread` among them. columns: of the curve. shown: the losses on a line of progress;
-    guessing: what each of them is to a model that knows nothing.
+    batches: the batches from a step on, counted from 0. learn: adds the gradient of a step's batch
+    to the weights, the global batch's in every process, and returns its numbers, 0-d tensors
+    including `loss` and `spread`. columns: of the curve. shown: the losses on the progress line;
+    guessing: the value of each for a model without knowledge.
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
-    parameters, peak, group = list(network.parameters()), settings.learning_rate, saved.group
+    parameters = list(network.parameters())
+    peak = settings.learning_rate
+    group = saved.group
     adam = setup.adamw(parameters, settings.weight_decay)
     meter = Meter(group.device)
     parts = {"network": network, "optimiser": adam, "meter": meter}
@@ -96,9 +95,8 @@ def train(
                 progress.advance(**{loss: numbers[loss] for loss in shown})
                 written = done % schedule.interval == 0 or done == schedule.last
                 save = False
-                if done < schedule.last and (
-                    written or group.size == 1
-                ):  # several processes agree where all ask
+                # Several processes can agree only at a step where all ask.
+                if done < schedule.last and (written or group.size == 1):
                     save = group.any(bool(stop.requested) or saved.due())
                 if written or save:
                     warm = done > schedule.warmup
@@ -117,12 +115,13 @@ def train(
                             raise unsaved
                         signal = stop.requested or "a signal"
                         raise Interrupted(
-                            f"{signal}: {saved.name} is saved at step {done:,}; run it again to go on"
+                            f"{signal}: {saved.name} is saved at step {done:,}; run it again to "
+                            "resume"
                         )
     return time.monotonic() - begun, meter.notes
 
 
-# --- what it shows --------------------------------------------------------------------------------
+# --- numbers of the curve and the progress line ---------------------------------------------------
 
 
 def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
@@ -137,14 +136,13 @@ def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
 
 
 class Meter:
-    """Sums of numbers over an interval of steps, on the device; saved with the state, so that
-    resuming keeps them.
+    """Sums of numbers over an interval of steps, on the device; saved with the state for resuming.
 
-    notes: what a reader of the result must know, said once while the training runs.
+    notes: warnings for readers of the result, each logged once during training.
     """
 
     def __init__(self, device: torch.device) -> None:
-        """`device`: where the numbers come from."""
+        """Take the device of the numbers."""
         self._device = device
         self._spread: float | None = None  # of the first interval
         self.notes: list[str] = []
@@ -160,22 +158,24 @@ class Meter:
     def means(self, warm: int | None = None) -> dict[str, float]:
         """Return the means since the last call; waits for the device.
 
-        warm: the step, once the warm-up is over. Notes where the outputs have by then moved
-        together: what the start knew is lost, even where the loss goes on to fall.
+        warm: the step, once the warm-up is over. Adds a note if the outputs have moved together by
+        then: the model has lost its initial knowledge, even if the loss keeps falling.
         """
         means = {name: value / self._count for name, value in floats(self._sums).items()}
         self._sums, self._count = {}, 0
         self._spread = self._spread or means.get("spread")
         if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
+            closer = self._spread / means["spread"]
             self.notes.append(
-                f"at step {warm:,} the outputs lie {self._spread / means['spread']:.0f} times closer together than at "
-                "the start: what the start knew is lost (the learning rate is too high, or the loss asks for it)"
+                f"at step {warm:,} the outputs are {closer:.0f} times closer together than at the "
+                "first steps: the initial weights' knowledge is lost (the learning rate is too "
+                "high, or the loss demands it)"
             )
             say(self.notes[-1])
         return means
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what `load_state_dict` needs."""
+        """Return the meter's state for `load_state_dict`."""
         return {
             "sums": self._sums,
             "count": self._count,
@@ -184,12 +184,12 @@ class Meter:
         }
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
         self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
 
 
-# --- what stops it --------------------------------------------------------------------------------
+# --- divergence and collapse ----------------------------------------------------------------------
 
 
 def check(
@@ -201,27 +201,35 @@ def check(
     losses: Sequence[str] = ("loss",),
     guessing: float = math.inf,
 ) -> None:
-    """Stop with words where a training diverged, or after its warm-up collapsed.
+    """Raise `InputError` if a training has diverged, or has collapsed after its warm-up.
 
     peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see
     `train`.
     """
-    how, what, worst = "diverged", "", max(losses, key=numbers.__getitem__)
+    how = "diverged"
+    what = ""
+    worst = max(losses, key=numbers.__getitem__)
     lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
     if lost:
         what = f"the {lost[0].replace('_', ' ')} of step {step:,} is {numbers[lost[0]]}"
     elif warm and numbers[worst] > DIVERGED * guessing:
-        what = f"the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, guessing costs {guessing:.3g}"
+        what = (
+            f"the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, guessing "
+            f"costs {guessing:.3g}"
+        )
     elif warm and numbers["spread"] < COLLAPSED:
         how = "collapsed"
-        what = f"all inputs of step {step:,} are the same to the model (relative spread {numbers['spread']:.1g})"
+        what = (
+            f"all inputs of step {step:,} are the same to the model (relative spread "
+            f"{numbers['spread']:.1g})"
+        )
     if what:
         raise InputError(
             f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
         )
 
 
-# --- what it saves and resumes from ---------------------------------------------------------------
+# --- states ---------------------------------------------------------------------------------------
 
 
 def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSError | None:
@@ -234,15 +242,15 @@ def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSErro
     except OSError as error:
         reason = error.strerror or error
         say(
-            f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it are kept"
+            f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it "
+            "are kept"
         )
         return error
     return None
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:
-    """Load the newest state into the `parts`, if there is one; returns the seconds that it took to
-    get there.
+    """Load the newest state, if any, into the `parts`; return the seconds trained before it.
 
     The first process reads first: it deletes damaged states. Raises `InputError` where the state
     does not fit.
@@ -259,12 +267,13 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
         if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
             raise
         raise InputError(
-            f"{saved.folder} has a state of {saved.name} from another version of the code or of another model "
-            f"({type(error).__name__}); delete the folder and run again: the training begins anew"
+            f"{saved.folder} has a state of {saved.name} from another version of the code or of "
+            f"another model ({type(error).__name__}); delete the folder and run again: the "
+            "training starts again from step 0"
         ) from None
     if saved.group.first:
         saved.group.any(False)
     if payload is None:
         return 0.0
-    say(f"{saved.name} goes on from step {saved.step:,}")
+    say(f"{saved.name} resumes from step {saved.step:,}")
     return payload["seconds"]

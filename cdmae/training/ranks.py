@@ -27,7 +27,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Tell whether this process writes what is written once."""
+        """Return whether this process writes the shared files."""
         return self.rank == 0
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
@@ -41,7 +41,7 @@ class Ranks:
             tensor.copy_(part.view_as(tensor))
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is set in any process."""
+        """Return whether the flag is set in any process."""
         if self.size == 1:
             return flag
         total = torch.tensor(float(flag), device=self.device)
@@ -49,9 +49,7 @@ class Ranks:
         return bool(total > 0)
 
     def check_batch(self, name: str, size: int) -> None:
-        """Raise `InputError` unless a global batch, the setting `name`, has a part for every
-        process.
-        """
+        """Raise `InputError` unless the global batch `name` has a part for every process."""
         if size < self.size:
             raise InputError(
                 f"{name} is {size}; allowed: at least {self.size}, the number of processes"
@@ -60,9 +58,7 @@ class Ranks:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that torchrun started (``RANK``, ``WORLD_SIZE``), as long as the context
-    lasts.
-    """
+    """Join the processes of torchrun (``RANK``, ``WORLD_SIZE``) while the context lasts."""
     size = int(os.environ.get("WORLD_SIZE", 1))
     if size == 1:
         yield Ranks(device=device)

@@ -1,5 +1,4 @@
-"""Parts that every trainer uses: device, precision, optimiser, schedule, random generators,
-signals.
+"""Shared parts of all trainers: device, precision, optimiser, schedule, random generators, signals.
 
 No framework: `cdmae.training.loop` and the trainers call these. Nothing here touches torch's global
 generator.
@@ -31,21 +30,17 @@ SIGNALS = (
 
 
 def device() -> torch.device:
-    """Return the GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the
-    CPU.
-    """
+    """Return this process's GPU, if there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     return torch.device("cpu")
 
 
 def set_up(threads: int) -> torch.device:
-    """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to
-    use.
-    """
+    """Prepare this process for tensors: `threads` CPU threads, a warm heap; return its device."""
     torch.set_num_threads(max(1, threads))
-    # glibc keeps freed memory then: mapping and zeroing it anew for every tensor costs a third of
-    # the time
+    # glibc then keeps freed memory: mapping and zeroing it for every tensor costs a third of the
+    # time.
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
@@ -62,9 +57,7 @@ def set_up(threads: int) -> torch.device:
 
 
 def precision(name: str, on: torch.device) -> str:
-    """Tell what ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else
-    ``fp32``.
-    """
+    """Resolve ``auto`` on this device: ``bf16`` if its hardware multiplies bf16, else ``fp32``."""
     if name != "auto":
         return name
     if on.type == "cuda":
@@ -73,18 +66,18 @@ def precision(name: str, on: torch.device) -> str:
 
 
 def scoring_precision(name: str, on: torch.device) -> str:
-    """Return the precision in which a model trained in `name` scores: float32 on the CPU, `name` on
-    a GPU.
+    """Return the precision of scoring for a model that was trained in `name`.
 
-    On a CPU those who load the model compute in float32 too, and shall get the very scores of our
-    runs.
+    It is float32 on the CPU and `name` on a GPU. Other programs compute in float32 on a CPU, too,
+    and get the same scores there.
     """
     return "fp32" if on.type == "cpu" else precision(name, on)
 
 
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
-    """Make a context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``);
-    weights stay float32.
+    """Make a context in which matrix products run in a precision; weights stay float32.
+
+    name: ``auto``, ``fp32`` or ``bf16``.
     """
     if precision(name, on) == "fp32":
         return nullcontext()
@@ -109,8 +102,9 @@ def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch
 
 
 def adamw(parameters: Iterable[nn.Parameter], weight_decay: float) -> torch.optim.AdamW:
-    """Make a fused AdamW (beta .9, .999, eps 1e-8); biases and the weights of LayerNorm do not
-    decay, as in BERT.
+    """Make a fused AdamW (beta 0.9, 0.999, eps 1e-8).
+
+    Biases and the weights of LayerNorm do not decay, as in BERT.
     """
     trained = [weights for weights in parameters if weights.requires_grad]
     groups = [
@@ -130,8 +124,7 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
-    """Return the rate of update `step` (0-based) of `steps`: linear from 0 up to `peak` at
-    `warmup`, then down to 0.
+    """Return the rate of update `step` of `steps`, from 0: linear to `peak` at `warmup`, then to 0.
 
     The same as ``transformers.get_linear_schedule_with_warmup``.
     """
@@ -141,9 +134,7 @@ def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
 
 
 def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
-    """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on
-    the device.
-    """
+    """Scale gradients to a global norm of at most `max_norm`; return the norm before that."""
     return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
 
 
@@ -152,25 +143,25 @@ def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
 
 @dataclass
 class Stop:
-    """The name of the signal that asks to stop, if there was one."""
+    """The name of the signal that requested a stop, or an empty text."""
 
     requested: str = ""
 
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Turn SIGTERM, SIGINT and SIGUSR1 into a request, which a loop looks at, as long as the
-    context lasts.
+    """Turn SIGTERM, SIGINT and SIGUSR1 into a request for the loop while the context lasts.
 
     A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be
     saved.
     """
-    stop, before = Stop(), {}
+    stop = Stop()
+    before = {}
 
     def request(number: int, _: FrameType | None) -> None:
         stop.requested = signal.Signals(number).name
 
-    if threading.current_thread() is threading.main_thread():  # no other can
+    if threading.current_thread() is threading.main_thread():  # other threads cannot
         before = {number: signal.signal(number, request) for number in SIGNALS}
     try:
         yield stop

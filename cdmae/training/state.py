@@ -1,15 +1,14 @@
-"""Training states: what lets a killed trainer go on to the same bits, and a lease so that only one
-goes on.
+"""Training states, from which a killed training resumes, and a lease that keeps it to one process.
 
-A state folder lies outside the declared outputs, because Snakemake deletes those before a job and
+A state folder is outside the declared outputs, because Snakemake deletes outputs before a job and
 after a failure::
 
-    step-00000400.9c0ffee1.pt   everything needed at step 400; the name carries the checksum of the content
-    steps.tsv, ...              the curve and other tables so far, to be looked at: the state has them, too
-    snapshots/                  what is written on the way (`cdmae.pretraining.snapshots`)
-    lease, lease.lock, .job     who trains here (cdmae/training/leases.py)
+    step-00000400.9c0ffee1.pt   everything needed at step 400; the name includes its checksum
+    steps.tsv, ...              the curve and other tables so far, for the eye: also in the state
+    snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
+    lease, lease.lock, .job     the process that trains here (cdmae/training/leases.py)
 
-A state is written beside its place, synced and renamed; the last two are kept.
+A state is written to a temporary file, synced and renamed; the last two are kept.
 """
 
 from __future__ import annotations
@@ -49,22 +48,25 @@ def save_seconds() -> float:
         seconds = math.nan
     if not 0 <= seconds <= LONGEST_PAUSE:
         raise InputError(
-            f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to {LONGEST_PAUSE:,}"
+            f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to "
+            f"{LONGEST_PAUSE:,}"
         )
     return seconds
 
 
 class State:
-    """The state of the training `name` in its folder, as `opened` gives it to the processes
-    `group`.
+    """The state of the training `name` in its folder, as `opened` passes it to each process.
 
-    step: of the state resumed from, 0 at the start. tables: by file name, rows of texts with a
+    step: of the state resumed from, 0 without one. tables: by file name, rows of texts with a
     header.
     """
 
     def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:
-        """`folder` exists where there is a lease on it; without one nothing is written."""
-        self.folder, self.name, self.group, self._lease = folder, name, group, lease
+        """Take an existing folder with its lease; without a lease nothing is written."""
+        self.folder = folder
+        self.name = name
+        self.group = group
+        self._lease = lease
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
         self._saved_at = time.monotonic()
@@ -72,11 +74,11 @@ class State:
 
     @property
     def writes(self) -> bool:
-        """Tell whether this process writes states: it has the lease, and no twin has taken it."""
+        """Return whether this process writes states: it holds the lease and has not lost it."""
         return self._lease is not None and not self._lease.lost
 
     def begin(self, table: str, columns: Sequence[str]) -> None:
-        """Begin a table, unless it goes on from the state with the same columns."""
+        """Begin a table, unless the state has it with the same columns."""
         if self.tables.get(table, [[]])[0] != [*columns]:
             self.tables[table] = [[*columns]]
 
@@ -92,29 +94,28 @@ class State:
         write_text(folder / table, "".join("\t".join(row) + "\n" for row in self.tables[table]))
 
     def latest(self) -> dict[str, Any] | None:
-        """Read the payload of the newest whole state (tensors on the CPU), None where there is
-        none.
+        """Return the payload of the newest intact state, or None; tensors are on the CPU.
 
-        A damaged state is skipped aloud and deleted. Raises `KeyError` for one of another version
-        of this code.
+        A damaged state is reported, skipped and deleted. Raises `KeyError` for a state of another
+        version of this code.
         """
         for path in reversed(self._states()):
             if f"{_checksum(path):08x}" != path.name.split(".")[1]:
                 print(
-                    f"{path} is damaged; going on from the state before it",
+                    f"{path} is damaged; resuming from the state before it",
                     file=sys.stderr,
                     flush=True,
                 )
                 path.unlink()
                 continue
             payload = _load(path)
-            self.step, self.tables = payload.pop("step"), payload.pop("tables")
+            self.step = payload.pop("step")
+            self.tables = payload.pop("tables")
             return payload
         return None
 
     def save(self, step: int, payload: dict[str, Any]) -> None:
-        """Write the state after `step` updates; `payload` holds tensors, numbers, strings and
-        containers of them.
+        """Write the state after `step` updates; payload: containers of tensors, numbers, strings.
 
         Raises OSError where the system cannot, as on a full disk; the states before it are kept.
         """
@@ -140,15 +141,14 @@ class State:
             self.write_table(table, self.folder)
 
     def due(self) -> bool:
-        """Tell whether it is time to save again."""
+        """Return whether it is time to save again."""
         return self.writes and time.monotonic() - self._saved_at >= self._pause
 
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:
         """Yield a folder to write the result to, which becomes `output`, whole or not at all.
 
-        The tables, and folders beside the state, are put into it. Nothing is left of the state
-        afterwards.
+        The tables and the folders of the state are copied into it. Then the state is deleted.
         """
         folders = [path for path in self.folder.iterdir() if path.is_dir()]
         with complete(output) as aside:
@@ -173,8 +173,9 @@ class State:
 
 @contextmanager
 def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
-    """Lease a state folder (made if need be) to the first process as long as the context lasts; the
-    others read it.
+    """Lease a state folder to the first process while the context lasts; other processes read it.
+
+    The folder is created if need be.
 
     Raises `InputError` where another training holds it and does not let go within some seconds.
     """
@@ -183,23 +184,17 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     with leases.held(folder, name) as lease:
-        for path in [
-            *folder.glob(".*.part"),
-            *folder.glob("step-*"),
-        ]:  # what a kill in the middle of a save has left
+        # A kill during a save leaves unfinished files.
+        for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
             if path.suffix != ".pt":
                 path.unlink()
         yield State(folder, name, group, lease)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:
-    """Write by `torch.save`, which hides the system's error, such as a full disk, behind one of its
-    own.
-    """
+    """Write a payload by `torch.save`, but raise the system's error, such as a full disk."""
     try:
-        with open(
-            path, "wb"
-        ) as file:  # given a path, it would not even keep the number of the error
+        with open(path, "wb") as file:  # given a path, torch would lose the error's number
             torch.save(payload, file)
     except RuntimeError as error:
         cause = error.__context__
@@ -209,8 +204,9 @@ def _save(payload: dict[str, Any], path: Path) -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Read what `State.save` wrote; raises `InputError` for a file of another program, whose code
-    is not run.
+    """Read a file of `State.save`.
+
+    Raises `InputError` for a file of another program, whose code is not run.
     """
     try:
         payload = torch.load(path, map_location="cpu", weights_only=True)
@@ -222,10 +218,11 @@ def _load(path: Path) -> dict[str, Any]:
         ValueError,
         RuntimeError,
     ) as error:
-        if "alloc" in str(error):  # of the memory
+        if "alloc" in str(error):  # out of memory
             raise
         raise InputError(
-            f"{path} is no state of a training that was written here ({type(error).__name__}); delete it and run again"
+            f"{path} is no state of a training that was written here ({type(error).__name__}); "
+            "delete it and run again"
         ) from None
     if not isinstance(payload, dict):
         raise InputError(

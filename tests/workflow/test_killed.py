@@ -70,18 +70,16 @@ class Training:
         assert not self.output.exists()
 
     def start_afresh(self, overlay):
-        """With another setting nothing goes on from the state, which stays where it is for the old
-        one.
-        """
+        """With another setting the state is not used; it stays for the old setting."""
         before = self.steps()
         said = self.checkout.run(*SMOKE, overlay, self.target)
-        assert "goes on from step" not in said
+        assert "resumes from step" not in said
         assert self.weights() != self.wanted
         assert self.steps() == before
 
     def finish(self):
         said = self.checkout.run(*SMOKE, self.target)
-        assert "goes on from step" in said
+        assert "resumes from step" in said
         assert self.weights() == self.wanted, "resumed, but not to the same bits"
         assert not self.steps(), "states are left behind"
 

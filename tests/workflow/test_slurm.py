@@ -190,7 +190,7 @@ class Training:
         """Wait for the end; what all attempts said."""
         said = self.process.communicate()[0]
         assert self.process.returncode == 0, said
-        assert "goes on from step" in self.log.read_text()
+        assert "resumes from step" in self.log.read_text()
         assert self.weights() == self.wanted, "resumed, but not to the same bits"
         return said
 

@@ -24,7 +24,8 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     importances = estimated.read_values(importance)
     if len(importances) != len(tokens.ids):
         raise InputError(
-            f"{importance} has {len(importances):,} values for {len(tokens.ids):,} word-pieces; delete it and run again"
+            f"{importance} has {len(importances):,} values for {len(tokens.ids):,} word-pieces; "
+            "delete it and run again"
         )
     return importances
 

@@ -1,5 +1,4 @@
-"""Objectives of pre-training, one file each; its name is its name in the config. A ``_`` in front:
-no objective.
+"""Pre-training objectives, one file each, named as in the config; a leading ``_`` marks helpers.
 
 An objective's file defines one class, an `Objective` (`cdmae.pretraining.objectives._parts`) of
 this `name`. ``(model, settings, seed)`` builds it around the encoder `model`; ``sides(settings,

@@ -1,5 +1,4 @@
-"""What several objectives are made of: the encoder's side, decoders, the losses, the number that
-tells a collapse.
+"""Shared parts of the objectives: the encoder's side, losses, and the spread that shows a collapse.
 
 B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Objective(nn.Module):
-    """An encoder with its LM head, `model`, and what an objective adds to it.
+    """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
     name: as in the config; probed: whether it has a decoder that restores masked tokens from
     `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).
@@ -33,14 +32,11 @@ class Objective(nn.Module):
 
     name: str
     probed = False
-    sides = staticmethod(
-        masking.sides
-    )  # both masked, as equation 1 says; other objectives have sides of their own
+    # Both sides are masked (equation 1); other objectives have sides of their own.
+    sides = staticmethod(masking.sides)
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Build it around an encoder with its LM head; new weights depend on the seed and on their
-        part's purpose.
-        """
+        """Build the objective around an encoder with its LM head; `seed` draws new weights."""
         super().__init__()
         self.model = model
         self.settings = settings
@@ -48,11 +44,10 @@ class Objective(nn.Module):
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Equation 2: the passages' vectors h_c [B, D], and the states of the predicted tokens [M,
-        D].
+        """Return equation 2: the vectors h_c [B, D] and the states of the predicted tokens [M, D].
 
-        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: what the
-        encoder reads in place of the view's own.
+        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: the
+        encoder's input instead of the view's own.
         """
         inputs = inputs or view.inputs
         if self.settings.pooling == "mean":
@@ -66,7 +61,7 @@ class Objective(nn.Module):
         )
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
-        """From the encoder's states at all rows [S, D]: what `encode` returns."""
+        """Return the result of `encode` from the encoder's states at all rows [S, D]."""
         mean = self.settings.pooling == "mean"
         h_c = (
             transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
@@ -78,10 +73,9 @@ class Objective(nn.Module):
     def losses(
         self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Predict from the states [M, D] of several views; return the loss, their sum, and the
-        numbers to show.
+        """Predict from several views' states [M, D]; return their loss and the curve's numbers.
 
-        The first view's loss is shown as the encoder's, that of the others as the decoder's.
+        The curve shows the first view's loss as the encoder's, the others' as the decoder's.
         """
         views = [view for _, view in sides]
         labels, shares = (
@@ -100,20 +94,18 @@ class Objective(nn.Module):
 def added(
     losses: tuple[Tensor, dict[str, Tensor]], further: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Add a `further` loss to what `Objective.losses` returns; it is shown with the decoder's."""
+    """Add a `further` loss to a result of `Objective.losses`, and to its decoder's loss."""
     loss, numbers = losses
     return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}
 
 
 def weights_of(seed: int, purpose: str) -> Generator:
-    """Return what draws the new weights of a part: a function of the seed and the part's purpose."""
+    """Return the generator of a part's new weights, a function of the seed and the purpose."""
     return setup.generator(torch.device("cpu"), seed, purpose)
 
 
 def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
-    """From the states of a view's `rows` with [CLS]: those of [CLS] [B, D] and of the predicted
-    tokens [M, D].
-    """
+    """Split a view's `rows` into the states of [CLS] [B, D] and of the predicted tokens [M, D]."""
     return states.index_select(0, view.rows.layout.starts[:-1]), states.index_select(0, view.masked)
 
 
@@ -125,9 +117,7 @@ def passages_of(view: View) -> Tensor:
 
 
 def spread(h_c: Tensor) -> Tensor:
-    """Return the standard deviation of [CLS] over a micro-batch's passages, relative to its size; 1
-    for one passage.
-    """
+    """Return the relative standard deviation of [CLS] over passages; 1 for one passage."""
     h_c = h_c.detach()
     if len(h_c) == 1:
         return h_c.new_ones(())

@@ -28,8 +28,9 @@ TINY = torch.finfo(torch.float32).tiny
 
 
 def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M];
-    states [M, D].
+    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M].
+
+    states: [M, D].
     """
     states, norm = head.activation(head.dense(states)), head.norm
     states = functional.layer_norm(
@@ -39,8 +40,9 @@ def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tupl
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one go; the bias is one more column of the matrix (adding it to [m, V]
-    costs as much).
+    """Loss and gradient in one pass; the bias is another column of the matrix.
+
+    Adding the bias to the logits [m, V] would cost as much as the product.
     """
 
     @staticmethod
@@ -92,9 +94,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype, rows: int = 0) -> Tensor:
-    """Widen the matrix by one more column, and columns of 0 up to an aligned width; to `rows` by
-    rows of 0.
-    """
+    """Widen the matrix by one column, pad columns by 0 to an aligned width and rows to `rows`."""
     count, width = matrix.shape
     wide = matrix.new_zeros(rows or count, width + ALIGNED, dtype=dtype)
     wide[:count, :width] = matrix

@@ -1,6 +1,6 @@
 """Drop your decoder: bag-of-words prediction from [CLS] (Ma et al. 2024).
 
-The encoder predicts its masked tokens; in place of a decoder, the LM head at [CLS] must name the
+The encoder predicts its masked tokens; instead of a decoder, the LM head at [CLS] must predict the
 set of the passage's word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
 
     B passages, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
@@ -32,28 +32,29 @@ class BowDpr(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the
-        decoder's.
+        """Return L = L_mlm + bag_weight x L_bow; the curve shows L_bow as the decoder's loss.
+
+        L_bow is a mean over passages.
         """
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
-        losses, head = self.losses(batch, h_c, (encoded, view)), architectures.head(self.model)
+        losses = self.losses(batch, h_c, (encoded, view))
+        head = architectures.head(self.model)
         bags, _ = bags_of(batch["passage"], len(head.bias))
         bow = bag_loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
         return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 
 
 def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
-    """Tell which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has
-    in all [B, 1].
+    """Return each passage's bag of word-pieces, 0 or 1 [B, V], and its number of pieces [B, 1].
 
     view: the passages as they are; special tokens are in no bag. A passage without word-pieces
     counts as one.
     """
-    passages, real = len(view.inputs), view.weights > 0
-    of = torch.where(
-        real, passages_of(view).index_select(0, view.masked), passages
-    )  # filler into a row of its own
+    passages = len(view.inputs)
+    real = view.weights > 0
+    # Filler gets a row of its own.
+    of = torch.where(real, passages_of(view).index_select(0, view.masked), passages)
     bag = torch.zeros(passages + 1, size, device=of.device)
     bag[of, view.labels] = 1
     number = torch.zeros(passages + 1, device=of.device).index_add(0, of, real.float())
@@ -61,7 +62,5 @@ def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
 
 
 def bag_loss(logits: Tensor, weights: Tensor) -> Tensor:
-    """Sum over the bag -weight x log softmax(logits), for each passage: [B]; logits and weights [B,
-    V].
-    """
+    """Return the sum of -weight x log softmax(logits) over each bag, [B]; inputs are [B, V]."""
     return -(weights * functional.log_softmax(logits.float(), dim=1)).sum(1)

@@ -1,14 +1,13 @@
-"""coCondenser (Gao and Callan 2022): Condenser, and the spans of a passage told from those of all
-others by [CLS].
+"""coCondenser (Gao and Callan 2022): Condenser, with a contrastive loss between spans by [CLS].
 
-Two neighbouring spans of each passage; the vector of either must score the other's above those of
-all further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
+Two neighbouring spans of each passage; the vector of either must score the other's above all
+further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
 h), the mean over spans.
 
 The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are
 computed beforehand without any, all processes exchange them, and each micro-batch gets the gradient
 at its own (gradient caching, Gao et al. 2021). So neither accumulation nor the number of processes
-changes what the negatives are.
+changes the negatives.
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """
@@ -42,9 +41,7 @@ class CoCondenser(Condenser):
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
-        """Add the contrastive loss of the global batch, and its gradient at their vectors, to
-        micro-batches.
-        """
+        """Add the global batch's contrastive loss, and its gradient at [CLS], to micro-batches."""
         own = self.model.get_input_embeddings().weight
         vectors = own.new_zeros(
             batches[0].whole, self.model.config.hidden_size, dtype=torch.float32
@@ -63,8 +60,9 @@ class CoCondenser(Condenser):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the
-        decoder's.
+        """Return L = L^c_mlm + L_mlm + L_co; the curve shows the last two as the decoder's loss.
+
+        The batch comes from `prepare`.
         """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)

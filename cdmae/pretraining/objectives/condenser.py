@@ -68,9 +68,7 @@ class Condenser(Objective):
     def early_and_late(
         self, view: View, generator: Generator | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked
-        tokens [M, D].
-        """
+        """Return early states [S, D], late [CLS] [B, D] and late states of masked tokens [M, D]."""
         encoder, inputs = self.model.base_model, view.inputs
         states, layers = (
             transformer.embed(encoder, inputs, generator=generator),

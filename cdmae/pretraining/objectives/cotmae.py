@@ -1,9 +1,8 @@
-"""CoT-MAE: a contextual masked auto-encoder (Wu et al. 2023, "ConTextual Masked Auto-Encoder",
-section 3).
+"""CoT-MAE: a contextual masked auto-encoder (Wu et al. 2023, section 3).
 
 Two neighbouring spans of a passage: from the vector of either, the decoder restores the other's
 masked tokens, so that the vector must hold what its surroundings are about. The decoder's input is
-the other span with the vector in the place of [CLS]; all else is as in `mae`. The paper samples
+the other span with the vector instead of [CLS]; all else is as in `mae`. The paper samples
 spans from documents; a collection has passages.
 """
 
@@ -23,8 +22,6 @@ class CotMae(Mae):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return how both spans are masked for the encoder, and each for the decoder beside the
-        other's vector.
-        """
+        """Return the masks of both spans for the encoder and for the other span's decoder."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], next=True)}

@@ -38,9 +38,7 @@ class DupMae(RetroMae):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the
-        decoder's.
-        """
+        """Return L = L_enc + L_dec + bag_weight x L_bow; the decoder's curve includes L_bow."""
         encoder, decoder = batch["encoder"], batch["decoder"]
         states = transformer.hidden_states(
             self.model.base_model, encoder.inputs, generator=generator

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder. `layers`: of the decoder, where they are not for the user to
-    choose.
+    """Encoder, bottleneck and decoder; `layers`: the decoder's depth if users cannot choose it.
 
     ModernBERT has no position vectors, because its attention rotates. Its decoders, which are
     BERT's layers, get new ones, `positions`, that are trained along and begin as large as the word
@@ -62,9 +61,7 @@ class Mae(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Equation 9, L = L_enc + L_dec: the mean over the predicted tokens of the global batch,
-        per side.
-        """
+        """Return equation 9, L = L_enc + L_dec, means over the global batch's predictions."""
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
@@ -75,9 +72,7 @@ class Mae(Objective):
         return self.projection(h_c).to(h_c.dtype)
 
     def context(self, h_b: Tensor, inputs: Packed, generator: Generator | None) -> Tensor:
-        """Return what a decoder reads at all rows [S, D]: h_b [B, D] in the place of [CLS], else
-        word and position.
-        """
+        """Return a decoder's input [S, D]: embeddings of words and positions, with h_b as [CLS]."""
         states = transformer.embed(self.model.base_model, inputs, generator=generator)
         states = states if self.positions is None else states + self.positions(inputs.positions)
         return states.index_copy(0, inputs.starts[:-1].long(), h_b)

@@ -1,16 +1,15 @@
-"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), as far as a
-collection's texts reach.
+"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), text only.
 
 Two neighbouring spans of a passage, and for the vector of either two decoders: one restores the
 masked words of the span itself (*corrupted passages recovering*, there with rare words masked
-first: ``decoder_masking: inverse_frequency``), the other those of its neighbour (*related passages
-recovering*). Encoder and decoders share the LM head, each has its own mean over its masked tokens,
-and the losses are added up, as in the published code (microsoft/SimXNS, ``MASTER/modeling.py``:
-`c_head` and `next_head`; two layers each, no projection).
+first: ``decoder_masking: inverse_frequency``), the other the masked words of its neighbour
+(*related passages recovering*). Encoder and decoders share the LM head, each has its own mean over
+its masked tokens, and the losses are added up, as in the published code (microsoft/SimXNS,
+``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no projection).
 
-Of that code's five decoders three are not here. Two restore what other models made of a passage,
-docT5query's queries and GPT-2's continuation: texts that a collection does not have, and nothing
-stands in for them. The third restores the complement of what another pass of the encoder masked.
+Three of that code's five decoders are not here. Two restore texts of other models, docT5query's
+queries and GPT-2's continuations, which collections do not contain. The third restores the
+complement of the tokens that another pass of the encoder masked.
 That code also encodes the whole passage for the first decoder and its first half, once more, for
 the second; here one pass over a span feeds both.
 
@@ -49,9 +48,7 @@ class Master(Mae):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the
-        other.
-        """
+        """Mask both spans for the encoder, their own decoder and the other span's decoder."""
         sides = masking.sides(settings, unit)
         return sides | {"neighbour": replace(sides["decoder"], next=True)}
 

@@ -1,5 +1,4 @@
-"""Masked language modelling (Devlin et al. 2019): equations 1 to 3, the encoder's loss without a
-decoder.
+"""Masked language modelling (Devlin et al. 2019): equations 1 to 3, without a decoder.
 
 The part that all other objectives share. With ``encoder_masking: importance`` important words are
 masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022), which takes their
@@ -35,7 +34,7 @@ class Mlm(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Equation 3: the mean over the masked tokens of the global batch; the decoder's loss is 0."""
+        """Return equation 3: the mean over the global batch's masked tokens; no decoder's loss."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
         return self.losses(batch, h_c, (encoded, view))

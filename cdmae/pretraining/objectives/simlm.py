@@ -1,17 +1,16 @@
-"""SimLM: replaced language modelling with a representation bottleneck (Wang et al. 2023, section
-3.1).
+"""SimLM: replaced language modelling with a bottleneck (Wang et al. 2023, section 3.1).
 
 A small generator fills the masked tokens of the encoder's and of the decoder's input with words of
 its own; encoder and decoder predict the original of *every* token. The decoder masks all that the
 encoder masks and more, and begins as a copy of the encoder's last layers, with the encoder's [CLS]
-in the place of its own.
+instead of its own.
 
 The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with
-BERT's vocabulary. Without one it is trained along on the encoder's masks, as in ELECTRA (Clark et
-al. 2020), with a third of the heads and of the widths as there, so that a vocabulary of one's own
-needs nothing given.
+BERT's vocabulary. Otherwise a generator is trained along on the encoder's masks, as in ELECTRA
+(Clark et al. 2020), with a third of the heads and widths, so that a new vocabulary needs no
+ready-made generator.
 
-    B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
+    B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `pretraining.batches`)
 """
 
 from __future__ import annotations
@@ -51,10 +50,9 @@ class SimLm(Objective):
         seed: int,
         given: PreTrainedModel | None = None,
     ) -> None:
-        """`given`: a generator that is not trained, the one of the settings unless it is handed
-        over here.
+        """Take a frozen generator, `given` or named in the settings, or make one to be trained.
 
-        Without one, `seed` draws the weights of one that is trained along.
+        `seed` draws the weights of a trained generator.
         """
         super().__init__(model, settings, seed)
         settings.check_layers(model.config.num_hidden_layers, "the start")
@@ -68,9 +66,7 @@ class SimLm(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return what the generator fills for the encoder and for the decoder, and the passages as
-        they were.
-        """
+        """Return the inputs to fill for encoder and decoder, and the original passages."""
         sides = masking.sides(settings, unit)
         return {
             "encoder": replace(sides["encoder"], sampled=True),
@@ -81,8 +77,7 @@ class SimLm(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it
-        learns from.
+        """Return L = L_enc + L_dec + L_gen; the curve adds L_gen to the encoder's loss.
 
         A given generator has no loss.
         """
@@ -117,42 +112,37 @@ class SimLm(Objective):
 def fill(
     model: PreTrainedModel, view: View, generator: Generator | None = None
 ) -> tuple[Packed, Tensor]:
-    """Sample every masked token of the input by a generator, `model`; return its states there [M,
-    D], too.
-    """
+    """Replace masked tokens by a generator's samples; also return its states there [M, D]."""
     states = transformer.hidden_states(
         model.base_model, view.inputs, last_rows=view.rows, generator=generator
     )
     states = states.index_select(0, view.masked)
     sampled = sample(architectures.head(model), states, view.draws, model.config.vocab_size)
-    rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
-    change = torch.where(
-        view.weights > 0, sampled - ids.index_select(0, rows), 0
-    )  # filler changes nothing
+    rows = view.rows.index.index_select(0, view.masked)
+    ids = view.inputs.ids
+    # Filler changes nothing.
+    change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
 
 
 @torch.no_grad()
 def sample(head: Head, states: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0,
-    1): int64 [M].
+    """Sample one of `size` word-pieces for each state [M, D] by a draw in [0, 1): int64 [M].
 
-    It is the first whose cumulated probability is above the number, so that a token's replacement
-    depends on nothing but the token's own place, whatever the micro-batch.
+    It is the first word-piece whose cumulative probability exceeds the draw. A token's replacement
+    thus depends on its own position alone, whatever the micro-batch.
     """
     sampled = []
     at_once = max(1, LOGITS_AT_ONCE[states.device.type] // size)
     for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
         sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
-        place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
-        sampled.append(place.clamp_max(sums.shape[1] - 1))
+        index = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
+        sampled.append(index.clamp_max(sums.shape[1] - 1))
     return torch.cat(sampled)
 
 
 def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
-    """Make a language model with a third of the heads, as deep as `config` says, and in the same
-    proportions.
-    """
+    """Make a language model with a third of the heads, in proportion, and the depth of `config`."""
     heads = max(1, config.num_attention_heads // 3)
     config = copy.deepcopy(architectures.bert_config(config))
     config.hidden_size = config.hidden_size // config.num_attention_heads * heads
@@ -161,13 +151,11 @@ def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     return weights.language_model(config, weights_of(seed, "generator"))
 
 
-# --- a generator that is given --------------------------------------------------------------------
+# --- a frozen generator ---------------------------------------------------------------------------
 
 
 def frozen(model: PreTrainedModel) -> PreTrainedModel:
-    """Make constants of a model's weights: they move to a device with the rest, and no state or
-    optimiser has them.
-    """
+    """Turn a model's weights into constants that no optimiser trains and no state saves."""
     for part in model.modules():
         for name, weight in list(part.named_parameters(recurse=False)):
             delattr(part, name)
@@ -178,8 +166,8 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
 def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator in a folder or of a name at the hub, for a `start` and texts of a length.
 
-    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer
-    word-pieces, or has others than the start: what it samples is the start's input.
+    Raises `InputError` for a generator that cannot be read, has no language-model head, reads fewer
+    word-pieces, or has another vocabulary: its samples are the input of `start`.
     """
     name = settings.generator
     remedy = (
@@ -191,10 +179,14 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    of_start, wrong = getattr(start, "name_or_path", ""), ""
+    of_start = getattr(start, "name_or_path", "")
+    wrong = ""
     sizes = model.config.vocab_size, start.config.vocab_size
     if sizes[0] != sizes[1] or not of_start:
-        wrong = f"knows {sizes[0]:,} word-pieces, and the start, {of_start or 'with random weights'}, {sizes[1]:,}"
+        wrong = (
+            f"knows {sizes[0]:,} word-pieces, and the start, "
+            f"{of_start or 'with random weights'}, {sizes[1]:,}"
+        )
     else:
         here, there = (
             tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab()
@@ -203,7 +195,10 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
         others = [piece for piece, number in here.items() if there.get(piece) != number]
         if others:
             first = min(others, key=here.__getitem__)
-            wrong = f"does not have the word-piece {first!r} as number {here[first]}, which the start, {of_start}, has"
+            wrong = (
+                f"does not have the word-piece {first!r} as number {here[first]}, which the start, "
+                f"{of_start}, has"
+            )
     if wrong:
         allowed = "a generator with the vocabulary of the start's checkpoint"
         raise InputError(f"the generator {name} {wrong}; allowed: {allowed}")

@@ -1,9 +1,9 @@
-"""Looks at a pre-training at a few of its steps, without a gradient and without a random number.
+"""Measurements at a few steps of a pre-training, without gradients and random numbers.
 
-A probe is a module with ``look(network, reader, rows, device)``, which prepares what it looks at
-and returns a function without arguments that measures, or None where there is nothing to measure.
-The training ends in the same bits with and without probes. What they saw is a table of the
-training's state each, and then a file beside the encoder.
+A probe is a module with ``look(network, reader, rows, device)``, which prepares its input and
+returns a measuring function without arguments, or None where there is nothing to measure. Training
+is bit-identical with and without probes. Each probe's results are a table of the training's state,
+and then a file next to the encoder.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from cdmae.pretraining.batches import Reader
     from cdmae.training.state import State
 
-FORGOTTEN = (
-    0.8  # of the start's MRR between halves: encoders that ended below it could not be fine-tuned
-)
-LOOKS = 5  # at the start, in between, at the end: a hundredth of the time of a small training
+# share of the initial MRR between halves: encoders that ended below it could not be fine-tuned
+FORGOTTEN = 0.8
+LOOKS = 5  # first, last and in between: a hundredth of the time of a small training
 PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
 
 
 def looks(
     network: nn.Module, reader: Reader, last: int, saved: State, *, rows: int
 ) -> Callable[[int], None]:
-    """Return what looks at the network after a number of updates, if it is time.
+    """Return a function that runs the probes after an update, if it is time.
 
     last: the last step that is computed; rows: of a micro-batch. Only the process that writes the
     state looks.
@@ -54,16 +53,15 @@ def looks(
 
 
 def doubts(saved: State) -> list[str]:
-    """Return, and say, what is to be known of an encoder that tells passages apart less well than
-    its start did.
-    """
+    """Return and log a note if the vectors separate passages worse than before pre-training."""
     _, *rows = saved.tables.get("retrieval.tsv", [[]])
     first, last = (float(row[1]) for row in (rows[0], rows[-1])) if rows else (0.0, 0.0)
     if last >= FORGOTTEN * first:
         return []
     note = (
-        f"by its vector half a passage finds the other with an MRR@10 of {100 * last:.1f}, before the pre-training "
-        f"{100 * first:.1f}: it is worth less than its start (lower learning_rate, or train for longer)"
+        "with its vectors one half of a passage finds the other with an MRR@10 of "
+        f"{100 * last:.1f}, before the pre-training {100 * first:.1f}: it is worse than its "
+        "initial weights (lower learning_rate, or train for longer)"
     )
     say(f"{saved.name}: {note}")
     return [note]

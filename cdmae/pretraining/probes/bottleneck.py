@@ -1,5 +1,4 @@
-"""What the bottleneck carries: the decoder's loss with the passage's own vector, another passage's,
-and none.
+"""Information in the bottleneck: decoder losses with the own vector, another vector and none.
 
 Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing;
 how far apart they are is how much of a passage its vector tells. A probe
@@ -29,8 +28,9 @@ VECTORS = ("true", "shuffled", "zero")
 def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
-    """Return what measures losses on the first step's passages, as many as fit `rows`; None for
-    other objectives.
+    """Return the measurement of losses on the first step's passages; None for other objectives.
+
+    It takes as many passages as fit into `rows`.
     """
     if not network.probed:
         return None
@@ -40,9 +40,7 @@ def look(
 
 
 def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
-    """Return the decoder's mean loss in nats with each vector h_b [B, D]: the true one, its
-    neighbour's, and zeros.
-    """
+    """Return the decoder's mean losses in nats with the true h_b [B, D], a neighbour's, and 0."""
     encoder, view = batch["encoder"], batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])

@@ -1,9 +1,8 @@
-"""What the vector is worth for search, before any fine-tuning, without labels: half of a passage
-must find the other.
+"""Value of the vectors for search without fine-tuning: one half of a passage finds the other.
 
 The first halves of some passages search among the second halves of the same passages, by the dot
-product of their vectors, as a retriever searches. An encoder whose vector tells what a text is
-about puts the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
+product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
+text ranks the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
 collection: the same passages each time, a constant number of them, so that a look costs the same
 however large the collection is.
 
@@ -34,9 +33,7 @@ BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
-    """Return what measures MRR@10 on some passages of the collection; None where fewer than two are
-    long enough.
-    """
+    """Return the measurement of MRR@10 on some passages; None for fewer than two long ones."""
     del rows  # of a training step, which keeps far more per word-piece
     read = halves(reader)
     if len(read) < 4:
@@ -78,8 +75,7 @@ def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = 
 
 
 def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
-    """MRR@10 of passage i for query i, [n, D] each; passages of the same score stand before it, so
-    all alike find none.
+    """Return MRR@10 of passage i for query i, [n, D] each; the correct passage loses all ties.
 
     By chance it is H_10 / n, 2.93 / n.
     """
