@@ -5,9 +5,8 @@ requirements-gpu.txt the requirements with faiss-gpu instead of faiss-cpu; the t
                      installed together
 cpu.yaml, gpu.yaml   the same for conda: clusters, and Snakemake's --sdm conda
 lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that
-                     PyPI has of
-                     each, for all supported versions of Python and all machines, and without
-                     the packages that uv.toml leaves out
+                     PyPI has of each, for all supported versions of Python and all machines,
+                     and without the packages that uv.toml leaves out
     pip.txt          pip itself and setuptools, which builds pyserini
     run.txt          what a run needs, but for the next three
     cpu.txt, gpu.txt faiss for either, the second with CUDA's libraries
