@@ -297,6 +297,9 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
         )
     named = measures.split(",") if measures else Evaluation().measures
     names = [str(read_measure(name, of=("--measures",))) for name in named]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(f"--measures has {name} twice; allowed: each once")
     print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
 
 
