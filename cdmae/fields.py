@@ -267,7 +267,9 @@ def _unfit(value: Any, rule: dict[str, Any]) -> str:
     quoted = (
         ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
     )
-    return f" is {show(value)}; allowed: {allowed(rule)}{quoted}"
+    huge = isinstance(value, int | float) and value > LARGEST and rule.get("maximum") == LARGEST
+    most = f" to {LARGEST}" if huge else ""
+    return f" is {show(value)}; allowed: {allowed(rule)}{most}{quoted}"
 
 
 def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -312,8 +314,10 @@ def _digits(number: float) -> str:
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Return ``did you mean X?`` if a name is similar, otherwise ``allowed: ...``."""
     names = list(names)
+    if not names:
+        return "there is nothing to choose from"
     near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names) or 'none'}"
+    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(map(show, names))}"
 
 
 def dotted(keys: Keys) -> str:

@@ -490,6 +490,10 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("importance --configfile SMOKE", "importance needs words, such as ./run importance "),
         ("search caf\udce9", r"the argument 'caf\udce9' is not UTF-8; allowed: text"),
         (
+            "compare a.run b.run --qrels q --measures RR@10,R@5,RR@10",
+            "--measures has RR@10 twice; allowed: each once",
+        ),
+        (
             "search --depth 0 lists",
             "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth",
         ),

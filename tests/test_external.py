@@ -80,6 +80,17 @@ def test_prompts_of_the_config_come_before_those_of_the_model(model, collection)
     )
 
 
+@pytest.mark.parametrize(
+    ("length", "prompt"), [(1, ""), (2, ""), (4, "ask : "), (0, "ask : " * 20)]
+)
+def test_a_prompt_that_leaves_no_room_for_a_text_is_refused(model, collection, length, prompt):
+    with pytest.raises(InputError, match="allowed: a shorter prompt, or a length above"):
+        external.encode_queries(str(model), ["ant bee", "dog"], length, prompt)
+    (shard,) = external.shards(str(model), collection, length, prompt=prompt)
+    with pytest.raises(InputError, match="allowed: a shorter prompt, or a length above"):
+        shard[:]
+
+
 def test_passages_and_queries_are_encoded_the_models_own_way(
     model, collection, tmp_path, monkeypatch
 ):

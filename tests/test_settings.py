@@ -77,7 +77,7 @@ def test_defaults_and_values():
         ("window", "4", 'top.window is "4"; allowed: a whole number from 2, without quotation marks'),
         ("window", True, "top.window is true; allowed: a whole number from 2"),
         ("window", None, "top.window is null; allowed: a whole number from 2"),
-        ("window", 2**31, "top.window is 2147483648; allowed: a whole number from 2"),
+
         ("rate", 0, "top.rate is 0; allowed: a number above 0 to 1"),
         ("rate", math.nan, "top.rate is NaN; allowed: a number above 0 to 1"),
         ("rate", math.inf, "top.rate is Infinity; allowed: a number above 0 to 1"),
@@ -85,6 +85,7 @@ def test_defaults_and_values():
         ("rate", 10**400, f"top.rate is 1{'0' * 56}...; allowed: a number above 0 to 1"),
         ("noise", -1, "top.noise is -1; allowed: a number from 0 to infinity"),
         ("noise", math.nan, "top.noise is NaN; allowed: a number from 0 to infinity"),
+        ("window", 2**31, "top.window is 2147483648; allowed: a whole number from 2 to 2147483647"),
         ("flag", "true", 'top.flag is "true"; allowed: true or false'),
         ("flag", 1, "top.flag is 1; allowed: true or false"),
         ("kind", "aple", "top.kind is aple; did you mean apple?"),
@@ -221,3 +222,8 @@ def test_a_setting_of_several_kinds_is_the_same_in_all(section):
                     rule.annotation,
                     rule.metadata,
                 ), key
+
+
+def test_a_name_where_there_is_none_to_choose_and_an_empty_one_are_shown_as_such():
+    assert fields.suggestion("none", []) == "there is nothing to choose from"
+    assert fields.suggestion("x", ["", "sympy"]) == 'allowed: "", sympy'

@@ -300,6 +300,9 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
         )
     named = measures.split(",") if measures else Evaluation().measures
     names = [str(read_measure(name, of=("--measures",))) for name in named]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise InputError(f"--measures has {name} twice; allowed: each once")
     print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
 
 

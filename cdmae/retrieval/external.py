@@ -6,6 +6,7 @@ normalised, which is equivalent; a model with a distance is refused.
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -158,6 +159,8 @@ def _encode(
     Raises `InputError` if the model `name` fails or returns NaN or infinity.
     """
     normalised = model.similarity_fn_name == "cosine"
+    task = "query_length" if function == model.encode_query else "document_length"
+    _check_room(name, model, prompt, task)
     how = {"batch_size": BATCH, "show_progress_bar": False, "normalize_embeddings": normalised}
     try:
         encoded = function(texts, prompt=prompt or None, **how)
@@ -179,3 +182,23 @@ def _encode(
     if progress:
         progress.advance(len(texts))
     return found
+
+
+def _check_room(name: str, model: SentenceTransformer, prompt: str, task: str) -> None:
+    """Refuse a prompt that leaves no room for a text: all texts would have the same vector.
+
+    Models without a tokenizer of transformers are not checked. `task` names the length that some
+    models have for a query or a passage.
+    """
+    from transformers import PreTrainedTokenizerBase
+
+    if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
+        return
+    lengths = [model.max_seq_length, getattr(model[0], task, None)]
+    length = min(filter(None, lengths), default=math.inf)
+    taken = len(model.tokenizer(prompt)["input_ids"])
+    if taken >= length:
+        raise InputError(
+            f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
+            f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
+        )

@@ -72,11 +72,9 @@ class Fusion(System):
             raise unfit(self, "weights", ", but tuned_on chooses them; leave one of the two out")
         targets = systems.targets(config)
         if self.tuned_on and self.tuned_on not in targets:
-            raise unfit(
-                self,
-                "tuned_on",
-                f"; allowed: one of {', '.join(show(list(target)) for target in targets)}",
-            )
+            choices = ", ".join(show(list(target)) for target in targets)
+            offer = f"allowed: one of {choices}" if targets else "there is nothing to choose from"
+            raise unfit(self, "tuned_on", f"; {offer}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
             raise unfit(
                 self,
