@@ -152,7 +152,7 @@ def test_a_stop_on_a_full_disk_is_the_systems_error(tmp_path, full_from, monkeyp
 
 def test_a_meter_goes_on_from_its_state():
     """Means over an interval that was interrupted are those of all its steps."""
-    meter, other = loop.Meter(torch.device("cpu")), loop.Meter(torch.device("cpu"))
+    meter, other = loop.Meter(torch.device("cpu"), "tiny"), loop.Meter(torch.device("cpu"), "tiny")
     for value in (1.0, 2.0):
         meter.add({"loss": torch.tensor(value)})
     other.load_state_dict(meter.state_dict())
@@ -166,7 +166,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     """The three trainings that collapsed unseen had .07, .08 and .16 of their first spread after
     the warm-up.
     """
-    meter = loop.Meter(torch.device("cpu"))
+    meter = loop.Meter(torch.device("cpu"), "tiny")
 
     def interval(spread: float, step: int | None) -> None:
         meter.add({"loss": torch.ones(()), "spread": torch.tensor(spread)})
@@ -177,7 +177,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     assert meter.notes == []
     interval(0.68 * 0.24, 25)
     assert meter.notes == [], "the lowest that a training has come back from"
-    saved, meter = meter.state_dict(), loop.Meter(torch.device("cpu"))
+    saved, meter = meter.state_dict(), loop.Meter(torch.device("cpu"), "tiny")
     meter.load_state_dict(saved)
     interval(0.68 * 0.16, 50)
     (note,) = meter.notes

@@ -47,7 +47,6 @@ COLUMNS = [
     "gradient_norm",
     "learning_rate",
 ]
-SIDES = ("encoder_loss", "decoder_loss")  # on the progress line
 # for the activations of a micro-batch: bytes, or a share of the device's memory
 MEMORY = {"cpu": 2 << 30, "cuda": 0.35}
 MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time are not faster
@@ -174,7 +173,7 @@ def train(
         schedule=plan,
         columns=COLUMNS,
         action="pretrain",
-        shown=SIDES,
+        shown=network.shown,
         guessing=math.log(model.config.vocab_size),
     )
     look(plan.last)

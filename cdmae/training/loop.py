@@ -78,7 +78,7 @@ def train(
     peak = settings.learning_rate
     group = saved.group
     adam = setup.adamw(parameters, settings.weight_decay)
-    meter = Meter(group.device)
+    meter = Meter(group.device, saved.name)
     parts = {"network": network, "optimiser": adam, "meter": meter}
     with setup.stopping() as stop:
         begun = time.monotonic() - resume(saved, parts)
@@ -141,9 +141,10 @@ class Meter:
     notes: warnings for readers of the result, each logged once during training.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        """Take the device of the numbers."""
+    def __init__(self, device: torch.device, name: str) -> None:
+        """Take the device of the numbers, and the name of the training for its log."""
         self._device = device
+        self._name = name
         self._spread: float | None = None  # of the first interval
         self.notes: list[str] = []
         self._sums: dict[str, Tensor] = {}
@@ -171,7 +172,7 @@ class Meter:
                 "first steps: the initial weights' knowledge is lost (the learning rate is too "
                 "high, or the loss demands it)"
             )
-            say(self.notes[-1])
+            say(f"{self._name}: {self.notes[-1]}")
         return means
 
     def state_dict(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Objective(nn.Module):
     """
 
     name: str
+    shown = ("encoder_loss", "decoder_loss")  # on the progress line
     probed = False
     # Both sides are masked (equation 1); other objectives have sides of their own.
     sides = staticmethod(masking.sides)

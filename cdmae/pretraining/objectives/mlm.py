@@ -25,6 +25,7 @@ class Mlm(Objective):
     """The encoder and its LM head."""
 
     name = "mlm"
+    shown = ("encoder_loss",)
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
