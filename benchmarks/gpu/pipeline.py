@@ -58,20 +58,19 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     from benchmarks import zipf
     from cdmae.collections.store import stream_passages
     from cdmae.config.encoders import Importance
-    from cdmae.config.load import gather
+    from cdmae.config.load import gather, load
+    from cdmae.fields import asdict
     from cdmae.importance import ami, ngrams
     from cdmae.runs import Run as Ranked
     from cdmae.runs import write_run
     from cdmae.tokens import tokenise
     from cdmae.tokens.corpus import read_tokens
 
-    values = gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"])
+    config = load(gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"]))
     settings = {
-        "start": values["starts"]["tiny"],
-        "encoder": values["pretraining"]
-        | values["encoders"]["cdmae"]
-        | {"steps": here.sizes.steps},
-        "stage": values["training"] | values["stages"]["stage1"] | {"split": "dev", "epochs": 1},
+        "start": asdict(config.starts["tiny"]),
+        "encoder": asdict(config.encoders["cdmae"]) | {"steps": here.sizes.steps},
+        "stage": asdict(config.stages["stage1"]) | {"split": "dev", "epochs": 1.0},
     }
     if not here.on_gpu:
         settings = {name: part | SMALL[name] for name, part in settings.items()}
