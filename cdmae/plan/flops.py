@@ -123,8 +123,8 @@ def longest(model: str) -> int:
     return own or Network().positions
 
 
-def cut_into_chunks(start: Start) -> bool:
-    """Return whether texts go through a start's tokenizer in chunks, because it is BERT's.
+def is_word_piece(start: Start) -> bool:
+    """Return whether a tokenizer is BERT's, so that titles and texts are tokenised apart.
 
     A tokenizer that is not here counts as BERT's.
     """

@@ -169,7 +169,7 @@ def tokens(planned: Planned, start: str, name: str) -> Work:
     uint32.
     """
     corpus, entry = planned.size(name), planned.config.starts[start]
-    pieces, chunks = corpus.all_words * PIECES_A_WORD, flops.cut_into_chunks(entry)
+    pieces, chunks = corpus.all_words * PIECES_A_WORD, flops.is_word_piece(entry)
     numbers = Network.of(entry).vocabulary * (1 if chunks else 2)
     width = 2 if numbers <= 1 << 16 else 4
     return Work(
