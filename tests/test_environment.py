@@ -18,6 +18,7 @@ from unittest import mock
 
 import pytest
 import yaml
+from conftest import together
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from snakemake import cli
@@ -25,7 +26,6 @@ from snakemake.api import DAGApi
 from snakemake.settings import types
 
 from cdmae.errors import InputError
-from tests.conftest import together
 from workflow import commands, dry_run, overlays, targets
 from workflow import start as run_start
 
@@ -585,7 +585,7 @@ def test_a_file_of_tests_stays_in_one_process():
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
     }
-    files = ("tests/test_machine.py", "tests/test_settings.py")
+    files = ("tests/plan/test_machine.py", "tests/config/test_settings.py")
     found = subprocess.run(
         [*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True
     )

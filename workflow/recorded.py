@@ -62,7 +62,7 @@ class Reasons:
 def changed(job: Job) -> ParamsChange:
     """Return the recorded and the present parameters of a job that differ.
 
-    The project reads nothing else of Snakemake's records; `tests/test_recorded.py` names the
+    The project reads nothing else of Snakemake's records; `tests/rules/test_recorded.py` names the
     version for which this holds.
     """
     return job.dag.reason(job).params_changed

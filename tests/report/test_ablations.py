@@ -19,7 +19,7 @@ from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import changes, results
 
-FILES = Path(__file__).resolve().parent.parent / "config"
+FILES = Path(__file__).resolve().parents[2] / "config"
 DEV = Target("pydocs", "dev")
 
 

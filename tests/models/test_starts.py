@@ -26,7 +26,7 @@ from cdmae.errors import InputError
 from cdmae.models import checkpoint
 from cdmae.tokens import tokenise
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(
     collection="x",

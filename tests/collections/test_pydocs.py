@@ -14,7 +14,7 @@ from cdmae.collections.sources.pydocs import cleaning, division
 from cdmae.errors import InputError
 from cdmae.fields import parse
 
-REPOSITORY = Path(__file__).parent.parent
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
 from cdmae.errors import InputError
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CORPUS = [
     {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
     {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},

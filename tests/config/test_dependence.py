@@ -28,7 +28,7 @@ from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.tokens.corpus import Tokens
 
-FILES = Path(__file__).resolve().parent.parent / "config"
+FILES = Path(__file__).resolve().parents[2] / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]
 CONFIGS = [
     ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("unlabelled",), ("minilm",),

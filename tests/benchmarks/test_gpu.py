@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from test_transformer import varlen_attn
 from torch.overrides import TorchFunctionMode
 from transformers import BertConfig
+from varlen import varlen_attn
 
 from benchmarks import finetuning, pretraining
 from benchmarks.gpu import __main__ as command

@@ -15,7 +15,7 @@ from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = re.findall(
     r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE
 )

@@ -20,7 +20,7 @@ from cdmae.config.stages import Dense, Reranker
 from cdmae.errors import InputError
 from cdmae.fields import parse, rules_of
 
-FILES = Path(__file__).resolve().parent.parent / "config"
+FILES = Path(__file__).resolve().parents[2] / "config"
 
 
 DEFAULT = """\

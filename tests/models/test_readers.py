@@ -19,7 +19,7 @@ import pytest
 import tiny_pretraining
 import tiny_tokenizers
 from any_kind import as_objective
-from test_card import FACTS, measures
+from card_facts import FACTS, measures
 from test_models import save, vectors
 from tiny_pretraining import SETTINGS
 from tiny_training import stage, train
@@ -38,7 +38,7 @@ from cdmae.retrieval import vectors as inference
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import read_tokens
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parents[1]
 POOLING = {
     "modules.json",
     "sentence_bert_config.json",

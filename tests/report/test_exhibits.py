@@ -21,7 +21,7 @@ from cdmae.report.paper import exhibits, grids, published
 from cdmae.report.paper.methods import methods
 from workflow.facts import FIGURES, TABLES, exhibit
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LATENCY = {
     "passages": 128,
     "length": 150,

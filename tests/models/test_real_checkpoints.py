@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from test_card import FACTS, measures
+from card_facts import FACTS, measures
 from tiny_pretraining import started
 from tiny_training import stage
 

@@ -34,7 +34,7 @@ from cdmae.plan.sizes import Size, size
 from cdmae.plan.work import Job, Planned, Price, Work
 from workflow import commands
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 
 

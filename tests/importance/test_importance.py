@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.importance import table as ngram_table
 from cdmae.tokens.vocabulary import Vocabulary
-from tests.test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
 VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)
 LOG = math.log

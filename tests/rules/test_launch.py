@@ -9,7 +9,7 @@ import pytest
 
 from cdmae.plan import machine
 
-LAUNCH = Path(__file__).resolve().parent.parent / "workflow/launch"
+LAUNCH = Path(__file__).resolve().parents[2] / "workflow/launch"
 STANDS = {
     "python": 'echo "python $* cards=${CUDA_VISIBLE_DEVICES-unset}"',
     "torchrun": 'echo "torchrun $* cards=${CUDA_VISIBLE_DEVICES-unset} parent=${CDMAE_PARENT-unset}"; trap -p USR1',

@@ -21,7 +21,7 @@ from cdmae.pretraining.trainer import schedule
 from cdmae.report.facts import Facts
 from cdmae.report.paper import methods, published
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
 NAMES = [path.stem for path in RECIPES]
 

@@ -4,9 +4,9 @@ import re
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 import yaml
+from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
 from cdmae.config.encoders import concepts
@@ -16,30 +16,6 @@ from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
 
-FACTS = {
-    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
-    "name": "cdmae-stage1",
-    "system": {
-        "kind": "retriever",
-        "encoder": "cdmae",
-        "stage": "stage1",
-        "negatives": "bm25",
-        "teacher": "",
-    },
-    "stage": {
-        "kind": "retriever",
-        "collection": "pydocs",
-        "queries": 32,
-        "in_batch": True,
-        "seed": 42,
-    },
-    "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
-    "start": {"collection": "pydocs", "layers": 4},
-    "importance": {"window": 4},
-    "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
-    "about": {"pydocs": {"versions": {"python": "3.12.4", "numpy": "2.4.6"}, "passages": 19805}},
-    "training": {"steps": 375, "queries": 4000, "seconds": 61.2, "parameters": 1_482_112},
-}
 LENGTHS = {
     "retriever": {"kind": "retriever", "query_length": 32, "passage_length": 144},
     "reranker": {"kind": "reranker", "max_length": 192},
@@ -63,12 +39,6 @@ def trained(tmp_path):
     facts = {key: value for key, value in FACTS.items() if key != "training"}
     facts["about"] = {"pydocs": str(tmp_path / "about.json")}
     return folder, tmp_path / "measures.tsv", facts, tmp_path / "models" / "cdmae-stage1"
-
-
-def measures():
-    values = {"RR@10": [0.5, 0.25, 0.0], "R@50": [1.0, 1.0, 0.0]}
-    frame = pd.DataFrame({"collection": "pydocs", "split": "dev", "query_id": list("abc")})
-    return pd.concat([frame.assign(measure=name, value=column) for name, column in values.items()])
 
 
 def test_the_card_tells_the_commit_of_a_checkpoint_at_the_hub():

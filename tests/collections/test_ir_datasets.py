@@ -35,7 +35,7 @@ from cdmae.files import read_json
 from cdmae.retrieval import targets
 from cdmae.runs import Run
 
-CONFIG = Path(__file__).resolve().parent.parent / "config"
+CONFIG = Path(__file__).resolve().parents[2] / "config"
 source = collections.source("ir_datasets")
 MSMARCO = {
     "dataset": "msmarco-passage",

@@ -28,7 +28,7 @@ from cdmae.report.sections import (
 )
 from cdmae.report.templates import COLOURS, FOLDER
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DEV = Target("pydocs", "dev")
 FEW = {"pydocs": {"dev": 30}}
 

@@ -21,7 +21,7 @@ from cdmae.masking import terms as masked_terms
 from cdmae.tokens import tokenise, vocabulary
 from cdmae.tokens.corpus import read_tokens, write_tokens
 
-SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
 SETTINGS = {"decoder_ratio": 0.5, "sigma": 1.0, "max_length": 60}
 FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}

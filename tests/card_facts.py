@@ -1,0 +1,36 @@
+"""What a model card is written from: the facts of one system, and its measures."""
+
+import pandas as pd
+
+from cdmae.config.objectives import OBJECTIVES
+
+FACTS = {
+    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
+    "name": "cdmae-stage1",
+    "system": {
+        "kind": "retriever",
+        "encoder": "cdmae",
+        "stage": "stage1",
+        "negatives": "bm25",
+        "teacher": "",
+    },
+    "stage": {
+        "kind": "retriever",
+        "collection": "pydocs",
+        "queries": 32,
+        "in_batch": True,
+        "seed": 42,
+    },
+    "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
+    "start": {"collection": "pydocs", "layers": 4},
+    "importance": {"window": 4},
+    "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
+    "about": {"pydocs": {"versions": {"python": "3.12.4", "numpy": "2.4.6"}, "passages": 19805}},
+    "training": {"steps": 375, "queries": 4000, "seconds": 61.2, "parameters": 1_482_112},
+}
+
+
+def measures():
+    values = {"RR@10": [0.5, 0.25, 0.0], "R@50": [1.0, 1.0, 0.0]}
+    frame = pd.DataFrame({"collection": "pydocs", "split": "dev", "query_id": list("abc")})
+    return pd.concat([frame.assign(measure=name, value=column) for name, column in values.items()])
