@@ -204,3 +204,10 @@ def stamp(path: Path) -> list[Any]:
     """Return the facts of a file that change when it is written again."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def encode_asked(
+    system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
+) -> np.ndarray:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: with the folder `model`."""
+    return encode_queries(system["model"], texts, threads, length)
