@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,9 @@ from cdmae.models.ragged import Ragged, beside, places, same
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
@@ -56,6 +60,13 @@ def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary
     Each sequence is cut to `length` word-pieces, special tokens included.
     """
     return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
+
+
+def texts(
+    model: Model, kind: Literal["query", "passage"], source: Tokens, rows: np.ndarray
+) -> Ragged:
+    """Return the queries or passages of some rows as a retriever reads them."""
+    return single(source, rows, model.lengths[f"{kind}_length"], model.vocabulary)
 
 
 def pairs(
