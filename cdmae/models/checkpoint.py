@@ -24,10 +24,11 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +40,7 @@ from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, weights
+from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary, special_tokens
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 COMPARED = ("pooling", "similarity")  # of a retriever
+# of a retriever, with the names that sentence-transformers gives them
+PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # in cdmae.json; older retrievers lack the last two keys
     "precision": ("auto", "fp32", "bf16"),
@@ -69,7 +73,8 @@ class Model:
     word-pieces, special ones included, at which inputs are cut: query_length and passage_length of
     a retriever, max_length of a reranker. precision: the training precision (see also
     `training.scoring_precision`). pooling: of a retriever, `cls` or `mean`; similarity: how vectors
-    are compared, `dot` or `cosine`.
+    are compared, `dot` or `cosine`; prompts: of a retriever, the texts
+    before queries and passages, as query_prompt and passage_prompt.
     """
 
     kind: str
@@ -79,6 +84,7 @@ class Model:
     precision: str
     pooling: str = "cls"
     similarity: str = "dot"
+    prompts: Mapping[str, Prompt] = field(default_factory=dict)
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -163,6 +169,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
             pooling=model.pooling,
             similarity=model.similarity,
             longest=model.lengths["passage_length"],
+            prompts={PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()},
         )
     else:
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
@@ -171,7 +178,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
     compared = {key: getattr(model, key) for key in COMPARED} if model.kind == "retriever" else {}
-    write_json(folder / "cdmae.json", described | compared)
+    prompts = {key: prompt.text for key, prompt in model.prompts.items()}
+    write_json(folder / "cdmae.json", described | compared | prompts)
     write_json(folder / "about.json", about)
 
 
@@ -218,6 +226,9 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
             raise InputError(
                 f"{path} says {key} {show(described[key])}; allowed: a whole number from 2"
             )
+    for key in PROMPTS:
+        if not isinstance(described.get(key, ""), str):
+            raise InputError(f"{path} says {key} {show(described[key])}; allowed: text")
     for key, values in ALLOWED.items():
         if key in described and described[key] not in values:
             raise InputError(
@@ -261,8 +272,15 @@ def _load(
         )
     # Retrievers of old versions lack these keys.
     compared = {key: described[key] for key in COMPARED if key in described}
+    prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
-        kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared
+        kind,
+        network,
+        Vocabulary.read(folder),
+        lengths,
+        described["precision"],
+        **compared,
+        prompts=prompts,
     )
 
 
@@ -425,8 +443,9 @@ def write_modules(
     pooling: str,
     longest: int,
     similarity: str = "dot",
+    prompts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write pooling, maximum length and similarity for sentence-transformers and other readers.
+    """Write pooling, length, similarity and prompts for sentence-transformers and other readers.
 
     All versions of sentence-transformers from 2.7 to 6 compute the same vectors from these files.
     Therefore modules have the names of version 2, and there is one length: version 6 has a key for
@@ -457,7 +476,9 @@ def write_modules(
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
     lengths = {"max_seq_length": longest, "do_lower_case": False}
     write_json(folder / "sentence_bert_config.json", lengths)
-    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
+    compared = {"similarity_fn_name": similarity}
+    named = {"prompts": dict(prompts), "default_prompt_name": None} if prompts else {}
+    write_json(folder / "config_sentence_transformers.json", compared | named)
 
 
 def _some(keys: list[str]) -> str:

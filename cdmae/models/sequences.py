@@ -8,17 +8,25 @@ length and cut into chunks of nearly equal lengths; memory follows the chunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from cdmae.collections.store import read_queries
+from cdmae.errors import InputError
+from cdmae.fields import show
 from cdmae.models.ragged import Ragged, beside, places, same
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.tokens.vocabulary import Vocabulary, read_backend
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+PROBES = ("a", "The 1", "9")  # beginnings of texts with which a prompt is tried
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
@@ -56,6 +64,59 @@ def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary
     Each sequence is cut to `length` word-pieces, special tokens included.
     """
     return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text that precedes every query, or every passage, and its word-pieces."""
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+
+    @classmethod
+    def read(cls, text: str, tokenizer: Path | str) -> Prompt:
+        """Tokenise a prompt by the tokenizer in a folder.
+
+        Texts are tokenised without their prompt. Raises `InputError` for a prompt that would change
+        their word-pieces, so that other libraries, which join the two, read the same sequence.
+        """
+        if not text:
+            return cls()
+        backend = read_backend(tokenizer)
+        found = set()
+        for probe in PROBES:
+            own = backend.encode(probe, add_special_tokens=False).ids
+            both = backend.encode(text + probe, add_special_tokens=False)
+            end = len(both.ids) - len(own)
+            words = both.word_ids[max(0, end - 1) : end + 1]
+            apart = both.ids[end:] == own and len(set(words)) == 2
+            found.add(tuple(both.ids[:end]) if apart else ())
+        if len(found) > 1 or () in found:
+            raise InputError(
+                f"the prompt {show(text)} runs into the first word of a text for the tokenizer in "
+                f"{tokenizer}; allowed: a prompt that ends in a line break, or for tokenizers like "
+                "BERT's in a space or a punctuation mark"
+            )
+        return cls(text, found.pop())
+
+
+def texts(
+    model: Model, kind: Literal["query", "passage"], source: Tokens, rows: np.ndarray
+) -> Ragged:
+    """Return the queries or passages of some rows as a retriever reads them, with their prompt."""
+    length = model.lengths[f"{kind}_length"]
+    prompt = model.prompts.get(f"{kind}_prompt", Prompt())
+    room = length - 2 - len(prompt.ids)
+    if room < 1:
+        raise InputError(
+            f"{kind}_prompt takes {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
+            "that leaves room for a text and two special tokens"
+        )
+    if not prompt.ids:
+        return single(source, rows, length, model.vocabulary)
+    pieces = Ragged(source.ids, source.starts).take(rows, room)
+    before = same(len(rows), *prompt.ids)
+    return frame(beside(before, pieces), model.vocabulary)
 
 
 def pairs(

@@ -128,7 +128,12 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
 def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
     """Return the entries of the retrievers that were measured, in config order."""
     entries = {name: facts.system(name) for name in facts.systems}
-    return {name: entry for name, entry in entries.items() if entry.get("kind") == "retriever"}
+    kinds = {name: facts.kind(name) for name in entries}
+    return {
+        name: entry
+        for name, entry in entries.items()
+        if kinds[name].trained and kinds[name].searches
+    }
 
 
 @cache

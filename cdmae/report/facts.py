@@ -18,11 +18,12 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
+from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.fields import parse
+from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
@@ -120,7 +121,7 @@ class Facts:
         counts = [
             values.shape[1]
             for (name, _, _), values in self.values.items()
-            if self.system(name).get("kind") == "retriever"
+            if self.kind(name).trained and self.kind(name).searches
         ]
         return min(counts, default=1)
 
@@ -171,7 +172,7 @@ class Facts:
     @property
     def bm25(self) -> str:
         """Return the first BM25 system, or nothing."""
-        return next((name for name in self.systems if self.system(name).get("kind") == "bm25"), "")
+        return next((name for name in self.systems if self.kind(name).lexical), "")
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
@@ -180,6 +181,10 @@ class Facts:
     def system(self, name: str) -> dict[str, Any]:
         """Return the entry of a system, empty where the config has none."""
         return self.entries("systems").get(name, {})
+
+    def kind(self, system: str) -> type[System]:
+        """Return the class of a system, which answers for its kind."""
+        return kind_of(AnySystem, self.system(system)) or System
 
     def encoder_of(self, system: str) -> str:
         """Name the encoder that a system is trained from; nothing where it has none."""

@@ -202,3 +202,11 @@ def _check_room(name: str, model: SentenceTransformer, prompt: str, task: str) -
             f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
             f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
         )
+
+
+def encode_asked(
+    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+) -> np.ndarray:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: its settings."""
+    cut = length or system["query_length"]
+    return encode_queries(system["model"], texts, cut, system["query_prompt"])

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cdmae.config.kinds._system import System as System
 from cdmae.config.kinds.bm25 import Bm25
 from cdmae.config.kinds.external import External
 from cdmae.config.kinds.fusion import Fusion

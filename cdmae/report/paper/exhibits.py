@@ -102,7 +102,7 @@ def _nano(facts: Facts) -> list[Entry]:
     systems = {
         entry["model"].rstrip("/").rpartition("/")[2]: [name]
         for name, entry in facts.entries("systems").items()
-        if entry.get("kind") == "external" and name in facts.systems
+        if entry.get("model") and name in facts.systems
     }
     return _beside(
         published.NANO,

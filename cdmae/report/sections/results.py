@@ -96,9 +96,7 @@ def against_baseline(column: Column) -> Figure | None:
     others = (
         [system for system in facts.systems if system != facts.baseline] if facts.baseline else []
     )
-    neural = [
-        system for system in others if facts.system(system).get("kind") not in ("bm25", "fusion")
-    ]
+    neural = [system for system in others if facts.kind(system).neural]
     pairs = [(system, system, facts.baseline, column) for system in neural or others]
     file = re.sub(r"[^\w.]+", "-", f"baseline {column.head}".lower())
     return difference_figure(
