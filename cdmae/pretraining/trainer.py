@@ -22,7 +22,7 @@ from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
-from cdmae.models import architectures, checkpoint
+from cdmae.models import architectures, checkpoint, metadata, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
 from cdmae.pretraining.snapshots import keeping
@@ -85,7 +85,7 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    if commits := checkpoint.commits(
+    if commits := networks.commits(
         checkpoint=after or start.checkpoint, generator=settings.generator
     ):
         about["commits"] = commits
@@ -93,10 +93,10 @@ def pretrain(
     def write(folder: Path, **further: Any) -> None:
         """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""
         folder.mkdir(exist_ok=True)
-        checkpoint.write(folder, model)
-        checkpoint.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
+        networks.write(folder, model)
+        metadata.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
         if settings.pretrained:
-            checkpoint.write_modules(
+            metadata.write_modules(
                 folder,
                 width=model.config.hidden_size,
                 pooling=settings.pooling,
