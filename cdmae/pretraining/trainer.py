@@ -24,7 +24,8 @@ from cdmae.files import complete, write_json
 from cdmae.importance import table
 from cdmae.models import architectures, checkpoint, metadata, networks
 from cdmae.pretraining import objectives, probes
-from cdmae.pretraining.batches import Reader, Step
+from cdmae.pretraining.batches import Step
+from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
