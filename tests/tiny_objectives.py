@@ -10,8 +10,9 @@ from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
-from cdmae.pretraining.batches import Batch, Masked, Reader, Step
+from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks

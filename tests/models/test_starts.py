@@ -23,7 +23,7 @@ from transformers import (
 
 from cdmae.config.encoders import Start
 from cdmae.errors import InputError
-from cdmae.models import checkpoint
+from cdmae.models import checkpoint, networks
 from cdmae.tokens import tokenise
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def test_random_start_is_a_function_of_its_seed(tokenizer):
 
 def test_a_random_start_is_what_transformers_reads_of_it(tokenizer, tmp_path, capfd):
     model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
-    checkpoint.write(tmp_path, model)
+    networks.write(tmp_path, model)
     found, keys = BertForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(keys.values())
     assert capfd.readouterr().err.count("MISSING") == 0
@@ -140,7 +140,7 @@ def refused(folder, tokenizer, message):
         (
             {"intermediate_size": 50},
             2,
-            r"of the size \[40\], and its config.json says \[50\]; they do not",
+            r"of the size \[40\], but its config.json needs \[50\]; they do not",
         ),
     ],
 )
@@ -211,9 +211,9 @@ def test_code_that_comes_with_a_checkpoint_is_not_run_and_nobody_is_asked(tokeni
         import sys
         from cdmae.config.schema import Start
         from cdmae.errors import InputError
-        from cdmae.models import checkpoint
+        from cdmae.models import networks
         from cdmae.tokens import tokenise
-        for read in (tokenise.load_tokenizer, lambda folder: checkpoint.read("it", folder, "encoder")):
+        for read in (tokenise.load_tokenizer, lambda folder: networks.read("it", folder, "encoder")):
             try:
                 read(sys.argv[1])
             except InputError as error:
@@ -264,14 +264,14 @@ def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(
     assert torch.equal(model.bert.embeddings.word_embeddings.weight, at_the_hub[revision])
     assert len(tokenise.load_tokenizer(name)) == 15
     commit = {"main": "a", "v1": "b"}[revision] * 40
-    assert checkpoint.commits(checkpoint=name, generator="") == {"checkpoint": commit}
+    assert networks.commits(checkpoint=name, generator="") == {"checkpoint": commit}
     (tmp_path / "about.json").write_text(
         json.dumps({"commits": {"checkpoint": commit}})
     )  # of an encoder made of it
-    assert checkpoint.commits(checkpoint=tmp_path) == {"checkpoint": commit}
+    assert networks.commits(checkpoint=tmp_path) == {"checkpoint": commit}
     for text in ("[]", "{", '{"commits": 1}', '{"commits": {"checkpoint": 1}}'):
         (tmp_path / "about.json").write_text(text)
-        assert checkpoint.commits(checkpoint=tmp_path) == {}
+        assert networks.commits(checkpoint=tmp_path) == {}
 
 
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):

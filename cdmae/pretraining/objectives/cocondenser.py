@@ -48,13 +48,13 @@ class CoCondenser(Condenser):
         )
         with torch.no_grad():
             for batch, generator in zip(batches, generators, strict=True):
-                vectors[batch.place] = self.early_and_late(batch["encoder"], generator)[1].float()
+                vectors[batch.range] = self.early_and_late(batch["encoder"], generator)[1].float()
         group.add_up([vectors])  # each row is 0 in every process but one
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())
         (gradient,) = torch.autograd.grad(loss, vectors)
         return [
-            replace(batch, common=loss.detach(), pull=gradient[batch.place]) for batch in batches
+            replace(batch, common=loss.detach(), pull=gradient[batch.range]) for batch in batches
         ]
 
     def forward(

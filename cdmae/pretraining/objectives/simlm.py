@@ -26,7 +26,7 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.errors import InputError
-from cdmae.models import architectures, checkpoint, transformer, weights
+from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
@@ -173,7 +173,7 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     remedy = (
         "; allowed: a masked language model with its head, such as google/electra-base-generator"
     )
-    model, _ = checkpoint.read(
+    model, _ = networks.read(
         f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
     )
     settings.check_length(

@@ -18,7 +18,7 @@ from cdmae.log import say
 from cdmae.pretraining.probes import bottleneck, halves
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Reader
+    from cdmae.pretraining.reader import Reader
     from cdmae.training.state import State
 
 # share of the initial MRR between halves: encoders that ended below it could not be fine-tuned

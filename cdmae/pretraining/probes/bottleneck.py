@@ -20,7 +20,8 @@ from cdmae.models import architectures
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Batch, Reader
+    from cdmae.pretraining.batches import Batch
+    from cdmae.pretraining.reader import Reader
 
 VECTORS = ("true", "shuffled", "zero")
 

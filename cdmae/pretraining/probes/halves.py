@@ -22,7 +22,7 @@ from cdmae.models import packed, sequences, transformer
 from cdmae.models.ragged import Ragged
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Reader
+    from cdmae.pretraining.reader import Reader
 
 PASSAGES = 2000  # at most
 LEAST = 16  # word-pieces of a passage: halves of less tell little
