@@ -80,8 +80,8 @@ def test_a_log_that_somebody_made_a_link_is_not_written_through(tmp_path):
 def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch):
     for name, (rule, script) in jobs.items():
         commands = []
-        monkeypatch.setattr("cdmae.cli.command", commands.append)
-        runpy.run_path(str(ROOT / script))
+        monkeypatch.setattr("cdmae.cli.run_command", commands.append)
+        runpy.run_path(str(ROOT / script), run_name="__main__")
         parameters = inspect.signature(commands[0]).parameters
         needed = {
             key
