@@ -103,7 +103,7 @@ def plan(
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
-    from cdmae.plan.work import Planned
+    from cdmae.plan.planned import Planned
     from workflow import recorded
     from workflow.dry_run import dry_run
 
