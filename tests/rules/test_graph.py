@@ -515,6 +515,15 @@ def test_students_of_the_same_candidates_share_their_teacher_s_scores(values):
     assert facts(load(values))["teachers"] == {name: paths[0] for name, paths in read.items()}
 
 
+def test_states_are_stored_on_a_volume_if_the_nodes_keep_no_files(values, whole, monkeypatch):
+    folder, key = whole["pretrain", "cdmae"].params["state"]
+    assert folder == "out/state/pretrain/cdmae"
+    monkeypatch.setenv("CDMAE_STATES", "/volume")
+    jobs = plan(values)
+    assert jobs["pretrain", "cdmae"].params["state"] == ["/volume/out/pretrain/cdmae", key]
+    assert changed(whole, jobs) == set()
+
+
 def test_a_state_is_named_by_settings_and_code(values, whole):
     def keys(jobs):
         return {

@@ -1,5 +1,6 @@
 """The rules, the graph and the scripts tell the same story."""
 
+import dataclasses
 import inspect
 import re
 import runpy
@@ -133,12 +134,36 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
         path.parent.name: yaml.safe_load(path.read_text())
         for path in ROOT.glob("workflow/profiles/*/*.yaml")
     }
-    assert profiles.keys() == {"default", "slurm"}
+    assert profiles.keys() == {"default", "slurm", "kubernetes"}
     for profile in profiles.values():
         assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
         assert profile["rerun-triggers"] == ["mtime", "params", "input", "code"]
     assert "retries" not in profiles["default"]
     assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
+    assert profiles["kubernetes"]["retries"] > 0
+
+
+def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(rules):
+    for rule in rules:
+        if rule.output:
+            assert {"mem_mb", "runtime"} <= rule.resources.keys(), rule.name
+    for path in ROOT.glob("workflow/profiles/*/*.yaml"):
+        defaults = yaml.safe_load(path.read_text()).get("default-resources", {})
+        assert not {"mem_mb", "runtime", "gpu"} & defaults.keys(), path
+
+
+def test_the_commented_keys_of_the_profile_of_slurm_are_options(monkeypatch):
+    from snakemake.cli import get_argument_parser
+
+    options = {action.dest for action in get_argument_parser()._actions}
+    text = (ROOT / "workflow/profiles/slurm/profile.yaml").read_text()
+    keys = re.findall(r"^(?:# )?([a-z-]+):(?: |$)", text, flags=re.MULTILINE)
+    assert {"slurm-qos", "slurm-reservation", "slurm-array-jobs", "groups"} <= set(keys)
+    slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+    plugin = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    for key in keys:
+        name = key.replace("-", "_")
+        assert name in options or name.removeprefix("slurm_") in plugin, key
 
 
 def test_the_page_on_clusters_lists_the_rules_with_gpus(jobs):

@@ -37,7 +37,14 @@ from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.recorded import plain
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here, image_here, put_python_first
+from workflow.surroundings import (
+    PASSED,
+    check_records,
+    device_here,
+    image_here,
+    put_python_first,
+    states_here,
+)
 from workflow.targets import check
 
 
@@ -61,6 +68,11 @@ with in_a_sentence():
         check_records(Path(workflow.basedir))
         sizes.check(settings)
 results = os.path.normpath(settings.results)
+
+
+envvars:
+    *[name for name in PASSED if name in os.environ],
+
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
@@ -204,7 +216,7 @@ def state(rule, rows, modules=None):
     code_now = code(rule, modules)
 
     def folder_and_key(wildcards, output):
-        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
+        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
         return [folder, key_of([settings_now(wildcards), code_now(wildcards)])]
 
     return folder_and_key
