@@ -25,7 +25,7 @@ rule collection:
     threads: lookup("{collection}/threads", within=collection_rows)
     resources:
         mem_mb=memory_of("collection"),
-        runtime=240,
+        runtime=minutes_of("collection"),
     params:
         code=code("collection", sources),
         settings=settings_of(collecting),
@@ -51,7 +51,7 @@ rule tokenizer:
     priority: 50
     resources:
         mem_mb=memory_of("tokenizer"),
-        runtime=120,
+        runtime=minutes_of("tokenizer"),
     params:
         code=code("tokenizer"),
         settings=settings_of(tokenizing),
@@ -76,7 +76,7 @@ rule tokens:
     threads: cores(16)
     resources:
         mem_mb=memory_of("tokens"),
-        runtime=120,
+        runtime=minutes_of("tokens"),
     params:
         code=code("tokens"),
         collection=subpath(input.passages, parent=True),

@@ -28,15 +28,23 @@ sys.path.insert(0, str(workflow.basedir))
 from cdmae.config import systems
 from cdmae.config.load import gather, load
 from cdmae.errors import InputError, said
+from cdmae.plan import resources as requests
 from cdmae.plan import sizes
-from cdmae.plan.work import Job, Planned, asked
+from cdmae.plan.planned import Job, Planned
 from workflow import overlays
 from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.recorded import plain
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here, image_here, put_python_first
+from workflow.surroundings import (
+    PASSED,
+    check_records,
+    device_here,
+    image_here,
+    put_python_first,
+    states_here,
+)
 from workflow.targets import check
 
 
@@ -60,6 +68,11 @@ with in_a_sentence():
         check_records(Path(workflow.basedir))
         sizes.check(settings)
 results = os.path.normpath(settings.results)
+
+
+envvars:
+    *[name for name in PASSED if name in os.environ],
+
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
@@ -203,7 +216,7 @@ def state(rule, rows, modules=None):
     code_now = code(rule, modules)
 
     def folder_and_key(wildcards, output):
-        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
+        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
         return [folder, key_of([settings_now(wildcards), code_now(wildcards)])]
 
     return folder_and_key
@@ -312,32 +325,46 @@ waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
-def waiting(section, gpus_asked):
-    """Count the trainings that wait for an entry, one for the other: the priority of its jobs.
+def waiting(section, rule=""):
+    """Return the priority of a rule's jobs: the trainings that wait for its entry, one after the other.
 
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
-    Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
+    Snakemake keeps no GPU free for a job, so that jobs with one GPU would delay them forever.
     """
-    several = (
-        min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1
-    )  # a cluster has a queue of its own
-    return lambda wildcards: several * FIRST + waiting_for[section][wildcards[0]]
+
+    def priority(wildcards):
+        here = (
+            workflow.global_resources.get("gpu").value or 0
+        )  # 0 on a cluster, which has a queue of its own
+        several = bool(rule) and min(here, requested(rule, wildcards).gpus) > 1
+        return several * FIRST + waiting_for[section][wildcards[0]]
+
+    return priority
 
 
-def gpus(number):
-    """Ask for GPUs; for none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
-    return 0 if device == "cpu" else number
+def requested(rule, wildcards, threads=1):
+    """Return a job as the plan prices it, with the GPUs that it requests: none where CDMAE_DEVICE is cpu."""
+    job = Job(rule, "/".join(wildcards), threads=threads)
+    return job._replace(gpus=0 if device == "cpu" else requests.gpus(planned, job))
 
 
-def memory_of(rule, gpus_asked=0):
-    """Ask for megabytes by the size of the data, as `./run plan` estimates them, and for more at each further attempt."""
+def gpus_of(rule):
+    """Request GPUs by the network and the work of a job."""
+    return lambda wildcards: requested(rule, wildcards).gpus
 
-    def megabytes(wildcards, threads, attempt):
-        return asked(
-            planned, Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked), attempt
-        )
 
-    return megabytes
+def memory_of(rule):
+    """Request the megabytes that the plan estimates with a margin, and more at each further attempt."""
+    return lambda wildcards, threads, attempt: requests.megabytes(
+        planned, requested(rule, wildcards, threads), attempt
+    )
+
+
+def minutes_of(rule):
+    """Request three times the minutes that the plan estimates; a rule that resumes requests at most a day."""
+    return lambda wildcards, threads, attempt: requests.minutes(
+        planned, requested(rule, wildcards, threads), attempt
+    )
 
 
 def cores(most):
@@ -358,11 +385,6 @@ def cores(most):
     return number
 
 
-def network_cores(most, rows, key):
-    """Count cores by the width of the network of the start in a column; more than one do not help narrow ones."""
-
-    def number(wildcards):
-        start = settings.starts[rows[wildcards[0]][key]]
-        return most if start.checkpoint or start.hidden >= 256 else 1
-
-    return number
+def network_cores(rule, most):
+    """Count cores by the width of a job's network: one for a narrow network."""
+    return lambda wildcards: requests.cores(planned, Job(rule, "/".join(wildcards)), most)

@@ -20,7 +20,7 @@ rule measures:
         "<benchmarks>/measures/{system}.tsv"
     resources:
         mem_mb=memory_of("measures"),
-        runtime=60,
+        runtime=minutes_of("measures"),
     params:
         code=code("measures"),
         settings=measuring,
@@ -118,7 +118,7 @@ rule report:
         "<benchmarks>/report.tsv"
     resources:
         mem_mb=memory_of("report"),
-        runtime=60,
+        runtime=minutes_of("report"),
     params:
         code=code("report"),
         folder=subpath(output.page, parent=True),
@@ -141,7 +141,7 @@ rule latency:
         "<benchmarks>/latency.tsv"
     resources:
         mem_mb=memory_of("latency"),
-        runtime=30,
+        runtime=minutes_of("latency"),
     params:
         code=code("latency"),
     shell:

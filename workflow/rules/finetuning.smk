@@ -33,13 +33,13 @@ rule train_retriever:
         "<benchmarks>/train_retriever/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("systems", "train_retriever")
+    threads: network_cores("train_retriever", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_retriever"),
         nodes=1,
-        mem_mb=memory_of("train_retriever", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_retriever"),
+        runtime=minutes_of("train_retriever"),
     params:
         code=code("train_retriever"),
         settings=settings_of(training),
@@ -72,13 +72,13 @@ rule train_reranker:
         "<benchmarks>/train_reranker/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("systems", "train_reranker")
+    threads: network_cores("train_reranker", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_reranker"),
         nodes=1,
-        mem_mb=memory_of("train_reranker", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_reranker"),
+        runtime=minutes_of("train_reranker"),
     params:
         code=code("train_reranker"),
         settings=settings_of(training),
@@ -110,12 +110,12 @@ rule teacher:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
         system=only(row["scores"] for row in system_rows.values() if row.get("scores")),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "teacher_start")
+    priority: waiting("systems")
+    threads: network_cores("teacher", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("teacher", gpus(1)),
-        runtime=2880,
+        gpu=gpus_of("teacher"),
+        mem_mb=memory_of("teacher"),
+        runtime=minutes_of("teacher"),
     params:
         code=code("teacher"),
         settings=settings_of(drawn),

@@ -30,7 +30,7 @@ rule ngrams:
     threads: cores(16)
     resources:
         mem_mb=memory_of("ngrams"),
-        runtime=120,
+        runtime=minutes_of("ngrams"),
     params:
         code=code("ngrams"),
         settings=settings_of(counting),
@@ -54,7 +54,7 @@ rule importance:
     threads: cores(16)
     resources:
         mem_mb=memory_of("importance"),
-        runtime=120,
+        runtime=minutes_of("importance"),
     params:
         code=code("importance"),
         settings=settings_of(estimating),
@@ -79,7 +79,7 @@ rule masked_terms:
         encoder=only(masking),
     resources:
         mem_mb=memory_of("masked_terms"),
-        runtime=60,
+        runtime=minutes_of("masked_terms"),
     params:
         code=code("masked_terms", dict.fromkeys(masking, strategies)),
         settings=settings_of(masking),

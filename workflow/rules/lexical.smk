@@ -15,7 +15,7 @@ rule index_bm25:
     threads: cores(16)
     resources:
         mem_mb=memory_of("index_bm25"),
-        runtime=120,
+        runtime=minutes_of("index_bm25"),
     params:
         code=code("index_bm25"),
         collection=subpath(input.passages, parent=True),
@@ -38,11 +38,11 @@ rule search_bm25:
         "<benchmarks>/search_bm25/{system}.tsv"
     wildcard_constraints:
         system=of_kind("bm25"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     threads: cores(16)
     resources:
         mem_mb=memory_of("search_bm25"),
-        runtime=240,
+        runtime=minutes_of("search_bm25"),
     params:
         code=code("search_bm25"),
         settings=searching_bm25,

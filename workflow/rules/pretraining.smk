@@ -40,13 +40,13 @@ rule pretrain:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(settings.encoders.keys() - snapshots.keys() - untrained),
-    priority: waiting("encoders", gpus(8))
-    threads: network_cores(8, encoder_rows, "start")
+    priority: waiting("encoders", "pretrain")
+    threads: network_cores("pretrain", 8)
     resources:
-        gpu=gpus(8),
+        gpu=gpus_of("pretrain"),
         nodes=1,
-        mem_mb=memory_of("pretrain", gpus(8)),
-        runtime=7200,
+        mem_mb=memory_of("pretrain"),
+        runtime=minutes_of("pretrain"),
     params:
         code=code("pretrain", modules_of),
         settings=settings_of(pretraining),
@@ -69,13 +69,13 @@ use rule pretrain as untrained with:
         "<benchmarks>/untrained/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(untrained),
-    priority: waiting("encoders", 0)
+    priority: waiting("encoders")
     threads: 1
     resources:
         gpu=0,
         nodes=1,
         mem_mb=memory_of("untrained"),
-        runtime=30,
+        runtime=minutes_of("untrained"),
 
 
 rule snapshot:
@@ -90,7 +90,7 @@ rule snapshot:
         "<benchmarks>/snapshot/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(snapshots),
-    priority: waiting("encoders", 0)
+    priority: waiting("encoders")
     resources:
         mem_mb=2000,
         runtime=30,

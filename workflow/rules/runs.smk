@@ -23,12 +23,12 @@ rule vectors:
         "<benchmarks>/vectors/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("systems")
+    threads: network_cores("vectors", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors"),
+        mem_mb=memory_of("vectors"),
+        runtime=minutes_of("vectors"),
     params:
         code=code("vectors"),
         settings=encoding,
@@ -51,12 +51,12 @@ rule vectors_external:
         "<benchmarks>/vectors_external/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     threads: 8
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors_external", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors_external"),
+        mem_mb=memory_of("vectors_external"),
+        runtime=minutes_of("vectors_external"),
     params:
         code=code("vectors_external"),
         settings=encoding,
@@ -84,12 +84,12 @@ rule search:
         "<benchmarks>/search/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search"),
+        mem_mb=memory_of("search"),
+        runtime=minutes_of("search"),
     params:
         code=code("search"),
         settings=searching,
@@ -116,12 +116,12 @@ rule search_external:
         "<benchmarks>/search_external/{system}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search_external", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search_external"),
+        mem_mb=memory_of("search_external"),
+        runtime=minutes_of("search_external"),
     params:
         code=code("search_external"),
         settings=searching_external,
@@ -170,12 +170,12 @@ rule rerank:
         "<benchmarks>/rerank/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("systems")
+    threads: network_cores("rerank", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("rerank", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("rerank"),
+        mem_mb=memory_of("rerank"),
+        runtime=minutes_of("rerank"),
     params:
         code=code("rerank"),
         settings=reranking,
@@ -199,10 +199,10 @@ rule weights:
         "<benchmarks>/weights/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     resources:
         mem_mb=memory_of("weights"),
-        runtime=60,
+        runtime=minutes_of("weights"),
     params:
         code=code("weights"),
         settings=settings_of(weighing),
@@ -225,10 +225,10 @@ rule fuse:
         "<benchmarks>/fuse/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     resources:
         mem_mb=memory_of("fuse"),
-        runtime=60,
+        runtime=minutes_of("fuse"),
     params:
         code=code("fuse"),
         settings=fusing,
@@ -250,7 +250,7 @@ use rule fuse as mine_fusion with:
         "<benchmarks>/mine_fusion/{system}.{collection}.{split}.tsv"
     resources:
         mem_mb=memory_of("mine_fusion"),
-        runtime=60,
+        runtime=minutes_of("mine_fusion"),
 
 
 rule read_run:
@@ -266,7 +266,7 @@ rule read_run:
         "<benchmarks>/read_run/{system}.tsv"
     wildcard_constraints:
         system=of_kind("run"),
-    priority: waiting("systems", 0)
+    priority: waiting("systems")
     resources:
         mem_mb=16000,
         runtime=60,
