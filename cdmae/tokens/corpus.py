@@ -33,6 +33,16 @@ class Tokens:
         """Return the number of passages P."""
         return len(self.starts) - 1
 
+    def part(self, first: int, last: int) -> Tokens:
+        """Return the tokens of the passages `first` to `last`, which share the ids' memory."""
+        begin = self.starts[first]
+        return Tokens(
+            ids=self.ids[begin : self.starts[last]],
+            starts=self.starts[first : last + 1] - begin,
+            text_starts=self.text_starts[first:last] - begin,
+            word_starts=self.word_starts,
+        )
+
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
         """Make tokens from their segments' lengths (title, text, title, text, ...), int64 [2 P]."""
