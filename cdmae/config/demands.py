@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.collections.judged import unpacked
+from cdmae.collections.text_files import unpacked
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_cycles, check_example, check_results, check_time, read_measure
 from cdmae.config.schema import SECTIONS, Config

@@ -14,9 +14,9 @@ import pytest
 
 from cdmae import collections
 from cdmae.collections import store
-from cdmae.collections.judged import unpacked
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
+from cdmae.collections.text_files import unpacked
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]

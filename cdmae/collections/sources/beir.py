@@ -17,10 +17,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import (
+from cdmae.collections.judged import Parts
+from cdmae.collections.text_files import (
     File,
     Folder,
-    Parts,
     by_split,
     check_folder,
     check_readable,

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, find, grade
+from cdmae.collections.judged import Parts
+from cdmae.collections.text_files import File, Folder, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import Source, judged
+from cdmae.collections.text_files import check_folder
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 from cdmae.log import say
@@ -49,11 +50,11 @@ class Settings(Source):
 
     def folders(self) -> list[Path]:
         """Return the folder: a later run would read result files there as passages."""
-        return [judged.check_folder(self.path)]
+        return [check_folder(self.path)]
 
     def depends(self) -> list[Path]:
         """List the files that are read, sorted by path; raises `InputError` if there is none."""
-        folder = judged.check_folder(self.path)
+        folder = check_folder(self.path)
         files, _ = self._found()
         for file in files:
             # Python decodes bytes that are not UTF-8 to lone surrogates
@@ -69,7 +70,7 @@ class Settings(Source):
 
     def _found(self) -> tuple[list[Path], int]:
         """List the files sorted by path, and count the links that lead outside the folder."""
-        folder = judged.check_folder(self.path)
+        folder = check_folder(self.path)
         top = folder.resolve()
         suffixes = {suffix.lower() for suffix in self.suffixes}
         files = []

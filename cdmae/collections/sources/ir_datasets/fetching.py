@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.collections.text_files import File
 from cdmae.errors import InputError
 from cdmae.files import complete, write_text
 from cdmae.log import say
