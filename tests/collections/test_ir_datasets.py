@@ -389,10 +389,10 @@ def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(
     monkeypatch, tmp_path
 ):
     for family in catalogue.read_json("downloads.json"):
-        places = [file.place for file in catalogue.files(family).values()]
+        places = [file.path for file in catalogue.files(family).values()]
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
-    assert {file.place for file in catalogue.files("beir").values()} >= {
+    assert {file.path for file in catalogue.files("beir").values()} >= {
         "nq.zip",
         "cqadupstack.zip",
     }
