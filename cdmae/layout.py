@@ -1,4 +1,4 @@
-"""The files that jobs exchange: their paths, their formats, and the modules that use them.
+"""The files that jobs exchange: their paths, their formats, and their modules.
 
 Paths are below ``results/``. Each entry names the module that reads and writes the files.
 
@@ -20,8 +20,8 @@ Paths are below ``results/``. Each entry names the module that reads and writes 
     collection, split, query_id, measure, value
 
 `cdmae.files` writes them to a hidden path, syncs and renames them, so that they exist only when
-complete. This module imports no format: a job depends on the formats that it imports, and runs
-again when these change.
+complete. This module imports none of these modules: a job depends on the formats that it
+imports, and runs again when they change.
 
 The rules (``workflow/rules``) contain the paths of their results; other code calls `place`.
 """

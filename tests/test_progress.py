@@ -5,7 +5,7 @@ import time
 import pytest
 
 from cdmae import log
-from cdmae.log import Progress, amount, duration, say
+from cdmae.log import Progress, amount, clock, say
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_only_the_first_process_of_a_job_prints(run, monkeypatch, capsys):
 
 
 def test_durations_and_amounts():
-    assert [duration(each) for each in (0.4, 62, 3599.6, 10861)] == [
+    assert [clock(each) for each in (0.4, 62, 3599.6, 10861)] == [
         "0:00",
         "1:02",
         "1:00:00",
