@@ -20,6 +20,8 @@ from typing import Any
 
 from cdmae.collections.judged import Parts
 from cdmae.collections.text_files import (
+    HOLDOUT,
+    HOLDOUT_SEED,
     File,
     Folder,
     by_split,
@@ -50,6 +52,8 @@ class Settings(Folder):
         meaning="whether titles are part of the passages",
         source="BEIR: title and text joined",
     )
+    holdout: dict[str, float] = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
         """Return the files of the passages, and by split of the queries and the judgments."""
