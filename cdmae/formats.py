@@ -134,13 +134,13 @@ def without_folders(value: Any) -> Any:
 
 
 def markdown(text: Any) -> str:
-    """Escape a text for one line of Markdown, so that it contains no markup, HTML or link."""
+    """Escape markup, HTML and links in a text, for one line of Markdown."""
     words = " ".join(str(text).split())
     return re.sub(r"([\\`*\[\]<>#!|&~]|:(?=//)|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words)
 
 
 def fenced(text: str, language: str) -> str:
-    """Write a Markdown code block, whose fence is longer than any backticks in the text."""
+    """Write a Markdown code block, with a fence longer than any backticks in the text."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,8 +1,8 @@
 """Sources of collections: one module per source; the config uses the name of its file.
 
-Each module has a class ``Settings``, a `Source` whose fields (`cdmae.fields`) are the keys of the
-config. The workflow calls its methods. All of them except ``load`` and ``check`` need only the
-standard library and pydantic, because they are called whenever the workflow starts.
+Each module has a class ``Settings``, a subclass of `Source`. Its fields (`cdmae.fields`) are the
+keys of the config, and the workflow calls its methods. All of them except ``load`` and ``check``
+need only the standard library and pydantic, because they are called whenever the workflow starts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Source:
         return []
 
     def folders(self) -> list[Path]:
-        """List the folders of which every file may become part of the collection.
+        """List the folders that are read as a whole: any file in them may join the collection.
 
         The results must not be inside them.
         """

@@ -248,9 +248,9 @@ def grade(text: str) -> int:
 
 
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
-    """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it; refuse both.
+    """Return the file `stem` + `suffix` in a folder, plain or packed (``.gz``), or None.
 
-    If there is none, return None; with a `layout`, raise `InputError` for the folder.
+    Raises `InputError` if both exist, or if neither exists and a `layout` requires one.
     """
     plain = folder / f"{stem}{suffix}"
     packed = folder / f"{stem}{suffix}.gz"

@@ -1,8 +1,8 @@
 """Tokenise each collection once per tokenizer, by the model's Hugging Face tokenizer.
 
 WordPiece tokenizers read title and text separately, because neither changes the word-pieces of the
-other. Byte-level BPE and Unigram tokenizers read them joined by a space, as users of the trained
-model join them, and define their own word boundaries (`Vocabulary.doubled`).
+other. Byte-level BPE and Unigram tokenizers read them joined by a space, like users of the trained
+model. They define their own word boundaries (`Vocabulary.doubled`).
 """
 
 from __future__ import annotations

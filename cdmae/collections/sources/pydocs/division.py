@@ -97,8 +97,8 @@ def split_of(component: str) -> str:
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
     """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams.
 
-    threshold: the least Jaccard similarity. Similar sets share at least one of their rarest
-    elements, so that only such texts are compared (prefix filtering, Chaudhuri et al. 2006).
+    threshold: the least Jaccard similarity. Similar sets share one of their rarest elements, and
+    other pairs are not compared (prefix filtering, Chaudhuri et al. 2006).
     """
     numbers: dict[str, int] = {}
     trigrams = [_trigrams(text, numbers) for text in texts]
@@ -130,7 +130,7 @@ def _trigrams(text: str, numbers: dict[str, int]) -> set[int]:
 
 
 def _dropped(passages: list[_Passage], pairs: list[tuple[int, int]]) -> set[int]:
-    """Return the later passages of pairs whose bodies and summaries are near-duplicates."""
+    """Return the second passage of each pair that also has near-duplicate summaries."""
     dropped: set[int] = set()
     for first, second in pairs:
         if first in dropped or second in dropped:

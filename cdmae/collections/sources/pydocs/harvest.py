@@ -7,8 +7,8 @@ There are three kinds of documentation:
   scipy and torch, read from the same syntax tree
 - the C modules of the standard library, which have no source: only these are imported
 
-Modules are visited in the order of their names, and objects in the order of the file, so that every
-harvest is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
+Modules are visited in the order of their names, and objects in the order of the file: every harvest
+is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
 ``ast.parse``, in parallel processes.
 """
 
