@@ -1,6 +1,6 @@
 """Divide queries into splits that share no passage and no text.
 
-Imports nothing heavy at the top, because `stable_share` is needed when the workflow starts.
+Nothing heavy is imported at the top, because sources use this module when the workflow starts.
 """
 
 from __future__ import annotations
@@ -56,6 +56,59 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
     return first_rows[numbers]
 
 
+# --- holdout: the settings `holdout` and `holdout_seed` of a source -------------------------------
+
+HOLDOUT = {
+    "meaning": "split: share of the queries of train that move into it, such as `dev: 0.1`, for "
+    "splits that the data lack; queries that share a relevant passage or a text stay together"
+}
+HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
+
+
+def check_shares(shares: dict[str, float], seed: int) -> None:
+    """Refuse shares that leave no queries to train on, and a seed without effect."""
+    for split, share in shares.items():
+        if not 0 < share < 1:
+            raise InputError(f"holdout gives {split} {share}; allowed: above 0 and below 1")
+    whole = sum(shares.values())
+    if whole >= 1:
+        raise InputError(
+            f"holdout takes {whole:g} of {DIVIDED}; allowed: shares with a sum below 1"
+        )
+    if seed and not shares:
+        raise InputError("holdout_seed has no effect without holdout; leave it out")
+
+
+def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -> dict[str, bool]:
+    """Return split -> whether it has judgments, after `hold_out`.
+
+    name: of the collection. Raises `InputError` if there are no training queries, or if a split to
+    be made exists.
+    """
+    if shares and not judged.get(DIVIDED):
+        splits = ", ".join(split for split, has in judged.items() if has) or "none"
+        raise InputError(
+            f"holdout takes queries from the split {DIVIDED}, which {name} does not have (judged "
+            f"splits: {splits}); name one of them {DIVIDED}, or leave holdout out"
+        )
+    for split in shares:
+        if split in judged:
+            raise InputError(
+                f"holdout names {split}, but {name} already has queries of this split; leave it "
+                "out, or choose another name"
+            )
+    return judged | dict.fromkeys(shares, True)
+
+
+def expected_after(queries: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
+    """Return the expected number of queries by split, after `hold_out`."""
+    divided = queries.get(DIVIDED, 0)
+    held_out = {split: round(share * divided) for split, share in shares.items()}
+    if not held_out:
+        return queries
+    return queries | {DIVIDED: divided - sum(held_out.values())} | held_out
+
+
 def hold_out(collection: Collection, shares: dict[str, float], seed: int) -> Collection:
     """Move shares of the training queries into new splits.
 
@@ -63,6 +116,8 @@ def hold_out(collection: Collection, shares: dict[str, float], seed: int) -> Col
     same split. shares: split -> share of the training queries. Raises `InputError` if these groups
     are too large for a share.
     """
+    if not shares:
+        return collection
     queries = collection.queries[DIVIDED]
     qrels = collection.qrels[DIVIDED]
     groups = components(len(queries), _links(queries, qrels))
@@ -145,7 +200,7 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
                 f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
                 f"{count(len(ids))} queries, but only {count(held)} can be held out: queries that "
                 "share a relevant passage or a text stay together, and the largest group has "
-                f"{count(max(sizes.values()))}; allowed: other shares, or judgments for {split} "
-                "in a file of their own"
+                f"{count(max(sizes.values()))}; allowed: other shares, or a split {split} in the "
+                "data"
             )
     return pd.Series(groups).map(split_of)

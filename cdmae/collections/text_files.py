@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.collections import Source, judged
-from cdmae.collections.leakage import DIVIDED, hold_out
+from cdmae.collections.leakage import check_shares, expected_after, hold_out, judged_after
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import check_file
@@ -35,28 +35,12 @@ _SHOWN = 100  # characters of a column, in messages
 _PACKED = 3  # the compression ratio of text in a .gz
 
 
-HOLDOUT = {
-    "meaning": "split: share of the queries of train that move into it, such as `dev: 0.1`, for "
-    "splits that the files lack; queries that share a relevant passage or a text stay together"
-}
-HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
-
-
 class Folder(Source):
     """The settings of a source of text files; all answers follow from the files in `parts`."""
 
     def __post_init__(self) -> None:
         """Refuse shares that leave no queries to train on, and a seed without effect."""
-        for split, share in self.holdout.items():
-            if not 0 < share < 1:
-                raise InputError(f"holdout gives {split} {share}; allowed: above 0 and below 1")
-        if sum(self.holdout.values()) >= 1:
-            raise InputError(
-                f"holdout takes {sum(self.holdout.values()):g} of {DIVIDED}; allowed: shares whose "
-                "sum is below 1"
-            )
-        if self.holdout_seed and not self.holdout:
-            raise InputError("holdout_seed has no effect without holdout; leave it out")
+        check_shares(self.holdout, self.holdout_seed)
 
     def parts(self) -> judged.Parts:
         """Find the collection's files; raises `InputError` for missing files."""
@@ -65,24 +49,8 @@ class Folder(Source):
     def judged(self) -> dict[str, bool]:
         """Return split -> whether it has judgments, for every split with queries."""
         parts = self.parts()
-        self._check_holdout(parts)
         judged = {split: split in parts.qrels for split in parts.queries}
-        return judged | dict.fromkeys(self.holdout, True)
-
-    def _check_holdout(self, parts: judged.Parts) -> None:
-        """Raise `InputError` if `holdout` has no queries to take, or names an existing split."""
-        if self.holdout and DIVIDED not in parts.qrels:
-            names = ", ".join(parts.qrels) or "none"
-            raise InputError(
-                f"holdout takes queries from the split {DIVIDED}, which {self.path} does not have "
-                f"(judged splits: {names}); rename the judgments, or leave holdout out"
-            )
-        for split in self.holdout:
-            if split in parts.queries:
-                raise InputError(
-                    f"holdout names {split}, but {self.path} already has queries of this split; "
-                    "leave it out, or choose another name"
-                )
+        return judged_after(judged, self.holdout, self.path)
 
     def depends(self) -> list[Path]:
         """List the files from which the collection is made, each once."""
@@ -100,21 +68,14 @@ class Folder(Source):
         queries = {
             split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()
         }
-        divided = queries.get(DIVIDED, 0)
-        for split, share in self.holdout.items():
-            queries[split] = round(share * divided)
-            queries[DIVIDED] -= queries[split]
-        return passages, words, queries
+        return passages, words, expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        parts = self.parts()
-        self._check_holdout(parts)
+        self.judged()  # checks `holdout`
         name = type(self).__module__.rpartition(".")[2]
-        collection = judged.load(parts, {"source": name, "titles": self.titles})
-        if self.holdout:
-            return hold_out(collection, self.holdout, self.holdout_seed)
-        return collection
+        collection = judged.load(self.parts(), {"source": name, "titles": self.titles})
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
 
 @dataclass(frozen=True)

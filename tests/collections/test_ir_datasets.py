@@ -447,6 +447,14 @@ def test_counts_that_differ_from_the_published_counts_are_refused(
         loaded(home, dataset="beir/nq")
 
 
+def test_queries_of_published_collections_can_be_held_out(home):
+    """Both queries of the miniature have the same text and stay together."""
+    settings = {"dataset": "beir/nq", "splits": {"train": ""}, "holdout": {"dev": 0.5}}
+    assert source.Settings(**settings).judged() == {"train": True, "dev": True}
+    with pytest.raises(InputError, match="the largest group has 2"):
+        loaded(home, **settings)
+
+
 # --- without reading anything ---------------------------------------------------------------------
 
 

@@ -69,7 +69,7 @@ def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
         ({"dev": 1.0}, "holdout gives dev 1.0; allowed: above 0 and below 1"),
         ({"dev": 0.5, "test": 0.5}, "holdout takes 1 of train"),
         ({"train": 0.1}, "holdout names train, but"),
-        ({"dev": 0.1}, "the largest group has 20; allowed: other shares"),
+        ({"dev": 0.1}, "the largest group has 20; allowed: other"),
     ],
 )
 def test_shares_that_cannot_be_held_out_are_refused(tmp_path, holdout, message):

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.collections.judged import Parts
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED
 from cdmae.collections.text_files import (
-    HOLDOUT,
-    HOLDOUT_SEED,
     File,
     Folder,
     by_split,

@@ -17,16 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.collections.judged import Parts
-from cdmae.collections.text_files import (
-    HOLDOUT,
-    HOLDOUT_SEED,
-    File,
-    Folder,
-    by_split,
-    check_folder,
-    find,
-    grade,
-)
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED
+from cdmae.collections.text_files import File, Folder, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 
