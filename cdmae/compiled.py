@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` without the interpreter lock, so that threads run it in parallel."""
+    """Compile `function` without the interpreter lock: threads can run it in parallel."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError as error:  # "cannot cache function ...: no locator available for file ..."

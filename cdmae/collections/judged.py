@@ -242,7 +242,7 @@ def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.R
 
 
 def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
-    """Raise `InputError` for the first row whose id already appears."""
+    """Raise `InputError` for the first row with a repeated id."""
     import pyarrow.compute as pc
 
     if pc.count_distinct(ids).as_py() == len(ids):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.collections import Source, judged
+from cdmae.collections.leakage import check_shares, expected_after, hold_out, judged_after
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import check_file
@@ -37,6 +38,10 @@ _PACKED = 3  # the compression ratio of text in a .gz
 class Folder(Source):
     """The settings of a source of text files; all answers follow from the files in `parts`."""
 
+    def __post_init__(self) -> None:
+        """Refuse shares that leave no queries to train on, and a seed without effect."""
+        check_shares(self.holdout, self.holdout_seed)
+
     def parts(self) -> judged.Parts:
         """Find the collection's files; raises `InputError` for missing files."""
         raise NotImplementedError
@@ -44,7 +49,8 @@ class Folder(Source):
     def judged(self) -> dict[str, bool]:
         """Return split -> whether it has judgments, for every split with queries."""
         parts = self.parts()
-        return {split: split in parts.qrels for split in parts.queries}
+        judged = {split: split in parts.qrels for split in parts.queries}
+        return judged_after(judged, self.holdout, self.path)
 
     def depends(self) -> list[Path]:
         """List the files from which the collection is made, each once."""
@@ -62,12 +68,14 @@ class Folder(Source):
         queries = {
             split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()
         }
-        return passages, words, queries
+        return passages, words, expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
+        self.judged()  # checks `holdout`
         name = type(self).__module__.rpartition(".")[2]
-        return judged.load(self.parts(), {"source": name, "titles": self.titles})
+        collection = judged.load(self.parts(), {"source": name, "titles": self.titles})
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
 
 @dataclass(frozen=True)
@@ -201,9 +209,9 @@ def grade(text: str) -> int:
 
 
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
-    """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it; refuse both.
+    """Return the file `stem` + `suffix` in a folder, plain or packed (``.gz``), or None.
 
-    If there is none, return None; with a `layout`, raise `InputError` for the folder.
+    Raises `InputError` if both exist, or if neither exists and a `layout` requires one.
     """
     plain = folder / f"{stem}{suffix}"
     packed = folder / f"{stem}{suffix}.gz"

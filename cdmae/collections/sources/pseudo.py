@@ -50,7 +50,7 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Source):
-    """The keys of a collection whose queries are made from another collection's text."""
+    """The keys of a collection with queries made from the text of another collection."""
 
     of: dict[str, Any] = setting(
         meaning="the collection whose text it uses: a `source` and its settings"

@@ -6,8 +6,7 @@ The id of a passage is the path of its file and its number in the file, ``guide/
 title is the name of the file and the heading above it, ``install: On a cluster``. Headings are
 lines underlined with one of ``=-~^``, and in ``.md`` files Markdown's (``## On a cluster``).
 
-Files and folders whose names begin with a dot, and links that lead outside the folder, are not
-read.
+Hidden files and folders, and links that lead outside the folder, are not read.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Settings(Source):
         return [check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files that are read, sorted by path; raises `InputError` if there is none."""
+        """List the files to read, sorted by path; raises `InputError` for a folder without any."""
         folder = check_folder(self.path)
         files, _ = self._found()
         for file in files:
@@ -80,7 +79,7 @@ class Settings(Source):
             folders[:] = [name for name in folders if not name.startswith(".")]
             paths = [Path(parent, name) for name in names if not name.startswith(".")]
             texts = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
-            links = [path for name in folders if (path := Path(parent, name)).is_symlink()]
+            links = [Path(parent, name) for name in folders if Path(parent, name).is_symlink()]
             for path in (*texts, *links):
                 if not path.resolve().is_relative_to(top):
                     outside += 1
@@ -183,7 +182,7 @@ def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]
 
 
 def _heading(above: str, line: str, below: str, markdown: bool) -> str:
-    """Return the heading on a line, given the lines above and below; empty if there is none."""
+    """Return the heading on a line, given the lines above and below, or an empty string."""
     hashed = _HASHED.match(line)
     if markdown and hashed:
         return hashed[1]

@@ -20,6 +20,14 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections import Source
 from cdmae.collections.judged import Parts
 from cdmae.collections.judged import load as load_parts
+from cdmae.collections.leakage import (
+    HOLDOUT,
+    HOLDOUT_SEED,
+    check_shares,
+    expected_after,
+    hold_out,
+    judged_after,
+)
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
 from cdmae.errors import InputError
@@ -79,9 +87,12 @@ class Settings(Source):
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
         "checkout",
     )
+    holdout: dict[str, float] = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown dataset, and a file of titles for passages that have titles already."""
+        """Refuse an unknown dataset, titles for passages with titles, and unfit shares."""
+        check_shares(self.holdout, self.holdout_seed)
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
@@ -107,7 +118,8 @@ class Settings(Source):
             if not catalogue.has(name, "queries"):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
                 raise InputError(f"splits.{split} is {self.splits[split]}; {known}")
-        return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
+        judged = {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
+        return judged_after(judged, self.holdout, self.dataset)
 
     def depends(self) -> list[Path]:
         """Return the file of titles, if there is one.
@@ -147,7 +159,7 @@ class Settings(Source):
         for split, name in self.ids().items():
             judged = catalogue.counts(f"{name}/judged", "queries")
             queries[split] = judged or catalogue.counts(name, "queries") or 0
-        return passages, words, queries
+        return passages, words, expected_after(queries, self.holdout)
 
     def downloads(self) -> dict[Path, float]:
         """Estimate the bytes that `load` keeps in addition to the collection, by missing file.
@@ -175,10 +187,10 @@ class Settings(Source):
         passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
         queries = {}
         qrels = {}
-        for split, is_judged in self.judged().items():
-            name = self.ids()[split]
+        judged = self.judged()
+        for split, name in self.ids().items():
             queries[split] = Rows(name, "queries", fetching.queries)
-            if is_judged:
+            if judged[split]:
                 qrels[split] = Rows(name, "judgments", fetching.qrels)
         parts = [*queries.values(), *qrels.values(), passages]
         if self.dataset == MSMARCO and self.titles:
@@ -198,7 +210,7 @@ class Settings(Source):
         }
         collection = load_parts(Parts(passages, queries, qrels, published=True), about)
         self._check_counts(collection.about)
-        return collection
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _check_counts(self, about: dict[str, Any]) -> None:
         """Raise `InputError` if counts differ from the published collection's counts."""

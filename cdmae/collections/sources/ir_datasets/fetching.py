@@ -123,7 +123,7 @@ class Rows:
         return f"{self.dataset} ({self.part})"
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the number of each row, from 1, and what it holds."""
+        """Yield the number of each row, from 1, and the row."""
         return enumerate(self.read(self.dataset), start=1)
 
 

@@ -95,7 +95,7 @@ class Settings(Source):
         return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
     def judged(self) -> dict[str, bool]:
-        """Return the splits, all of which have judgments; a held-out part has test queries only."""
+        """Return the splits; all have judgments, and a held-out part has test queries only."""
         return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
     def version(self) -> dict[str, str]:

@@ -155,8 +155,8 @@ def _is_wordy(text: str, letters: float) -> bool:
 def _without_name(text: str, name: str) -> str:
     """Replace an object's own name by "this function" or "this class".
 
-    Only a mention that is in code quotes, called or qualified is replaced, or one that cannot be an
-    English word (``read_csv``, ``DataFrame``, ``rfft2``); ``add`` in plain text remains.
+    A mention is replaced if it is in code quotes, called or qualified, or if it cannot be an
+    English word (``read_csv``, ``DataFrame``, ``rfft2``). The word ``add`` in plain text remains.
     """
     last = name.rpartition(".")[2]
     if last not in text:

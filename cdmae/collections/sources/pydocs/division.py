@@ -9,18 +9,14 @@ not change it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 
-import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from cdmae.collections.sources.pydocs.harvest import stable_share
+from cdmae.collections.leakage import components, key_of, stable_share, words_of
 
 # upper bounds of the hash of a component: 85 % train, 7.5 % dev, 7.5 % test
 TRAIN = 0.85
@@ -28,7 +24,6 @@ DEV = 0.925
 # a summary of more passages is a template, such as "Forward pass", and not a query
 MOST_POSITIVES = 3
 THRESHOLD = 0.7  # the least Jaccard similarity of near-duplicates
-_WORD = re.compile(r"\w+")
 
 
 @dataclass
@@ -59,14 +54,14 @@ def divide(
             by_summary.setdefault(key, []).append(row)
     asked = {key: rows for key, rows in by_summary.items() if len(rows) <= MOST_POSITIVES}
     same_query = [(rows[0], row) for rows in asked.values() for row in rows[1:]]
-    components = _components(len(passages), pairs + same_query)
+    component_of = components(len(passages), pairs + same_query).tolist()  # its first row
 
     queries = []
     for key, rows in asked.items():
         text, name = passages[rows[0]].summaries[key]
-        split = "test" if held_out else split_of(passages[components[rows[0]]].name)
+        split = "test" if held_out else split_of(passages[component_of[rows[0]]].name)
         queries.append((split, f"query:{name}", text, [passages[row].name for row in rows]))
-    sizes = Counter(components)
+    sizes = Counter(component_of)
     counts = {
         "distinct bodies": len(passages),
         "near-duplicate passages dropped": len(dropped),
@@ -91,15 +86,6 @@ def _distinct(entries: Iterable[tuple[str, str, str]]) -> list[_Passage]:
     return list(by_body.values())
 
 
-def _components(count: int, pairs: list[tuple[int, int]]) -> list[int]:
-    """Return the first row of each row's component in a graph with `pairs` as edges."""
-    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(pairs)), (one, other)), shape=(count, count))
-    _, numbers = connected_components(graph, directed=False)
-    _, first_rows = np.unique(numbers, return_index=True)
-    return first_rows[numbers].tolist()
-
-
 def split_of(component: str) -> str:
     """Return the split of a component: train 85 %, dev 7.5 %, test 7.5 %, by a hash of its name."""
     share = stable_share(component)
@@ -108,16 +94,11 @@ def split_of(component: str) -> str:
     return "dev" if share < DEV else "test"
 
 
-def key_of(text: str) -> str:
-    """Return a text's words without case and punctuation; equal keys mean equal texts."""
-    return " ".join(_words(text))
-
-
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
     """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams.
 
-    threshold: the least Jaccard similarity. Similar sets share at least one of their rarest
-    elements, so that only such texts are compared (prefix filtering, Chaudhuri et al. 2006).
+    threshold: the least Jaccard similarity. Similar sets share one of their rarest elements, and
+    other pairs are not compared (prefix filtering, Chaudhuri et al. 2006).
     """
     numbers: dict[str, int] = {}
     trigrams = [_trigrams(text, numbers) for text in texts]
@@ -143,13 +124,13 @@ def _trigrams(text: str, numbers: dict[str, int]) -> set[int]:
 
     numbers: word -> number, to which new words are added.
     """
-    words = [numbers.setdefault(word, len(numbers)) for word in _words(text)]
+    words = [numbers.setdefault(word, len(numbers)) for word in words_of(text)]
     triples = zip(words, words[1:], words[2:], strict=False)
     return {(a << 48) + (b << 24) + c for a, b, c in triples}
 
 
 def _dropped(passages: list[_Passage], pairs: list[tuple[int, int]]) -> set[int]:
-    """Return the later passages of pairs whose bodies and summaries are near-duplicates."""
+    """Return the second passage of each pair that also has near-duplicate summaries."""
     dropped: set[int] = set()
     for first, second in pairs:
         if first in dropped or second in dropped:
@@ -169,7 +150,3 @@ def _similar(one: set, other: set, threshold: float) -> bool:
     """Return whether the Jaccard similarity of two sets is at least `threshold`."""
     both = len(one & other)
     return both >= threshold * (len(one) + len(other) - both)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())

@@ -7,8 +7,8 @@ There are three kinds of documentation:
   scipy and torch, read from the same syntax tree
 - the C modules of the standard library, which have no source: only these are imported
 
-Modules are visited in the order of their names, and objects in the order of the file, so that every
-harvest is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
+Modules are visited in the order of their names, and objects in the order of the file: every harvest
+is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
 ``ast.parse``, in parallel processes.
 """
 
@@ -17,7 +17,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -36,6 +35,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from cdmae.collections.leakage import stable_share
 from cdmae.errors import InputError
 
 STDLIB = "python"  # the name of the standard library in the config and in passage ids
@@ -128,11 +128,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def stable_share(name: str) -> float:
-    """Return a number in [0, 1) that depends only on `name`, not on the machine or process."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
 # --- source files ---------------------------------------------------------------------------------
