@@ -67,7 +67,7 @@ class Progress:
             parts = [f"{self.done:,} of {self.total:,} {self.unit} ({percent} %)"]
         parts.append(f"{amount(pace)} {self.unit}/s")
         if pace and self.total > self.done:
-            parts.append(f"{clock((self.total - self.done) / pace)} left")
+            parts.append(f"{formats.duration((self.total - self.done) / pace)} left")
         for name, number in self._numbers.items():
             parts.append(f"{name.replace('_', ' ')} {amount(float(number))}")
         label = f"{self.label}: " if self.label else ""
@@ -77,14 +77,7 @@ class Progress:
         """Print a last line, unless nothing was printed and the work was short."""
         now = time.monotonic()
         if self._printed or now - self._began >= FIRST:
-            say(f"{self.line(now)}, after {clock(now - self._began)}")
-
-
-def clock(seconds: float) -> str:
-    """Write ``1:02`` (minutes and seconds), or ``3:01:02`` with hours."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+            say(f"{self.line(now)}, after {formats.duration(now - self._began)}")
 
 
 def amount(value: float) -> str:
