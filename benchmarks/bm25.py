@@ -60,12 +60,16 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    depth, threads, rows = options.depth, options.threads, []
+    depth = options.depth
+    threads = options.threads
+    rows = []
 
     def timed(name: str, function: Callable[[], Any]) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        cpu = time.process_time()
         result = function()
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        wall = time.perf_counter() - wall
+        cpu = time.process_time() - cpu
         rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{cpu:.2f}"})
         return result
 

@@ -77,9 +77,11 @@ def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
         given = (words, left)
     else:
         given = (read if form == "pieces" else _as_pieces(words, left), form, threads)
-    before, taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    taken = []
     for _ in range(1 if form == "counter" else 3):
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu = time.process_time()
+        wall = time.perf_counter()
         squares = (work or _ours)(*given)
         taken.append((time.process_time() - cpu, time.perf_counter() - wall))
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
@@ -103,7 +105,8 @@ def _ours(read: Tokens, form: str, threads: int) -> int:
 
 
 def _counter(words: np.ndarray, left: np.ndarray) -> int:
-    numbers, inside = words.tolist(), left.tolist()
+    numbers = words.tolist()
+    inside = left.tolist()
     total = 0
     for order in range(1, WINDOW + 1):
         grams = [

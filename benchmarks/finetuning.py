@@ -144,7 +144,8 @@ class Vectors(nn.Module):
 
 def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest: int) -> float:
     """One forward and backward pass; returns the loss."""
-    read, queries = work.sequences, work.queries
+    read = work.sequences
+    queries = work.queries
     if form == "padded":
         parts = [np.arange(queries), np.arange(queries, len(read))]
         vectors = torch.cat([model(**padded(read, rows)).last_hidden_state[:, 0] for rows in parts])
@@ -174,7 +175,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         )
         from sentence_transformers.util import dot_score
 
-        encoder, size = nn.Sequential(Vectors(model)), (len(read) - queries) // queries
+        encoder = nn.Sequential(Vectors(model))
+        size = (len(read) - queries) // queries
         columns = [
             np.arange(queries),
             *(np.arange(queries + place, len(read), size) for place in range(size)),
@@ -195,7 +197,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Seconds of the processor per step, memory above what the weights take, loss and gradient."""
     setup.set_up(arguments.threads)
-    model, work = network(arguments.size), batch(arguments.size, arguments.queries, arguments.group)
+    model = network(arguments.size)
+    work = batch(arguments.size, arguments.queries, arguments.group)
     longest = SIZES[arguments.size][4]
     small = batch(arguments.size, 2, 2)
     step(form, model, small, arguments.chunk, longest)  # kernels are compiled, gradients allocated
@@ -235,11 +238,10 @@ def main() -> None:
         print(json.dumps(measure(arguments.form, arguments)))
         return
     found = measure_each("finetuning", FORMS)
-    ours, lengths_ = (
-        found["ours"],
-        batch(arguments.size, arguments.queries, arguments.group).sequences.lengths,
-    )
-    mean, longest = lengths_[arguments.queries :].mean(), lengths_.max()
+    ours = found["ours"]
+    lengths_ = batch(arguments.size, arguments.queries, arguments.group).sequences.lengths
+    mean = lengths_[arguments.queries :].mean()
+    longest = lengths_.max()
     print(
         f"{describe()['processor']}; threads: {arguments.threads}\n"
         f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "

@@ -40,7 +40,8 @@ SLOW = {
 SECONDS = 0.2  # of each measurement
 V = 30522  # BERT's word-pieces; a fifth of ours continue a word
 BASE = {"vocab_size": V, "num_hidden_layers": 12, "max_position_embeddings": 2 + max(LENGTHS)}
-UNIFORM, AWARE = Side("whole_word", 0.5), Side("importance", 0.5)
+UNIFORM = Side("whole_word", 0.5)
+AWARE = Side("importance", 0.5)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def passages(number: int, length: int) -> Passages:
     rng = np.random.default_rng(0)
     ids = rng.integers(1000, V, number * length).astype(np.uint16)
     starts = np.arange(number + 1) * length
-    special, begins = np.arange(V) < 1000, np.arange(V) % 5 > 0
+    special = np.arange(V) < 1000
+    begins = np.arange(V) % 5 > 0
     vocabulary = Vocabulary(
         V, 0, 101, 102, 103, special, np.flatnonzero(~special).astype(np.int32), begins
     )

@@ -32,7 +32,8 @@ from cdmae.masking import Side
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
-BATCH, LENGTH = 128, 150
+BATCH = 128
+LENGTH = 150
 
 
 def timed(function: Callable[[], object], seconds: float = 1.5) -> float:
@@ -123,10 +124,8 @@ def main() -> None:
         {**each, "offset_mapping": _offsets(row)}
         for each, row in zip(lists, batch.word_starts, strict=True)
     ]
-    ids, special = (
-        torch.tensor(batch.ids, dtype=torch.long),
-        torch.zeros(batch.ids.shape, dtype=torch.bool),
-    )
+    ids = torch.tensor(batch.ids, dtype=torch.long)
+    special = torch.zeros(batch.ids.shape, dtype=torch.bool)
     pieces = [hugging_face.convert_ids_to_tokens(each) for each in batch.ids[:8].tolist()]
     draw = random.Random(0)
     found = {

@@ -40,7 +40,8 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
     """Yield each job's name and its command line after the script; later ones read what earlier
     left.
     """
-    docs, at = folder / "docs", {"--threads": 1}
+    docs = folder / "docs"
+    at = {"--threads": 1}
     run = folder / "bm25.parquet"
     given = {
         "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},

@@ -77,7 +77,9 @@ class Naive(nn.Module):
         given: SimLM's generator as transformers has it, where it is not trained along.
         """
         super().__init__()
-        self.name, self.model, self.network = name, network.model, network
+        self.name = name
+        self.model = network.model
+        self.network = network
         parts = [part for part in LAYERS if isinstance(getattr(network, part, None), nn.ModuleList)]
         self.layers = nn.ModuleDict({part: getattr(network, part) for part in parts})
         if name == "simlm":
@@ -99,7 +101,8 @@ class Naive(nn.Module):
 
     def mae(self, step: Step) -> Tensor:
         """CDMAE, equation 9; the decoder restores the encoder's own text."""
-        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        encoder = Side.of(step, "encoder")
+        decoder = Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         h_b = getattr(self.network, "projection", nn.Identity())(self.vector(states, encoder))
         return self.loss(states, encoder) + self.loss(
@@ -112,7 +115,8 @@ class Naive(nn.Module):
 
     def master(self, step: Step) -> Tensor:
         """Both, each with a decoder of its own."""
-        encoder, following = Side.of(step, "encoder"), Side.of(step, "neighbour")
+        encoder = Side.of(step, "encoder")
+        following = Side.of(step, "neighbour")
         states = self.decoded(
             "neighbour", self.vector(self.states(encoder)[-1], encoder), following
         )
@@ -122,7 +126,8 @@ class Naive(nn.Module):
         """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss
         on all tokens.
         """
-        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        encoder = Side.of(step, "encoder")
+        decoder = Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         decoded = self.enhanced(self.vector(states, encoder), decoder, step)
         return self.loss(states, encoder) + self.loss(decoded, decoder)
@@ -131,7 +136,8 @@ class Naive(nn.Module):
         """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but
         [CLS]).
         """
-        encoder, passage = Side.of(step, "encoder"), Side.of(step, "passage")
+        encoder = Side.of(step, "encoder")
+        passage = Side.of(step, "passage")
         logits = self.model.cls(self.states(encoder)[-1])[:, 1:]
         pooled = logits.masked_fill(~encoder.attended[:, 1:, None], -torch.inf).max(1).values
         number = passage.chosen.sum(1, keepdim=True).clamp_min(1)
@@ -143,7 +149,8 @@ class Naive(nn.Module):
 
     def bowdpr(self, step: Step) -> Tensor:
         """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
-        encoder, bags = Side.of(step, "encoder"), self.bags(Side.of(step, "passage"))
+        encoder = Side.of(step, "encoder")
+        bags = self.bags(Side.of(step, "passage"))
         states = self.states(encoder)[-1]
         logs = self.model.cls(self.vector(states, encoder)[:, 0]).log_softmax(-1)
         bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
@@ -171,7 +178,8 @@ class Naive(nn.Module):
         """Let both sides restore what a generator replaced, and the rest; it learns from the
         encoder's masks.
         """
-        masked, text = Side.of(step, "encoder"), Side.of(step, "passage")
+        masked = Side.of(step, "encoder")
+        text = Side.of(step, "passage")
         filled, logits = self.replaced(step, "encoder")
         with torch.no_grad():
             more, _ = self.replaced(step, "decoder")
@@ -223,7 +231,8 @@ class Naive(nn.Module):
         """Return the ids of a side with masked tokens sampled by the cumulated probabilities; the
         logits [B, n, V].
         """
-        side, masked = Side.of(step, name), step.sides[name]
+        side = Side.of(step, name)
+        masked = step.sides[name]
         logits = self.generator(side.ids, attention_mask=side.attended).logits
         sums = logits[side.chosen].softmax(-1).cumsum(-1)
         draws = tensor(masked.draws[masked.chosen])[:, None]
@@ -235,8 +244,11 @@ class Naive(nn.Module):
         """RetroMAE's layer [B, n, D] from the vectors [B, 1, D], each position with a mask of its
         own.
         """
-        (layer,), bert, (passages, rows) = self.layers["decoder"], self.model.bert, side.ids.shape
-        parts, after = layer.attention.self, layer.attention.output
+        (layer,) = self.layers["decoder"]
+        bert = self.model.bert
+        (passages, rows) = side.ids.shape
+        parts = layer.attention.self
+        after = layer.attention.output
         h1 = h + bert.embeddings.position_embeddings.weight[:rows]
         h2 = torch.cat([h, bert.embeddings(side.ids)[:, 1:]], dim=1)
         q, k, v = (

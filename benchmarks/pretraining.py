@@ -92,7 +92,8 @@ def reader(given: argparse.Namespace) -> Reader:
 def settings(name: str) -> Encoder:
     """Make an objective with the masks it is published with."""
     masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
-    kind, given = OBJECTIVES[name], {"start": "s", "collection": "c", "decoder_masking": masking}
+    kind = OBJECTIVES[name]
+    given = {"start": "s", "collection": "c", "decoder_masking": masking}
     return kind(**pick(given, rules_of(kind)))
 
 
@@ -140,7 +141,8 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     device = setup.set_up(given.threads)
     if form == "naive":
         device = torch.device("cpu")
-    (ours, naive), batch = networks(given), step(given)
+    (ours, naive) = networks(given)
+    batch = step(given)
     trained = naive if form == "naive" else ours.to(device)
     adam = setup.adamw(trained.parameters(), 0.01)
     setup.set_rate(adam, 1e-5)
@@ -148,7 +150,8 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while line.recv():
-        begun, total = clock(), 0.0
+        begun = clock()
+        total = 0.0
         for part in [batch] if form == "naive" else parts(ours, batch, rows, device):
             with setup.autocast("bf16" if form == "ours_bf16" else "fp32", device):
                 loss = trained(part)
@@ -180,7 +183,8 @@ def operations(given: argparse.Namespace, batch: Step) -> float:
     """
     layers, width, _ = SIZES[given.size]
     starts = batch.sides["encoder"].inputs.starts
-    rows, squares = starts[-1], (np.diff(starts) ** 2).sum()
+    rows = starts[-1]
+    squares = (np.diff(starts) ** 2).sum()
     masked = {side: each.chosen.sum() for side, each in batch.sides.items()}
     whole = rows * 24 * width**2 + 4 * squares * width  # one layer everywhere
     body = (layers - 1 + 1) * whole  # of the decoder's two layers one is everywhere
@@ -212,7 +216,8 @@ def main() -> None:
 def compare(given: argparse.Namespace) -> None:
     """Measure the forms of one objective."""
     context = multiprocessing.get_context("spawn")
-    lines, processes = {}, []
+    lines = {}
+    processes = []
     for form in given.forms:
         lines[form], other = context.Pipe()
         processes.append(context.Process(target=work, args=(form, given, other), daemon=True))
@@ -261,7 +266,8 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, 
         rows.append({**row, "loss": f"{taken[form][0][1]:.6f}"})
     print(table(rows))
     if {"naive", "ours"} <= taken.keys():
-        one, other = taken["naive"][0][1], taken["ours"][0][1]
+        one = taken["naive"][0][1]
+        other = taken["ours"][0][1]
         if abs(one - other) > NEAR.get(given.objective, 1e-5) * one:
             raise SystemExit(f"the loss of ours, {other}, is not that of the padded form, {one}")
         print(

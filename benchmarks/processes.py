@@ -34,7 +34,9 @@ def measure(command: Sequence[str | Path], **options: object) -> Taken:
     The peak is the system's own record, VmHWM: that of getrusage counts what this process held when
     it forked.
     """
-    begun, memory, own = time.perf_counter(), 0, 0
+    begun = time.perf_counter()
+    memory = 0
+    own = 0
     process = subprocess.Popen(list(map(str, command)), **options)
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         found = _status(process.pid)

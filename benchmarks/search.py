@@ -80,12 +80,16 @@ def main() -> None:
         "faiss.knn": lambda: knn(queries, passages, options.depth),
         "ours": lambda: ours(queries, passages, options.depth, options.threads),
     }
-    rows, seconds, passages_of = [], {}, {}
+    rows = []
+    seconds = {}
+    passages_of = {}
     with threadpool_limits(options.threads, "blas"):
         for name, form in forms.items():
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall = time.perf_counter()
+            cpu = time.process_time()
             passages_of[name] = form()
-            wall, seconds[name] = time.perf_counter() - wall, time.process_time() - cpu
+            wall = time.perf_counter() - wall
+            seconds[name] = time.process_time() - cpu
             rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{seconds[name]:.2f}"})
     for name in list(forms)[
         1:

@@ -100,7 +100,8 @@ def main() -> None:
         for name, each in speed.items()
     ]
     print(table(rows))
-    titles, bodies = expected[: len(passages)], expected[len(passages) :]
+    titles = expected[: len(passages)]
+    bodies = expected[len(passages) :]
     joined = np.fromiter(
         (each for pair in zip(titles, bodies, strict=True) for ids in pair for each in ids),
         np.int64,

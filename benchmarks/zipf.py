@@ -49,7 +49,8 @@ def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarra
     for number, first in enumerate(range(0, passages, BLOCK)):
         rng = np.random.default_rng([seed, number])
         lengths = np.maximum(1, rng.gamma(4.0, WORDS / 4.0, BLOCK)).astype(np.int64)
-        text, kept = _text(rng, int(lengths.sum())), lengths[: passages - first]
+        text = _text(rng, int(lengths.sum()))
+        kept = lengths[: passages - first]
         yield text[: kept.sum()], kept
 
 
@@ -58,7 +59,9 @@ def _text(rng: np.random.Generator, words: int) -> np.ndarray:
     lengths = (1 + _hash(phrases, 0) % np.uint64(LONGEST)).astype(np.int64)
     ends = np.cumsum(lengths)
     used = int(np.searchsorted(ends, words)) + 1
-    phrases, lengths, ends = phrases[:used], lengths[:used], ends[:used]
+    phrases = phrases[:used]
+    lengths = lengths[:used]
+    ends = ends[:used]
     place = 1 + np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
     return _ranks((_hash(np.repeat(phrases, lengths), place) >> np.uint64(11)) * 2.0**-53)[:words]
 
@@ -132,7 +135,8 @@ def write_collection(folder: Path, passages: int, queries: int) -> None:
     passage.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    asked, done = [], 0
+    asked = []
+    done = 0
     judged = np.linspace(0, passages - 1, queries).astype(np.int32)
     with pq.ParquetWriter(folder / "passages.parquet", PASSAGES) as writer:
         for words, lengths in blocks(passages):
@@ -144,7 +148,8 @@ def write_collection(folder: Path, passages: int, queries: int) -> None:
             asked += [" ".join(text.split()[:6]) for text in texts.take(pa.array(here)).to_pylist()]
             done += len(texts)
     rows = pa.array(np.arange(queries, dtype=np.int32))
-    split, grade = pa.array(["dev"] * queries), pa.array(np.ones(queries, np.int16))
+    split = pa.array(["dev"] * queries)
+    grade = pa.array(np.ones(queries, np.int16))
     names = pc.cast(rows, pa.string())
     pq.write_table(
         pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet"

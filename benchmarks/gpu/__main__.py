@@ -48,7 +48,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    begun, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
+    begun = time.monotonic()
+    first = os.environ.get("RANK", "0") == "0"
     results = Results(options.output) if first else None
     # A library that asks for a GPU while it is imported would spoil CUDA for all that are forked
     # from that process.

@@ -31,7 +31,8 @@ from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 CPU = torch.device("cpu")
-EXACT, LEAST = 1e-4, 4e-3
+EXACT = 1e-4
+LEAST = 4e-3
 TIMES = {"simlm": 4.0, "dupmae": 4.0}
 LENGTHS = (1, 5, 2, 17, 40, 3, 1, 150)
 CHOSEN = {  # rows that attend, of the packed passages of these lengths
@@ -69,10 +70,12 @@ def _row(
     note: str = "",
 ) -> Row:
     """Compare with the reference; rounded: what the CPU makes of it in bfloat16."""
-    allowed, value = EXACT, error(computed, reference)
+    allowed = EXACT
+    value = error(computed, reference)
     if rounded is not None:
         own = error(rounded, reference)
-        allowed, note = max(LEAST, TIMES.get(name, 2.0) * own), f"{note}; {own:.1e} on the CPU"
+        allowed = max(LEAST, TIMES.get(name, 2.0) * own)
+        note = f"{note}; {own:.1e} on the CPU"
     return Row(
         f"{name}, {precision}",
         value,
@@ -122,7 +125,8 @@ def _attended(
     starts = np.cumsum((0, *LENGTHS))
     of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device).layout
     to = of if chosen is None else packed.select(chosen, starts, device).layout
-    draw, inputs = torch.Generator().manual_seed(1), []
+    draw = torch.Generator().manual_seed(1)
+    inputs = []
     for layout in (to, of, of, to):
         states = torch.zeros(layout.rows, heads * size)
         states[: len(layout.cells)] = torch.randn(len(layout.cells), heads * size, generator=draw)
@@ -171,11 +175,9 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
     from cdmae.pretraining import trainer
 
     options = argparse.Namespace(size=size, vocabulary=1000, length=64, batch=12, objective=name)
-    network, settings, batch = (
-        pretraining.networks(options)[0],
-        pretraining.settings(name),
-        pretraining.step(options),
-    )
+    network = pretraining.networks(options)[0]
+    settings = pretraining.settings(name)
+    batch = pretraining.step(options)
 
     def learn(precision: str, group: Ranks) -> Tensor:
         with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several for each process
@@ -193,7 +195,8 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     from cdmae.finetuning import retriever
 
     draw = np.random.default_rng(2)
-    teacher, excluded = draw.standard_normal((6, 4), np.float32), draw.random((6, 24)) < 0.1
+    teacher = draw.standard_normal((6, 4), np.float32)
+    excluded = draw.random((6, 24)) < 0.1
     excluded[np.arange(6), np.arange(0, 24, 4)] = False  # the positive
     batch = replace(finetuning.batch("tiny", 6, 4), excluded=excluded, teacher=teacher)
     stage = Dense(collection="c", chunk=4, passage_length=144, temperature=10.0)
@@ -219,7 +222,8 @@ def reranker_step() -> tuple[nn.Module, Learn]:
         "max_length": 144,
     }  # which pairs are best is left to another part
     stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
-    network, pairs = finetuning.cross_encoder("tiny"), finetuning.pairs("tiny", 24)
+    network = finetuning.cross_encoder("tiny")
+    pairs = finetuning.pairs("tiny", 24)
 
     def learn(precision: str, group: Ranks) -> Tensor:
         return reranker.learn(

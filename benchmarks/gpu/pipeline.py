@@ -74,7 +74,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     }
     if not here.on_gpu:
         settings = {name: part | SMALL[name] for name, part in settings.items()}
-    begun, threads, count = time.perf_counter(), torch.get_num_threads(), here.sizes.collection
+    begun = time.perf_counter()
+    threads = torch.get_num_threads()
+    count = here.sizes.collection
     asked = count // 10
     names = "collection", "tokenizer", "tokens", "counts", "importance", "negatives"
     paths = {name: here.folder / "data" / name for name in names}
@@ -100,7 +102,8 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
-    encoder, output = ready["settings"]["encoder"], here.folder / "data/encoder"
+    encoder = ready["settings"]["encoder"]
+    output = here.folder / "data/encoder"
     options = {
         "settings": encoder,
         "start": ready["settings"]["start"],
@@ -125,7 +128,9 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     """
     from safetensors.torch import load_file
 
-    names, trained, step = ["whole", *(["again"] if here.on_gpu else []), "killed"], {}, ""
+    names = ["whole", *(["again"] if here.on_gpu else []), "killed"]
+    trained = {}
+    step = ""
     for name in names:
         folder = here.folder / "data" / name
         options = {
@@ -155,12 +160,11 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
         for name in names[1:]
     }
     allowed = SPREAD * gaps.get("again", 0.0)
-    target, note = "the same bits", ""
+    target = "the same bits"
+    note = ""
     if here.on_gpu:
-        target, note = (
-            f"at most {allowed:.1e}",
-            f"another training that nobody killed is {gaps['again']:.1e} away",
-        )
+        target = f"at most {allowed:.1e}"
+        note = f"another training that nobody killed is {gaps['again']:.1e} away"
     yield Row(
         "resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note
     )
@@ -170,7 +174,8 @@ def _script(here: Run, script: str, **options: Any) -> float:
     """Run a script to its end or that of the time; return its seconds, or raise an error with its
     last words.
     """
-    begun, process = time.perf_counter(), _started(_command(script, options))
+    begun = time.perf_counter()
+    process = _started(_command(script, options))
     said, killed = _heard(process, here.deadline)
     if killed:
         raise TimeoutError(f"{script}.py was still running: {said[-200:]}")
@@ -257,7 +262,8 @@ def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
             if killed
             else RuntimeError(ended)
         )
-    failed, passed = re.findall(r"Error in rule (\w+)", said), killed or process.returncode == 0
+    failed = re.findall(r"Error in rule (\w+)", said)
+    passed = killed or process.returncode == 0
     if failed:
         note = f"failed: {', '.join(failed)}"
     elif not passed:

@@ -95,7 +95,8 @@ def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
         peak = next(
             (peak for part, peak in PEAK.items() if part in card.lower().replace(" ", "")), None
         )
-    goal, reached = f"at least {100 * target:.0f} %" if target else "", f"{rate / 1e12:.4g}"
+    goal = f"at least {100 * target:.0f} %" if target else ""
+    reached = f"{rate / 1e12:.4g}"
     if peak is None:
         return Row(
             f"{name}: MFU",
@@ -118,7 +119,8 @@ def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
 
 def _seconds(here: Run, step: Callable[[], object]) -> float:
     """Return the median of some steps, after one that warms up; of fewer where they take long."""
-    wait, taken = torch.cuda.synchronize if here.on_gpu else lambda: None, []
+    wait = torch.cuda.synchronize if here.on_gpu else lambda: None
+    taken = []
     step()
     while len(taken) < here.sizes.repeats:
         if taken and here.group.any(sum(taken) > LONGEST or time.monotonic() > here.deadline):
@@ -137,10 +139,8 @@ def _beside(
     """Time another form; target: how many times faster ours has to be."""
     theirs = _seconds(here, step)
     passed = theirs / ours >= target if target and here.on_gpu else None
-    note, goal = (
-        f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times",
-        f"ours {target:g} times" if target else "",
-    )
+    note = f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times"
+    goal = f"ours {target:g} times" if target else ""
     return Row(name, tokens / theirs, "tokens/s", goal, passed, note)
 
 
@@ -225,8 +225,10 @@ def _padded_pretraining(here: Run) -> Iterator[Row]:
     from cdmae.pretraining import trainer
 
     network, options = _objective(here, "retromae", here.sizes.padded)
-    batch, settings = pretraining.step(options), pretraining.settings("retromae")
-    naive, tokens = Naive("retromae", network), int(batch.sides["encoder"].inputs.starts[-1])
+    batch = pretraining.step(options)
+    settings = pretraining.settings("retromae")
+    naive = Naive("retromae", network)
+    tokens = int(batch.sides["encoder"].inputs.starts[-1])
 
     def padded() -> None:
         with torch.device(here.device), setup.autocast("bf16", here.device):
@@ -255,7 +257,8 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
         batch = replace(
             batch, teacher=np.random.default_rng(1).standard_normal((queries, group), np.float32)
         )
-    stage, tokens = replace(STAGE, chunk=here.sizes.chunk), batch.sequences.starts[-1]
+    stage = replace(STAGE, chunk=here.sizes.chunk)
+    tokens = batch.sequences.starts[-1]
     step = _updating(
         network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0)
     )
@@ -296,7 +299,8 @@ def _encoding(here: Run) -> Iterator[Row]:
     network = finetuning.network(here.sizes.network).to(here.device)
     sequences = finetuning.batch(here.sizes.network, 1, here.sizes.encoded).sequences
     sequences = sequences.take(np.arange(1, len(sequences)))
-    model, tokens = Model("retriever", network, None, {}, "bf16"), int(sequences.starts[-1])
+    model = Model("retriever", network, None, {}, "bf16")
+    tokens = int(sequences.starts[-1])
     operations = here.sizes.plan.forward(sequences.lengths).sum()
     encode = partial(vectors.encode, model, sequences, here.device)
     seconds = yield from _measured(here, "encoding", encode, tokens, operations)
@@ -353,10 +357,8 @@ def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) ->
     peer.max_seq_length = STAGE.passage_length
     peer = peer.to(torch.bfloat16) if here.on_gpu else peer
     for size in (32, here.sizes.peer):  # its default, and a large one
-        name, tokens = (
-            f"encoding by sentence-transformers, batches of {size}",
-            int(sequences.starts[-1]),
-        )
+        name = f"encoding by sentence-transformers, batches of {size}"
+        tokens = int(sequences.starts[-1])
         encode = partial(peer.encode, texts, batch_size=size, show_progress_bar=False)
         yield _beside(here, name, tokens, ours, encode, ENCODING)
 
@@ -366,11 +368,10 @@ def _reranking(here: Run) -> Iterator[Row]:
     from cdmae.retrieval import vectors
 
     network = finetuning.cross_encoder(here.sizes.network).to(here.device).eval()
-    pairs, budget = (
-        finetuning.pairs(here.sizes.network, here.sizes.encoded),
-        vectors.BUDGET[here.device.type],
-    )
-    tokens, operations = int(pairs.starts[-1]), here.sizes.plan.forward(pairs.lengths).sum()
+    pairs = finetuning.pairs(here.sizes.network, here.sizes.encoded)
+    budget = vectors.BUDGET[here.device.type]
+    tokens = int(pairs.starts[-1])
+    operations = here.sizes.plan.forward(pairs.lengths).sum()
     score = partial(reranker.score_all, network, pairs, "bf16", budget, here.device)
     seconds = yield from _measured(here, "reranking", score, tokens, operations)
     forward = partial(_forward, here, network, pairs)
