@@ -1,12 +1,11 @@
-"""BM25, index and search: ours, by Anserini's commands, beside pyserini's objects, which is what
-its guides show.
+"""Compare BM25 by Anserini's commands with pyserini's objects, for indexing and search.
 
     python -m benchmarks.bm25        text by Zipf's law, half a minute
     python -m benchmarks.bm25 --collection results/collections/pydocs   its own text and dev queries
 
 Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same.
-pyserini's hits end as arrays, too, as everything after a search needs them. Ours indexes first and
-so pays for warming Java up.
+pyserini's hits are converted to arrays, too, because later steps need arrays. Ours indexes first
+and so includes Java's warm-up.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def build_with_pyserini(collection: Path, folder: str, threads: int) -> None:
 def search_with_pyserini(
     folder: str, queries: list[str], depth: int, threads: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and scores of pyserini's hits; it has no list for a query without any."""
+    """Return rows and scores of pyserini's hits; pyserini omits queries without hits."""
     from pyserini.search.lucene import LuceneSearcher
 
     names = [str(number) for number in range(len(queries))]

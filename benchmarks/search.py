@@ -1,12 +1,11 @@
-"""Exact search by inner product: ours, which is faiss by blocks, beside faiss's flat index and a
-sort by numpy.
+"""Compare exact search by inner product with faiss's flat index and a sort by numpy.
 
     python -m benchmarks.search        100,000 passages, 200 queries, half a minute
     python -m benchmarks.search --passages 1000000 --queries 1000
 
-The matrix product alone is the floor for all of them. Every form finds the same passages, or the
-benchmark fails. Only ours ranks ties by row and needs no more memory for more passages; what that
-costs is the difference to faiss.knn.
+Ours is faiss by blocks. The matrix product alone is the lower bound for all. Every form finds the
+same passages, or the benchmark fails. Only ours ranks ties by row and needs no more memory for more
+passages; the difference to faiss.knn is the cost of both.
 """
 
 from __future__ import annotations

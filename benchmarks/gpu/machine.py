@@ -1,4 +1,4 @@
-"""What the rows were measured on, and which packages are here."""
+"""Record the machine that the rows were measured on, and its packages."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The trainers' scripts with the settings of `config/full.yaml`, killed and resumed; then the whole
-of it by Snakemake.
+"""Run the trainers' scripts with the settings of `config/full.yaml`, killed and resumed.
 
-The collection is made up (`benchmarks.zipf`), as are the negatives, because BM25 needs Java. A GPU
-adds up in another order from run to run, so a resumed training is held against how far two
-trainings that nobody killed lie apart.
+Then run the whole pipeline by Snakemake. The collection is made up (`benchmarks.zipf`), as are the
+negatives, because BM25 needs Java. A GPU's order of additions changes from run to run. A resumed
+training is therefore compared with the distance between two uninterrupted trainings.
 """
 
 from __future__ import annotations
@@ -123,8 +122,9 @@ def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
-    """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state;
-    compare the weights.
+    """Compare the weights of uninterrupted trainings with a training after a SIGKILL.
+
+    On a GPU two trainings are uninterrupted; the SIGKILL comes after the first state.
     """
     from safetensors.torch import load_file
 
@@ -171,8 +171,9 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _script(here: Run, script: str, **options: Any) -> float:
-    """Run a script to its end or that of the time; return its seconds, or raise an error with its
-    last words.
+    """Run a script until it or its time ends; return its seconds.
+
+    Raises an error with the last lines of a script that fails.
     """
     begun = time.perf_counter()
     process = _started(_command(script, options))
@@ -198,8 +199,9 @@ def _command(script: str, options: dict[str, Any]) -> list[str]:
 
 
 def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-    """Start a command in the checkout, in a group of its own, whose scripts end when this process
-    does.
+    """Start a command in the checkout, in its own process group.
+
+    Its scripts end together with this process.
     """
     place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
     place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
@@ -217,9 +219,7 @@ def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str
 
 
 def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
-    """Return what a command says until it or its time ends, and whether it was killed because the
-    time had ended.
-    """
+    """Return the output of a command, and whether it was killed because its time had ended."""
     try:
         return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0], False
     except subprocess.TimeoutExpired:
@@ -245,11 +245,7 @@ def _workflow(here: Run) -> Iterator[Row]:
 
 
 def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
-    """Run Snakemake until it or its time ends, and count its jobs; none may fail, but they need not
-    all be done.
-
-    Raises `TimeoutError` or `RuntimeError` where it ends before it has counted its jobs.
-    """
+    """Run Snakemake until it or its time ends, and count its jobs; no job may fail."""
     process = _started(command)
     said, killed = _heard(process, deadline)
     done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(

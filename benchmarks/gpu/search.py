@@ -1,6 +1,4 @@
-"""Search on the device beside the CPU's, bit by bit; a run reranked in the device's precision
-beside float32.
-"""
+"""Compare search on the device with the CPU's, bit by bit, and reranking with float32."""
 
 from __future__ import annotations
 

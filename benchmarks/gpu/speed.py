@@ -1,11 +1,11 @@
-"""Tokens a second, the share of the device's peak (MFU) and memory, beside what others would run,
-in one process.
+"""Measure tokens per second, the share of the device's peak (MFU) and memory, next to peers.
 
-A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW.
-Tokens are real ones. Operations are those of the plan (`cdmae.plan.flops`), which counts the last
-layer whole, though ours is computed at the rows that a loss reads. Gradient caching computes most
-of a forward pass twice; MFU counts it once. Others compute in bfloat16, too. The peak is the dense
-one of the device's name, which a row names; for a CPU that assumed of a core.
+A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW. Only
+real tokens count. Operations are counted as in the plan (`cdmae.plan.flops`), which counts the
+whole last layer, although ours computes it only at the rows that a loss reads. Gradient caching
+computes most of a forward pass twice; MFU counts it once. Peers also compute in bfloat16. The peak
+is the dense one for the device's name, which a row names; for a CPU it is an assumed speed per
+core.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ def _measured(
     target: float = 0.0,
     note: str = "",
 ) -> Generator[Row, None, float]:
-    """Time a step; yield its tokens a second, its share of the peak and the memory; return its
-    seconds.
-    """
+    """Time a step; yield tokens per second, share of the peak and memory; return seconds."""
     if here.on_gpu:
         torch.cuda.reset_peak_memory_stats()
     seconds = _seconds(here, step)
@@ -86,9 +84,7 @@ def _measured(
 
 
 def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
-    """Return the share of the device's peak that a rate is, in operations a second; no share where
-    none is known.
-    """
+    """Return operations per second as a share of the device's peak; "" if the peak is unknown."""
     card = torch.cuda.get_device_name() if here.on_gpu else "assumed of the cores"
     peak: float | None = machine.CORE * torch.get_num_threads()
     if here.on_gpu:
@@ -185,7 +181,7 @@ def _pretraining(here: Run) -> Iterator[Row]:
 
 
 def _objective(here: Run, name: str, batch: int) -> tuple[nn.Module, argparse.Namespace]:
-    """Return an objective on the device, without dropout, and what its reader takes."""
+    """Return an objective on the device, without dropout, and its reader's arguments."""
     sizes = here.sizes
     options = argparse.Namespace(
         size=sizes.network, vocabulary=sizes.vocabulary, length=sizes.length, batch=batch
@@ -290,9 +286,7 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
 
 
 def _encoding(here: Run) -> Iterator[Row]:
-    """Measure ours, then transformers by its kinds of attention, then sentence-transformers, which
-    tokenises, too.
-    """
+    """Measure ours, transformers by kind of attention, and sentence-transformers."""
     from cdmae.models.checkpoint import Model
     from cdmae.retrieval import vectors
 
@@ -323,7 +317,7 @@ def _encoding(here: Run) -> Iterator[Row]:
 
 @torch.inference_mode()
 def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
-    """Read padded batches, sorted by length, and bring what they give to the host."""
+    """Read padded batches, sorted by length, and copy the results to the host."""
     order = np.argsort(-sequences.lengths, kind="stable")
     with torch.device(here.device), setup.autocast("bf16", here.device):
         for begin in range(0, len(order), here.sizes.peer):
@@ -332,9 +326,7 @@ def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
 
 
 def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) -> Iterator[Row]:
-    """Let sentence-transformers encode the same word-pieces, spelt so that its tokenizer reads them
-    again.
-    """
+    """Encode the same word-pieces with sentence-transformers, spelt for its tokenizer."""
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizer
 
