@@ -52,7 +52,8 @@ def main(options: list[str]) -> None:
 
 def resolve(requirements: str, folder: Path, options: list[str]) -> dict[str, str]:
     """Choose the version of every package, the present one where it fits."""
-    asked, kept = folder / "requirements.txt", folder / "constraints.txt"
+    asked = folder / "requirements.txt"
+    kept = folder / "constraints.txt"
     asked.write_text(requirements)
     kept.write_text((HERE / "constraints.txt").read_text())
     uv("--no-config", "--python-platform", "linux", "-o", kept, asked, *options)
@@ -117,7 +118,8 @@ def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
 
 def compiled(requirements: str, pins: Path, folder: Path) -> dict[str, str]:
     """Give the line and hashes of every package that requirements bring, by name."""
-    asked, made = folder / "asked.txt", folder / "made.txt"
+    asked = folder / "asked.txt"
+    made = folder / "made.txt"
     asked.write_text(requirements)
     made.unlink(missing_ok=True)
     uv(

@@ -207,7 +207,8 @@ def start(tmp_path, code, seconds, **environment):
     script = tmp_path / "waits.py"
     script.write_text(code)
     place = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    command, pipe = [sys.executable, script, "--seconds", seconds], subprocess.PIPE
+    command = [sys.executable, script, "--seconds", seconds]
+    pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=place)
 
 

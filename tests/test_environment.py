@@ -146,7 +146,9 @@ def test_after_the_tests_a_run_installs_nothing_and_the_tests_add_to_a_run(start
 
 def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
     """Where pip says nothing for minutes, the installed packages are counted."""
-    words, waits, clock = [], iter([False, False, True]), iter([10, 70])
+    words = []
+    waits = iter([False, False, True])
+    clock = iter([10, 70])
     monkeypatch.setattr(start, "BEGUN", 0)
     monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: next(clock)))
 
@@ -182,7 +184,8 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(
     capsys.readouterr()
 
     lock = Path(start.HERE, "lock/run.txt")
-    right, wrong = wheel(tmp_path, "right"), wheel(tmp_path, "wrong")
+    right = wheel(tmp_path, "right")
+    wrong = wheel(tmp_path, "wrong")
     wrong = wrong.translate(str.maketrans("0123456789", "1234567890"))
     machine = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {platform.machine()}"
     for line, said in {
@@ -469,7 +472,8 @@ def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypat
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
-    overlay, more = tmp_path / "own.yaml", tmp_path / "more.yaml"
+    overlay = tmp_path / "own.yaml"
+    more = tmp_path / "more.yaml"
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
     monkeypatch.chdir(tmp_path)

@@ -45,7 +45,8 @@ class Size:
         - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted,
         49.1.
         """
-        mean, room = self.words * PIECES_A_WORD, longest - 2
+        mean = self.words * PIECES_A_WORD
+        room = longest - 2
         return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
 
 
@@ -109,7 +110,8 @@ def count(config: Config, collection: str) -> Size | None:
     Every run asks for it first, since jobs ask for memory by the sizes.
     """
     folder = Path(place(config.results, "collection", collection=collection))
-    passages, queries = folder / "passages.parquet", folder / "queries.parquet"
+    passages = folder / "passages.parquet"
+    queries = folder / "queries.parquet"
     if not (passages.exists() and queries.exists()):
         return None
     import pyarrow.parquet as pq

@@ -119,7 +119,9 @@ def test_tokens_cost_what_their_tokenizer_takes(planned, tmp_path, kind):
     folder = tmp_path / kind
     tiny_tokenizers.KINDS[kind]().save_pretrained(folder)
     (folder / "config.json").write_text('{"vocab_size": 40000}')
-    start, chunks, pieces = Start(checkpoint=str(folder)), kind in ("word_piece", "mpnet"), 27_000
+    start = Start(checkpoint=str(folder))
+    chunks = kind in ("word_piece", "mpnet")
+    pieces = 27_000
     planned.config = replace(planned.config, starts={"s": start})
     priced = price(planned, Job("tokens", "s/docs"))
     assert priced.seconds == pytest.approx(pieces * (1.1e-6 if chunks else 2.5e-6))
@@ -137,7 +139,8 @@ def test_tokens_cost_what_their_tokenizer_takes(planned, tmp_path, kind):
 
 def test_the_work_of_pretraining_and_training(planned, jobs):
     """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
-    network, corpus = planned.network("one"), Size(1000, 20.0, {})
+    network = planned.network("one")
+    corpus = Size(1000, 20.0, {})
     found = {key: count(planned, job) for key, job in jobs.items()}
     passage = flops.passage(network, planned.config.encoders["cdmae"], corpus)
     assert found["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
@@ -175,7 +178,8 @@ def test_the_price_of_every_objective():
     price["frozen"] = flops.passage(
         SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {})
     )
-    layer, span = SMALL.layer(TOKENS), 1 + TOKENS / 2
+    layer = SMALL.layer(TOKENS)
+    span = 1 + TOKENS / 2
 
     def heads(share):
         return SMALL.head(share * TOKENS)
@@ -457,7 +461,8 @@ def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
 def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
     jobs = list(jobs.values())
     found = tasks_of(planned, jobs, Machine(1))
-    most, disk = max(task.memory for task in found), sum(task.disk for task in found)
+    most = max(task.memory for task in found)
+    disk = sum(task.disk for task in found)
     usage = shutil._ntuple_diskusage
     for memory, free, missing in (
         (None, disk + 1, 0),
@@ -560,7 +565,8 @@ def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp
 
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
-    search, disk = Job("search", "one"), price(planned, Job("search", "one")).disk
+    search = Job("search", "one")
+    disk = price(planned, Job("search", "one")).disk
     values = {
         **values,
         "results": str(tmp_path),

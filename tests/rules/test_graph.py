@@ -555,3 +555,23 @@ def test_jobs_read_nothing_from_the_terminal_and_libraries_report_no_names_of_mo
     assert done.stdout.splitlines()[0] != "y"
     for name in ("DISABLE_SAFETENSORS_CONVERSION", "HF_HUB_DISABLE_TELEMETRY"):
         assert f"{name}=1" in done.stdout.splitlines()
+
+
+def test_paths_follow_the_local_copies_of_a_storage(values, monkeypatch):
+    """Without a shared file system inputs are copies elsewhere: no path is made from the config."""
+    monkeypatch.chdir(ROOT)
+    seen = set()
+    with mock.patch("workflow.fingerprint.fingerprint", return_value={}):
+        jobs = dry_run(values={**values, "standalone": True})
+    for job in jobs.values():
+        copies = {}
+        for name, files in job.input.items():
+            alone = isinstance(files, str)
+            copies[name] = f"/copy/{files}" if alone else [f"/copy/{path}" for path in files]
+        for key in re.findall(r"{params\.(collections|root)", job.rule.shellcmd or ""):
+            param = getattr(job.rule.params, key)
+            found = param(job.wildcards, copies)
+            for path in [found] if isinstance(found, str) else found:
+                assert path.startswith("/copy/"), (job.rule.name, key)
+            seen.add(job.rule.name)
+    assert {"search", "search_bm25", "measures", "rerank", "release", "report"} <= seen

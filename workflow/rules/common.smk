@@ -226,9 +226,34 @@ def where(wildcards):
     """List the folders and splits of the collections that a job searches or measures."""
     targets = targets_of(wildcards)
     return {
-        "collections": [f"{results}/collections/{collection}" for collection, _ in targets],
+        "collections": [collection for collection, _ in targets],
         "splits": [split for _, split in targets],
     }
+
+
+def folders(name):
+    """Return the folder of each target's collection, which contains files of an input.
+
+    The folder is not always in the results: a storage keeps local copies elsewhere.
+    """
+
+    def paths(wildcards, input):
+        stored = {Path(path).parent.name: dirname(path) for path in input[name]}
+        return [stored[collection] for collection, _ in targets_of(wildcards)]
+
+    return paths
+
+
+def root_of(name, path):
+    """Return the folder in which a storage keeps local copies of all files; "" without a storage.
+
+    name: an input; path: the same file in the results.
+    """
+
+    def root(wildcards, input):
+        return str(input[name]).removesuffix(f"{results}/{path.format(**dict(wildcards.items()))}")
+
+    return root
 
 
 def lengths(wildcards):

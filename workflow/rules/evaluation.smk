@@ -24,9 +24,10 @@ rule measures:
     params:
         code=code("measures"),
         settings=measuring,
+        collections=folders("queries"),
     shell:
         "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.settings[names]:q}"
-        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q} --runs {input.runs:q}"
+        " --collections {params.collections:q} --splits {params.settings[splits]:q} --runs {input.runs:q}"
         " --measures {params.settings[measures]:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
@@ -36,7 +37,7 @@ rule release:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
         about=of(card_rows, "{about}"),
-        template="cdmae/report/templates/card.md.j2",
+        template=local("cdmae/report/templates/card.md.j2"),
     output:
         directory("<results>/models/{system}"),
     log:
@@ -51,9 +52,10 @@ rule release:
     params:
         code=code("release"),
         settings=settings_of(cards),
+        root=root_of("measures", "measures/{system}.tsv"),
     shell:
         "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --facts {params.settings:q} --root {params.root:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule facts:
@@ -88,8 +90,8 @@ rule report:
     input:
         unpack(lambda wildcards: inputs(facts_of("report"))),
         facts="<results>/facts/report.json",
-        published="config/paper_results.csv",
-        templates=templates,
+        published=local("config/paper_results.csv"),
+        templates=[local(path) for path in templates],
     output:
         page=report(
             "<results>/report/index.html",
@@ -122,9 +124,10 @@ rule report:
     params:
         code=code("report"),
         folder=subpath(output.page, parent=True),
+        root=root_of("facts", "facts/report.json"),
     shell:
         "python workflow/circumstances.py {input.facts:q} {output.facts:q};"
-        " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
+        " python workflow/scripts/report.py --facts {output.facts:q} --root {params.root:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -153,8 +156,8 @@ rule table:
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit))),
         facts="<results>/facts/{exhibit}.json",
-        published="config/paper_results.csv",
-        templates=templates,
+        published=local("config/paper_results.csv"),
+        templates=[local(path) for path in templates],
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
     log:
@@ -167,9 +170,10 @@ rule table:
     params:
         code=code("table"),
         folder=subpath(output[0], parent=True),
+        root=root_of("facts", "facts/{exhibit}.json"),
     shell:
         "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+        " --root {params.root:q} --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule table as figure with:

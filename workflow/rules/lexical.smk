@@ -28,6 +28,7 @@ rule search_bm25:
     """BM25's runs over everything that is evaluated."""
     input:
         indexes=of_system("<results>/bm25/{collection}"),
+        about=of_system("<results>/collections/{collection}/about.json"),
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
     output:
@@ -46,8 +47,9 @@ rule search_bm25:
     params:
         code=code("search_bm25"),
         settings=searching_bm25,
+        collections=folders("queries"),
     shell:
-        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.settings[collections]:q}"
+        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collections:q}"
         " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]}"
         " --k1 {params.settings[k1]} --b {params.settings[b]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 

@@ -72,6 +72,7 @@ rule search:
     """A retriever's runs over everything that is evaluated, exact."""
     input:
         model="<results>/trained/{system}",
+        about=of_system("<results>/collections/{collection}/about.json"),
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
         vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
@@ -93,16 +94,18 @@ rule search:
     params:
         code=code("search"),
         settings=searching,
+        collections=folders("queries"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q} --tokens {input.tokens:q}"
-        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q}"
+        " --collections {params.collections:q} --splits {params.settings[splits]:q}"
         " --lengths {params.settings[lengths]} --outputs {output:q} --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
     """A foreign retriever's runs over everything that is evaluated."""
     input:
+        about=of_system("<results>/collections/{collection}/about.json"),
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
         vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
@@ -125,12 +128,13 @@ rule search_external:
     params:
         code=code("search_external"),
         settings=searching_external,
+        collections=folders("queries"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.settings[model]:q}"
         " --query-length {params.settings[query_length]} --passage-length {params.settings[passage_length]}"
         " --query-prompt {params.settings[query_prompt]:q} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --vectors {input.vectors:q} --collections {params.settings[collections]:q}"
+        " --vectors {input.vectors:q} --collections {params.collections:q}"
         " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]} --outputs {output:q}"
         " --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -179,9 +183,10 @@ rule rerank:
     params:
         code=code("rerank"),
         settings=reranking,
+        collections=folders("queries"),
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.settings[collections]:q}"
+        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
         " --tokens {input.tokens:q} --splits {params.settings[splits]:q} --lengths {params.settings[lengths]}"
         " --runs {input.runs:q} --depth {params.settings[depth]} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -273,8 +278,9 @@ rule read_run:
     params:
         code=code("read_run"),
         settings=reading,
+        collections=folders("collections"),
     shell:
-        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.settings[collections]:q}"
+        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.collections:q}"
         " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]} 2>&1 | tee -i {log:q} >&2"
 
 
