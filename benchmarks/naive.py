@@ -98,6 +98,21 @@ class Naive(nn.Module):
             self.decoded("decoder", h_b, decoder), decoder
         )
 
+    def seed(self, step: Step) -> Tensor:
+        """SEED-Encoder: -log P(x_t | h, the tokens before it that the span allows), for every t."""
+        encoder, passage = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        h = self.vector(states, encoder)
+        decoded = torch.cat([h, self.model.bert.embeddings(passage.ids)[:, 1:]], dim=1)
+        rows = passage.ids.shape[1]
+        span = self.network.settings.attention_span
+        seen = torch.ones(rows, rows, dtype=torch.bool).tril().triu(1 - span)
+        seen[:, 0] = True
+        for layer in self.layers["decoder"]:
+            decoded = layer(decoded, attention_mask=added(seen)[None, None])
+        following = passage._replace(labels=passage.labels[:, 1:], chosen=passage.chosen[:, 1:])
+        return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
+
     def cotmae(self, step: Step) -> Tensor:
         """Compute the same, where the decoder's side is the neighbouring span."""
         return self.mae(step)

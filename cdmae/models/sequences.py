@@ -1,8 +1,8 @@
 """Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-Word-pieces come from `Tokens`, for queries too (`queries`), so all texts are tokenised by the
-same code. A passage is its title, then its text. Many sequences are stored end to end, sorted by
-length and cut into chunks of nearly equal lengths; memory follows the chunk.
+Word-pieces come from `Tokens`, also for queries (`queries`): all texts are tokenised by the same
+code. A passage is its title, then its text. Many sequences are stored end to end, sorted by length
+and cut into chunks of nearly equal lengths, which bound the memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from cdmae.collections.store import read_queries
 from cdmae.errors import InputError
 from cdmae.fields import show
-from cdmae.models.ragged import Ragged, beside, places, same
+from cdmae.models.ragged import Ragged, indices, interleaved, same
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
@@ -31,12 +31,8 @@ PROBES = ("a", "The 1", "9")  # beginnings of texts with which a prompt is tried
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
     """Tokenise queries by the tokenizer in a folder."""
-    table = pa.table(
-        {
-            "title": pa.array([""] * len(texts), pa.string()),
-            "text": pa.array(list(texts), pa.string()),
-        }
-    )
+    titles = pa.array([""] * len(texts), pa.string())
+    table = pa.table({"title": titles, "text": pa.array(list(texts), pa.string())})
     return tokenise.tokenise(table, tokenizer, threads)
 
 
@@ -47,14 +43,16 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
     """Frame each sequence of word-pieces by [CLS] and [SEP], as the model's ids, int64."""
-    cls, sep = (same(len(pieces), number) for number in (vocabulary.cls_id, vocabulary.sep_id))
-    return beside(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
+    cls = same(len(pieces), vocabulary.cls_id)
+    sep = same(len(pieces), vocabulary.sep_id)
+    return interleaved(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
 
 
 def content(starts: np.ndarray) -> np.ndarray:
     """Return the mask of rows that are neither [CLS] nor [SEP], bool [S], of framed sequences."""
     inside = np.ones(starts[-1], bool)
-    inside[starts[:-1]] = inside[starts[1:] - 1] = False
+    inside[starts[:-1]] = False
+    inside[starts[1:] - 1] = False
     return inside
 
 
@@ -116,7 +114,7 @@ def texts(
         return single(source, rows, length, model.vocabulary)
     pieces = Ragged(source.ids, source.starts).take(rows, room)
     before = same(len(rows), *prompt.ids)
-    return frame(beside(before, pieces), model.vocabulary)
+    return frame(interleaved(before, pieces), model.vocabulary)
 
 
 def pairs(
@@ -129,31 +127,31 @@ def pairs(
 ) -> Ragged:
     """Return ``[CLS] query [SEP] passage [SEP]`` for some pairs, cut to `length` word-pieces.
 
-    The length includes special tokens. The tokenizer decides how many [SEP] divide a pair (RoBERTa:
-    two). The longer text is cut first, to the same ids as transformers'
+    The length includes special tokens. The tokenizer determines the number of [SEP] in a pair
+    (RoBERTa: two). The longer text is cut first, to the same ids as transformers'
     ``truncation="longest_first"``.
     """
-    sources = (first, first_rows), (second, second_rows)
     room = length - 2 - vocabulary.separators
-    lengths = [source.starts[rows + 1] - source.starts[rows] for source, rows in sources]
+    query_lengths = first.starts[first_rows + 1] - first.starts[first_rows]
+    passage_lengths = second.starts[second_rows + 1] - second.starts[second_rows]
     # The longer text gets the odd word-piece.
-    half = np.where(lengths[0] > lengths[1], room - room // 2, room // 2)
-    cut = np.maximum(half, room - lengths[1]), np.maximum(room - half, room - lengths[0])
-    query, passage = (
-        Ragged(source.ids, source.starts).take(rows, longest)
-        for (source, rows), longest in zip(sources, cut, strict=True)
-    )
+    half = np.where(query_lengths > passage_lengths, room - room // 2, room // 2)
+    query_room = np.maximum(half, room - passage_lengths)
+    passage_room = np.maximum(room - half, room - query_lengths)
+    query = Ragged(first.ids, first.starts).take(first_rows, query_room)
+    passage = Ragged(second.ids, second.starts).take(second_rows, passage_room)
     between = same(len(query), *[vocabulary.sep_id] * vocabulary.separators)
-    framed = frame(beside(query, between, passage), vocabulary)
+    framed = frame(interleaved(query, between, passage), vocabulary)
     types = np.zeros_like(framed.values)
-    types[places(framed.starts[1:] - passage.lengths - 1, passage.lengths + 1)] = vocabulary.second
+    second_segment = indices(framed.starts[1:] - passage.lengths - 1, passage.lengths + 1)
+    types[second_segment] = vocabulary.second
     return replace(framed, types=types)
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
     """Sort rows by length, and cut them into chunks of at most `budget` word-pieces with padding.
 
-    Rows are in ascending order of length. A sequence over the budget is a chunk of its own.
+    Rows are in ascending order of length. A sequence longer than the budget is a chunk of its own.
     """
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]

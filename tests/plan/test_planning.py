@@ -193,6 +193,7 @@ def test_the_price_of_every_objective():
         "retromae": 3 * (4 * layer + heads(1.3)),
         "dupmae": 3 * (4 * layer + heads(2.3)),
         "mlm": 3 * (3 * layer + heads(0.3)),
+        "seed": 3 * (5 * layer + heads(1.3)),  # two decoder layers
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),
         "cotmae": 2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)),

@@ -158,12 +158,12 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             lambda: electra(vocab_size=50),
             PIECES,
-            "generator knows 50 word-pieces, and the start, .*start, 40; allowed",
+            "generator has 50 word-pieces, and the initial checkpoint, .*start, 40; allowed",
         ),
         (
             electra,
             SWAPPED,
-            "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; ",
+            "generator does not have the word-piece 'w2' as number 7, which the initial checkpoint, .*, has; ",
         ),
         (
             lambda: electra(transformers.ElectraForPreTraining),
@@ -201,7 +201,7 @@ def test_one_that_cannot_be_read_is_refused(tmp_path):
         simlm.load(with_generator(str(tmp_path / "nowhere")), language_model())
     name = folder(tmp_path / "generator", electra())
     with pytest.raises(
-        InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "
+        InputError, match="has 40 word-pieces, and the random weights, 40; allowed: "
     ):
         simlm.load(with_generator(name), language_model())
     (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")

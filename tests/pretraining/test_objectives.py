@@ -33,7 +33,7 @@ EVERY = pytest.mark.parametrize("name", objectives())
 
 def test_the_objectives_are_the_files_of_the_folder() -> None:
     assert objectives() == [
-        "bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "master", "mlm", "retromae", "simlm",
+        "bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "master", "mlm", "retromae", "seed", "simlm",
     ]  # fmt: skip
 
 
@@ -155,6 +155,7 @@ def test_the_sides_of_the_competitors() -> None:
     assert made["dupmae"] == {**made["retromae"], "passage": plain}
     assert made["bowdpr"] == {"encoder": encoder, "passage": plain}
     assert made["condenser"] == made["mlm"] == {"encoder": encoder}
+    assert made["seed"] == {"encoder": encoder, "decoder": plain}
     assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
     assert made["cotmae"] == {
         "encoder": encoder,

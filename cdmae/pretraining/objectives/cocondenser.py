@@ -1,13 +1,13 @@
 """coCondenser (Gao and Callan 2022): Condenser, with a contrastive loss between spans by [CLS].
 
-Two neighbouring spans of each passage; the vector of either must score the other's above all
-further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
-h), the mean over spans.
+Two neighbouring spans of each passage. The vector of a span must score its neighbour above all
+other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other spans of exp(h_1 . h),
+the mean over spans.
 
-The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are
-computed beforehand without any, all processes exchange them, and each micro-batch gets the gradient
-at its own (gradient caching, Gao et al. 2021). So neither accumulation nor the number of processes
-changes the negatives.
+The loss reads all vectors at once, but the memory holds the activations of one micro-batch only.
+The vectors are therefore computed beforehand without activations, and all processes exchange them.
+Each micro-batch then gets the loss's gradient at its own vectors (gradient caching, Gao et al.
+2021). Neither accumulation nor the number of processes changes the negatives.
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """
@@ -35,7 +35,7 @@ class CoCondenser(Condenser):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, of two spans a passage."""
+        """Return the encoder's masks, for two spans per passage."""
         return {"encoder": replace(masking.encoder_side(settings, unit), spans=2)}
 
     def prepare(
@@ -48,7 +48,8 @@ class CoCondenser(Condenser):
         )
         with torch.no_grad():
             for batch, generator in zip(batches, generators, strict=True):
-                vectors[batch.range] = self.early_and_late(batch["encoder"], generator)[1].float()
+                _, h_c, _ = self.early_and_late(batch["encoder"], generator)
+                vectors[batch.range] = h_c.float()
         group.add_up([vectors])  # each row is 0 in every process but one
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())
@@ -66,13 +67,12 @@ class CoCondenser(Condenser):
         """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)
-        pulled = (
-            h_c.float() * batch.pull
-        ).sum()  # its gradient is the contrastive loss's, its value means nothing
+        # It has the gradient of the contrastive loss; its value has no meaning.
+        pulled = (h_c.float() * batch.pull).sum()
         return loss + (pulled - pulled.detach()), numbers
 
 
 def contrast(vectors: Tensor) -> Tensor:
-    """L_co of spans [N, D] of which 2 i and 2 i + 1 belong together: 0-d."""
+    """Return L_co of spans [N, D], 0-d; spans 2 i and 2 i + 1 are neighbours."""
     scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
     return functional.cross_entropy(scores, torch.arange(len(vectors), device=vectors.device) ^ 1)
