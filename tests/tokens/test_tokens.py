@@ -176,12 +176,12 @@ def test_a_checkpoint_with_only_a_sentencepiece_model_is_read(tmp_path):
     assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
 
 
-def test_a_word_of_megabytes_does_not_slow_training_down(monkeypatch):
-    """Training time grows with the square of a word's length: half an hour for 3 MB, uncut."""
-    long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 3_000_000))
+def test_a_very_long_word_does_not_slow_training_down(monkeypatch):
+    """Training time grows with the square of a word's length: 50 s for 500,000 letters, uncut."""
+    long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 500_000))
     before = time.process_time()
     assert len(tokenise.train_pieces([*ENGLISH, long], 300)) == 300
-    assert time.process_time() - before < 30
+    assert time.process_time() - before < 20
     short = "".join(np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST))
     whole = tokenise.train_pieces([*ENGLISH, short], 300)
     monkeypatch.setattr(tokenise, "LONGEST", 10**6)
