@@ -9,7 +9,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from cdmae.errors import InputError
 from cdmae.formats import count
@@ -58,6 +60,7 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
 
 # --- holdout: the settings `holdout` and `holdout_seed` of a source -------------------------------
 
+Shares = dict[str, Annotated[float, Field(strict=True, gt=0, lt=1)]]
 HOLDOUT = {
     "meaning": "split: share of the queries of train that move into it, such as `dev: 0.1`, for "
     "splits that the data lack; queries that share a relevant passage or a text stay together"
@@ -67,9 +70,6 @@ HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
 
 def check_shares(shares: dict[str, float], seed: int) -> None:
     """Refuse shares that leave no queries to train on, and a seed without effect."""
-    for split, share in shares.items():
-        if not 0 < share < 1:
-            raise InputError(f"holdout gives {split} {share}; allowed: above 0 and below 1")
     whole = sum(shares.values())
     if whole >= 1:
         raise InputError(

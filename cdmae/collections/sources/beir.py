@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.collections.judged import Parts
-from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
 from cdmae.collections.text_files import (
     File,
     Folder,
@@ -51,7 +51,7 @@ class Settings(Folder):
         meaning="whether titles are part of the passages",
         source="BEIR: title and text joined",
     )
-    holdout: dict[str, float] = setting({}, **HOLDOUT)
+    holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.collections.judged import Parts
-from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
 from cdmae.collections.text_files import File, Folder, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
@@ -36,7 +36,7 @@ class Settings(Folder):
         meaning="whether passages have titles: collection.tsv then needs three columns",
         source="official: none",
     )
-    holdout: dict[str, float] = setting({}, **HOLDOUT)
+    holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:

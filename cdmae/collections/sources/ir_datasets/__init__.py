@@ -23,6 +23,7 @@ from cdmae.collections.judged import load as load_parts
 from cdmae.collections.leakage import (
     HOLDOUT,
     HOLDOUT_SEED,
+    Shares,
     check_shares,
     expected_after,
     hold_out,
@@ -87,7 +88,7 @@ class Settings(Source):
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
         "checkout",
     )
-    holdout: dict[str, float] = setting({}, **HOLDOUT)
+    holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def __post_init__(self) -> None:
