@@ -43,10 +43,10 @@ def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = 
     """Call a function with the options of the command line, and end the process.
 
     Every parameter is an option. Annotations are Path, str, int, float, bool (a flag), settings or
-    ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional;
-    the option may also be given without a value).
+    ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
+    with or without a value).
 
-    arguments: replace the arguments of the command line.
+    arguments: replace the arguments of the command line
     """
     name = Path(sys.argv[0]).stem.replace("_", "-")
 
@@ -217,7 +217,7 @@ def _say(sentence: str, status: int) -> int:
 
 
 def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, so that no half-written file remains.
+    """Let SIGTERM unwind the stack, which removes half-written files.
 
     A second SIGTERM ends the process at once.
     """

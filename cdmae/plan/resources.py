@@ -55,7 +55,7 @@ def gpus(planned: Planned, job: Job) -> int:
     """Return the number of GPUs that a job requests.
 
     Narrow networks request none. A training requests a whole node if it would keep one GPU busy for
-    hours, or if the size of its collection is unknown, but at most one GPU per text of a step.
+    hours, or if the size of its collection is unknown. There is at most one GPU per text of a step.
     """
     if job.rule not in ON_SEVERAL + ON_ONE or network(planned, job).width < NARROW:
         return 0
@@ -88,7 +88,7 @@ def megabytes(planned: Planned, job: Job, attempt: int) -> int:
 def minutes(planned: Planned, job: Job, attempt: int) -> int:
     """Return the time limit that a job requests.
 
-    A rule that resumes requests at most a day per attempt. Other rules start again, so that further
+    A rule that resumes requests at most a day per attempt. Other rules start again, and further
     attempts request more.
     """
     least = DOWNLOAD if job.rule == "collection" else LEAST_MINUTES

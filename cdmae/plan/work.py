@@ -63,7 +63,7 @@ def tokens(planned: Planned, start: str, name: str) -> Work:
     """Write word-pieces as integers, and the offsets of passages and their texts.
 
     Tokenizers other than BERT's take longer. They have two numbers per word-piece, for the start
-    and for the rest of a word, so that these may need uint32.
+    and for the rest of a word, and may need uint32.
     """
     corpus = planned.size(name)
     pieces = corpus.all_words * PIECES_A_WORD
@@ -98,7 +98,7 @@ def _states(network: Network) -> int:
 
 
 def pretrain(planned: Planned, name: str) -> Work:
-    """Train up to the step whose weights are kept."""
+    """Train up to the last step that is needed."""
     encoder = planned.config.encoders[name]
     network = planned.initial_network(encoder.start)
     weights = network.parameters()

@@ -602,38 +602,26 @@ def test_the_plan_of_the_default_is_that_of_its_run():
     assert 764 / 1.5 < wall_time(planned, Machine(2)) < 764 * 1.5
 
 
-def test_the_command_plans_the_paper_for_any_machine():
-    command = [
-        sys.executable,
-        "workflow/start.py",
-        "plan",
-        "--configfile",
-        "config/paper.yaml",
-        "--all",
-    ]
+def test_the_command_plans_the_paper_for_any_machine(monkeypatch, capsys):
+    command = ["plan", "--configfile", str(ROOT / "config/paper.yaml"), "--all"]
     described = [*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"]
-    here = os.environ | {
-        "CDMAE_DEVICE": "cpu"
-    }  # which says nothing of the machine that is described
 
     def planned(*words):
-        return subprocess.run(words, cwd=ROOT, env=here, capture_output=True, text=True)
+        monkeypatch.setenv("CDMAE_DEVICE", "cpu")  # the described machine is another one
+        monkeypatch.chdir(ROOT)
+        commands.command(list(words))
+        return capsys.readouterr().out
 
     found = planned(*described)
-    assert found.returncode == 0, found.stderr
-    assert " jobs on 64 cores and 8 x h200:" in found.stdout
-    assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found.stdout)[1]) > 10
-    assert "NOT ENOUGH" not in found.stdout.split("\nmemory ")[1], (
-        "the memory of that machine is not known"
-    )
-    small = planned(*described, "--memory", "16").stdout
+    assert " jobs on 64 cores and 8 x h200:" in found
+    assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found)[1]) > 10
+    assert "NOT ENOUGH" not in found.split("\nmemory ")[1], "its memory is unknown"
+    small = planned(*described, "--memory", "16")
     assert re.search(r"\nmemory .*; 16.0 GB are here: NOT ENOUGH, [\d.]+ GB are missing\n", small)
-    kind = planned(*command, "--cores", "2", "--gpu", "h200").stdout
-    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), (
-        "a kind without a number is at least one"
-    )
-    refused = planned(*command, "--gpus", "8", "--gpu", "abacus").stderr
-    assert refused.startswith("cdmae: --gpu is abacus; allowed: h200")
+    kind = planned(*command, "--cores", "2", "--gpu", "h200")
+    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "--gpu means at least one"
+    with pytest.raises(InputError, match="^--gpu is abacus; allowed: h200"):
+        planned(*command, "--gpus", "8", "--gpu", "abacus")
 
 
 def test_the_command_plans_what_a_run_takes(monkeypatch):
