@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cdmae.config import pretrained, weight_files
+from cdmae.config.checks import check_lengths
 from cdmae.config.pretrained import FAMILIES
 from cdmae.errors import InputError, cause
 from cdmae.fields import show
@@ -194,11 +195,7 @@ def load(folder: Path | str, kind: str) -> Model:
 def at(model: Model, length: int) -> Model:
     """Return the model with all its inputs cut at `length`; at its own lengths where that is 0."""
     positions = architectures.positions(model.network.config)
-    if length > positions:
-        raise InputError(
-            f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the "
-            "model"
-        )
+    check_lengths({"evaluation.lengths": length}, positions, "the positions of the model")
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
 
 
@@ -264,12 +261,7 @@ def _load(
         remedy="; delete the folder and make it again",
     )
     lengths = {key: described[key] for key in LENGTHS[kind]}
-    positions = architectures.positions(network.config)
-    key = max(lengths, key=lengths.__getitem__)
-    if lengths[key] > positions:
-        raise InputError(
-            f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has"
-        )
+    check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
     # Retrievers of old versions lack these keys.
     compared = {key: described[key] for key in COMPARED if key in described}
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}

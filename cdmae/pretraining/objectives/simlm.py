@@ -179,27 +179,20 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    of_start = getattr(start, "name_or_path", "")
-    wrong = ""
-    sizes = model.config.vocab_size, start.config.vocab_size
-    if sizes[0] != sizes[1] or not of_start:
-        wrong = (
-            f"knows {sizes[0]:,} word-pieces, and the start, "
-            f"{of_start or 'with random weights'}, {sizes[1]:,}"
+    checkpoint_of_start = getattr(start, "name_or_path", "")
+    settings.check_vocabulary(
+        model.config.vocab_size, start.config.vocab_size, checkpoint_of_start, "the start"
+    )
+    here, there = (
+        tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab()
+        for folder in (checkpoint_of_start, name)
+    )
+    others = [piece for piece, number in here.items() if there.get(piece) != number]
+    if others:
+        first = min(others, key=here.__getitem__)
+        raise InputError(
+            f"the generator {name} does not have the word-piece {first!r} as number {here[first]}, "
+            f"as the start, {checkpoint_of_start}, does; allowed: a generator with the vocabulary "
+            "of the start's checkpoint"
         )
-    else:
-        here, there = (
-            tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab()
-            for folder in (of_start, name)
-        )
-        others = [piece for piece, number in here.items() if there.get(piece) != number]
-        if others:
-            first = min(others, key=here.__getitem__)
-            wrong = (
-                f"does not have the word-piece {first!r} as number {here[first]}, which the start, "
-                f"{of_start}, has"
-            )
-    if wrong:
-        allowed = "a generator with the vocabulary of the start's checkpoint"
-        raise InputError(f"the generator {name} {wrong}; allowed: {allowed}")
     return model
