@@ -12,7 +12,14 @@ from typing import Any
 from cdmae import collections
 from cdmae.collections.text_files import unpacked
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_example, check_results, check_time, read_measure
+from cdmae.config.checks import (
+    check_cycles,
+    check_example,
+    check_lengths,
+    check_results,
+    check_time,
+    read_measure,
+)
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -191,9 +198,5 @@ def _check_lengths(config: Config) -> None:
                 keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}"
             )
         for name, system in config.systems.items():
-            positions = system.positions(config)
-            if positions is not None and length > positions:
-                raise refusal(
-                    keys,
-                    f" is {length}; allowed: up to {positions}, the positions of systems.{name}",
-                )
+            owner = f"the positions of systems.{name}"
+            _within(keys[:-1], check_lengths, {collection: length}, system.positions(config), owner)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from cdmae.config import checks
 from cdmae.errors import InputError
-from cdmae.fields import Name, asdict, pick, setting, settings, show, unfit
+from cdmae.fields import Name, asdict, pick, setting, settings, show
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Start
@@ -123,11 +124,8 @@ class Stage:
 
     def check_lengths(self, start: Start, owner: str) -> None:
         """Refuse lengths beyond the positions of ``starts.NAME``, as far as they are known."""
-        positions = start.known_positions()
-        whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
-        for key in self.lengths:
-            if positions is not None and getattr(self, key) > positions:
-                raise unfit(self, key, f"; allowed: up to {positions}, {whose}")
+        lengths = {key: getattr(self, key) for key in self.lengths}
+        checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return the settings that matter to a training, with or without a teacher."""

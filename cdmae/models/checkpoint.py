@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cdmae.config import pretrained
+from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import read_json, write_json
@@ -202,11 +203,7 @@ def load(folder: Path | str, kind: str) -> Model:
 def at(model: Model, length: int) -> Model:
     """Return the model with all its inputs cut at `length`; 0 keeps its own lengths."""
     positions = architectures.positions(model.network.config)
-    if length > positions:
-        raise InputError(
-            f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the "
-            "model"
-        )
+    check_lengths({"evaluation.lengths": length}, positions, "the positions of the model")
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
 
 
@@ -271,13 +268,7 @@ def _load(
         remedy="; delete the folder and make it again",
     )
     lengths = {key: described[key] for key in LENGTHS[kind]}
-    positions = architectures.positions(network.config)
-    longest = max(lengths, key=lengths.__getitem__)
-    if lengths[longest] > positions:
-        raise InputError(
-            f"{longest} is {lengths[longest]}; allowed: up to {positions}, the positions that "
-            f"{folder} has"
-        )
+    check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
     vectors = {key: described[key] for key in VECTORS[kind] if key in described}
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdmae.config.checks import check_step
 from cdmae.errors import InputError
 from cdmae.files import complete, link, read_json, write_json
 
@@ -35,12 +36,8 @@ def keeping(
     Raises `InputError` for steps that the training does not reach, and if the training resumes
     after a step and that step's snapshot is missing.
     """
-    beyond = [step for step in steps if not 0 < step <= last]
-    if beyond:
-        raise InputError(
-            f"a snapshot of step {beyond[0]:,} is requested; allowed: from 1 to {last:,}, the last "
-            "step"
-        )
+    for step in steps:
+        check_step(step, last, "the last step")
 
     def keep(step: int) -> None:
         earlier = [before for before in steps if before < step] if step == saved.step else []

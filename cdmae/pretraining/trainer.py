@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from cdmae import masking
+from cdmae.config.checks import check_step
 from cdmae.config.encoders import Pretraining, Start
 from cdmae.config.objectives import AnyEncoder
 from cdmae.errors import InputError
@@ -275,7 +276,7 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
     curve has about 1,000 rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
-    settings.check_step(steps, f"{steps:,}, the steps of this pre-training")
+    check_step(settings.take_step, steps, "the steps of this pre-training")
     return Schedule(
         steps=steps,
         warmup=math.ceil(settings.warmup_ratio * steps),

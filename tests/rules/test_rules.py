@@ -24,7 +24,7 @@ CHAPTERS = re.findall(
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
 TWINS = {
     "mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external", "mine_fusion": "fuse",
-    "mine_run": "read_run", "figure": "table", "untrained": "pretrain",
+    "mine_feedback": "search_feedback", "mine_run": "read_run", "figure": "table", "untrained": "pretrain",
 }  # fmt: skip
 
 

@@ -258,6 +258,70 @@ use rule fuse as mine_fusion with:
         runtime=minutes_of("mine_fusion"),
 
 
+refining = {
+    name: {**{key: row[key] for key in ("encoder", "alpha", "beta")}, "feedback": row["depth"]}
+    for name, row in system_rows.items()
+    if row["kind"] == "feedback"
+}
+encoding_modules = {
+    name: [f"cdmae.retrieval.{row['encoder']['encoded_by']}"] for name, row in refining.items()
+}
+
+
+rule search_feedback:
+    """A dense system's runs with vector feedback, over everything that is evaluated."""
+    input:
+        model=of_system("<results>/trained/{trained}"),
+        checkpoint=of_system("{model_files}"),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        vectors=of_system("<results>/vectors/{of}/{collection}"),
+        runs=of_system("<results>/runs/{of}/{target}.parquet"),
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/search_feedback/{system}.log",
+    benchmark:
+        "<benchmarks>/search_feedback/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("feedback"),
+    priority: waiting("systems", 0)
+    threads: cores(16)
+    resources:
+        gpu=gpus_of("search_feedback"),
+        mem_mb=memory_of("search_feedback"),
+        runtime=minutes_of("search_feedback"),
+    params:
+        code=code("search_feedback", encoding_modules),
+        settings=lambda wildcards: plain({**searching(wildcards), **refining[wildcards.system]}),
+        collections=folders("queries"),
+    shell:
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/search_feedback.py --encoder {params.settings[encoder]:q} --model {input.model:q}"
+        " --vectors {input.vectors:q} --runs {input.runs:q} --feedback {params.settings[feedback]}"
+        " --alpha {params.settings[alpha]} --beta {params.settings[beta]}"
+        " --collections {params.collections:q} --splits {params.settings[splits]:q}"
+        " --lengths {params.settings[lengths]} --outputs {output:q} --depth {params.settings[depth]}"
+        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search_feedback as mine_feedback with:
+    # A dense system's run with vector feedback over training queries.
+    input:
+        model=of_system("<results>/trained/{trained}"),
+        checkpoint=of_system("{model_files}"),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        vectors=of_system("<results>/vectors/{of}/{collection}"),
+        runs=of_system("<results>/negatives/{of}.{collection}.{split}.parquet"),
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_feedback/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_feedback/{system}.{collection}.{split}.tsv"
+
+
 rule read_run:
     """The runs of somebody's system, from TREC's text."""
     input:

@@ -174,28 +174,18 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    fault = _vocabulary_fault(model, start, name)
-    if fault:
-        allowed = "a generator with the vocabulary of the initial checkpoint"
-        raise InputError(f"the generator {name} {fault}; allowed: {allowed}")
-    return model
-
-
-def _vocabulary_fault(model: PreTrainedModel, start: PreTrainedModel, name: str) -> str:
-    """Describe the difference between two vocabularies; an empty text without one."""
     checkpoint = getattr(start, "name_or_path", "")
-    size = model.config.vocab_size
-    expected = start.config.vocab_size
-    if size != expected or not checkpoint:
-        owner = f"the initial checkpoint, {checkpoint}" if checkpoint else "the random weights"
-        return f"has {size:,} word-pieces, and {owner}, {expected:,}"
-    ours = tokenise.load_tokenizer(os.path.expanduser(checkpoint)).get_vocab()
-    theirs = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
-    different = [piece for piece, number in ours.items() if theirs.get(piece) != number]
-    if not different:
-        return ""
-    first = min(different, key=ours.__getitem__)
-    return (
-        f"does not have the word-piece {first!r} as number {ours[first]}, which the initial "
-        f"checkpoint, {checkpoint}, has"
+    settings.check_vocabulary(
+        model.config.vocab_size, start.config.vocab_size, checkpoint, "the start"
     )
+    expected = tokenise.load_tokenizer(os.path.expanduser(checkpoint)).get_vocab()
+    found = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
+    different = [piece for piece, number in expected.items() if found.get(piece) != number]
+    if different:
+        first = min(different, key=expected.__getitem__)
+        raise InputError(
+            f"the generator {name} does not have the word-piece {first!r} as number "
+            f"{expected[first]}, which the initial checkpoint, {checkpoint}, has; allowed: a "
+            "generator with the vocabulary of the initial checkpoint"
+        )
+    return model
