@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import readable
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
@@ -128,12 +130,11 @@ def is_word_piece(start: Start) -> bool:
 
     A tokenizer that is not here counts as BERT's.
     """
-    from cdmae.tokens.vocabulary import (
-        is_bert,
-    )  # and numpy, which the start of every run would wait for
-
-    if not start.checkpoint:
+    if not start.checkpoint or not readable():
         return True
+    # with numpy, which the start of every run would wait for
+    from cdmae.tokens.vocabulary import is_bert
+
     folder = _folder(start.checkpoint)
     if parts := _object(folder / "tokenizer.json"):
         return is_bert(parts)
@@ -143,7 +144,7 @@ def is_word_piece(start: Start) -> bool:
 def _folder(model: str) -> Path:
     """Return the folder of a model's network: its own, or the hub's cache, or its first module."""
     folder = Path(model)
-    if not folder.is_dir():
+    if not folder.is_dir() and find_spec("huggingface_hub"):
         from huggingface_hub import try_to_load_from_cache
 
         name, revision = pretrained.divided(model)
