@@ -31,8 +31,10 @@ def answer(page: Path) -> str:
     """Return the question of a report and its answer in a line, or an empty text without both."""
     text = page.read_text(encoding="utf-8")
     found = [pattern.search(text) for pattern in (QUESTION, VERDICT)]
-    words = [" ".join(re.sub("<[^>]+>", " ", each[1]).split()) for each in found if each]
-    return printable(html.unescape(" ".join(words))) if len(words) == len(found) else ""
+    if not all(found):
+        return ""
+    plain = html.unescape(re.sub("<[^>]+>", "", " ".join(each[1] for each in found)))
+    return printable(" ".join(plain.split()))
 
 
 def print_results(results: str, targets: Iterable[str]) -> None:
