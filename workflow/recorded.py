@@ -94,7 +94,8 @@ def enumerated(words: list[str]) -> str:
 def named(change: ParamsChange) -> list[str]:
     """Name the settings and modules that differ between two sets of recorded parameters."""
     try:
-        before, now = flat(change.only_old), flat(change.only_new)
+        before = flat(change.only_old)
+        now = flat(change.only_new)
     except (SyntaxError, TypeError, ValueError):
         return ["its parameters were recorded by another version of the workflow"]
     keys = [key for key in before | now if before.get(key) != now.get(key)]
