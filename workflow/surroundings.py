@@ -24,6 +24,9 @@ DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
 IMAGE = "CDMAE_IMAGE"
 PROGRAMS = "CDMAE_PROGRAMS"  # the folder of this Python
+STATES = "CDMAE_STATES"
+# variables that jobs need where they do not inherit the environment, as in Kubernetes
+PASSED = (DEVICE, STATES, "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 REGISTRIES = ("docker://", "oras://", "library://")  # from which apptainer pulls images
 RECORDS = ".snakemake"  # Snakemake's folder in the working directory
 
@@ -36,6 +39,15 @@ def device_here() -> str:
             f"the environment variable {DEVICE} is {show(device)}; allowed: {', '.join(DEVICES)}"
         )
     return device
+
+
+def states_here(results: str) -> str:
+    """Return the folder of training states: in the results, or in the folder CDMAE_STATES.
+
+    A state must outlive its job. Where nodes keep no files, CDMAE_STATES is a mounted volume.
+    """
+    volume = os.environ.get(STATES, "")
+    return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
 
 
 def check_records(source: Path, working: Path) -> None:

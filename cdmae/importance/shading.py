@@ -75,7 +75,9 @@ def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
 
 
 def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
-    """Write one word a line: word, tab, importance; another tab and a mark follow a guess."""
-    words = starmap(Word, scored)
-    lines = [(printable(word.text), f"{word.importance:.2f}", word.mark) for word in words]
-    return "\n".join("\t".join(line).rstrip("\t") for line in lines)
+    """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
+    lines = ["word\timportance (nats)\tguess"]
+    for word in starmap(Word, scored):
+        line = f"{printable(word.text)}\t{word.importance:.2f}\t{word.mark}"
+        lines.append(line.rstrip("\t"))
+    return "\n".join(lines)

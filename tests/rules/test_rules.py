@@ -1,5 +1,6 @@
 """The rules, the graph and the scripts tell the same story."""
 
+import dataclasses
 import inspect
 import re
 import runpy
@@ -14,6 +15,7 @@ from snakemake.api import SnakemakeApi
 from snakemake.iocontainers import Wildcards
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
+from cdmae.plan import resources
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
 
@@ -88,8 +90,8 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, values, tmp
     assert jobs.keys() <= planned.keys()
     for name, (_, script) in jobs.items():
         commands = []
-        monkeypatch.setattr("cdmae.cli.command", commands.append)
-        runpy.run_path(str(ROOT / script))
+        monkeypatch.setattr("cdmae.cli.run_command", commands.append)
+        runpy.run_path(str(ROOT / script), run_name="__main__")
         parameters = inspect.signature(commands[0]).parameters
         needed = {
             key
@@ -159,27 +161,43 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
         path.parent.name: yaml.safe_load(path.read_text())
         for path in ROOT.glob("workflow/profiles/*/*.yaml")
     }
-    assert profiles.keys() == {"default", "slurm"}
+    assert profiles.keys() == {"default", "slurm", "kubernetes"}
     for profile in profiles.values():
         assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
         assert profile["rerun-triggers"] == ["mtime", "params", "input", "code"]
     assert "retries" not in profiles["default"]
     assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
+    assert profiles["kubernetes"]["retries"] > 0
 
 
-def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for(jobs):
-    told = {
-        rule: [int(number) for number in re.findall(r"\d+", row)[-2:]]
-        for row in re.findall(
-            r"^\| (`.*\|.*\|.*\|)$", (ROOT / "docs/clusters.md").read_text(), flags=re.MULTILINE
-        )
-        for rule in re.findall(r"`(\w+)`", row)
-        if rule in jobs
-    }
-    asked = {
-        name: [rule.resources[key].value for key in ("gpu", "runtime")]
-        for name, (rule, _) in jobs.items()
-        if "gpu" in rule.resources and rule.resources["gpu"].value
-    }
-    assert told == asked
-    assert len(asked) == 11
+def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(rules):
+    for rule in rules:
+        if rule.output:
+            assert {"mem_mb", "runtime"} <= rule.resources.keys(), rule.name
+    for path in ROOT.glob("workflow/profiles/*/*.yaml"):
+        defaults = yaml.safe_load(path.read_text()).get("default-resources", {})
+        assert not {"mem_mb", "runtime", "gpu"} & defaults.keys(), path
+
+
+def test_the_commented_keys_of_the_profile_of_slurm_are_options(monkeypatch):
+    from snakemake.cli import get_argument_parser
+
+    options = {action.dest for action in get_argument_parser()._actions}
+    text = (ROOT / "workflow/profiles/slurm/profile.yaml").read_text()
+    keys = re.findall(r"^(?:# )?([a-z-]+):(?: |$)", text, flags=re.MULTILINE)
+    assert {"slurm-qos", "slurm-reservation", "slurm-array-jobs", "groups"} <= set(keys)
+    slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+    plugin = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    for key in keys:
+        name = key.replace("-", "_")
+        assert name in options or name.removeprefix("slurm_") in plugin, key
+
+
+def test_the_page_on_clusters_lists_the_rules_with_gpus(jobs):
+    page = (ROOT / "docs/clusters.md").read_text()
+    (table,) = re.findall(r"\| rules \| GPUs .*\n((?:\|.*\n)+)", page)
+    listed = set(re.findall(r"`(\w+)`", table))
+    assert listed == set(resources.ON_SEVERAL + resources.ON_ONE)
+    assert listed == {
+        name for name, (rule, _) in jobs.items() if "{resources.gpu}" in rule.shellcmd
+    } - {"untrained"}

@@ -32,7 +32,7 @@ rule collection:
     threads: lookup(dpath="{collection}/threads", within=tables["collection"])
     resources:
         mem_mb=memory_of("collection"),
-        runtime=240,
+        runtime=minutes_of("collection"),
     params:
         code=code("collection", lookup(dpath="{collection}", within=sources)),
         settings=entry("collection", collecting),
@@ -62,7 +62,7 @@ rule tokenizer:
         environment
     resources:
         mem_mb=memory_of("tokenizer"),
-        runtime=120,
+        runtime=minutes_of("tokenizer"),
     params:
         code=code("tokenizer"),
         settings=entry("start", tokenizing),
@@ -91,7 +91,7 @@ rule tokens:
     threads: cores(16)
     resources:
         mem_mb=memory_of("tokens"),
-        runtime=120,
+        runtime=minutes_of("tokens"),
     params:
         code=code("tokens"),
         launch=launch,

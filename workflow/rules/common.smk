@@ -21,15 +21,23 @@ from os.path import dirname
 from cdmae.config import systems
 from cdmae.config.load import gather, lay, load, read_yaml
 from cdmae.errors import InputError, said
+from cdmae.plan import resources as requests
 from cdmae.plan import sizes
-from cdmae.plan.work import Job, Planned, asked
+from cdmae.plan.planned import Job, Planned
 from workflow import engine, overlays
 from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.recorded import Options, plain
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here, image_here, pass_to_jobs
+from workflow.surroundings import (
+    PASSED,
+    check_records,
+    device_here,
+    image_here,
+    pass_to_jobs,
+    states_here,
+)
 from workflow.targets import check
 
 
@@ -74,6 +82,11 @@ if workflow.is_main_process:  # once a run, not in every job
         check_records(source, Path.cwd())
         sizes.check(settings)
     os.environ[STARTED] = now()
+
+
+envvars:
+    *[name for name in PASSED if name in os.environ],
+
 
 deployment = engine.deployment(workflow)
 pass_to_jobs(own_environment=not deployment.isdisjoint({"CONDA", "APPTAINER"}))
@@ -222,19 +235,40 @@ def state(rule, settings, code):
     """Return the folder of a training's states, and a hash of its settings and code."""
 
     def folder_and_key(wildcards, output):
-        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
+        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
         return [folder, key_of([settings(wildcards), code(wildcards)])]
 
     return folder_and_key
 
 
 def where(wildcards):
-    """List the folders and splits of the collections that a job searches or measures."""
-    targets = targets_of(wildcards)
-    return {
-        "collections": [f"{results}/collections/{collection}" for collection, _ in targets],
-        "splits": [split for _, split in targets],
-    }
+    """List the splits that a job searches or measures; `folders` lists their collections."""
+    return {"splits": [split for _, split in targets_of(wildcards)]}
+
+
+def folders(name):
+    """Return the folder of each target's collection, which contains files of an input.
+
+    The folder is not always in the results: a storage keeps local copies elsewhere.
+    """
+
+    def paths(wildcards, input):
+        stored = {Path(path).parent.name: dirname(path) for path in input[name]}
+        return [stored[collection] for collection, _ in targets_of(wildcards)]
+
+    return paths
+
+
+def root_of(name, path):
+    """Return the folder in which a storage keeps local copies of all files; "" without a storage.
+
+    name: an input; path: the same file in the results.
+    """
+
+    def root(wildcards, input):
+        return str(input[name]).removesuffix(f"{results}/{path.format(**dict(wildcards.items()))}")
+
+    return root
 
 
 def lengths(wildcards):
@@ -341,34 +375,52 @@ waiting_for = {"encoder": trainings["encoders"], "system": trainings["systems"]}
 FIRST = 100_000  # more than the priorities of all jobs that can run at the same time
 
 
-def waiting(wildcard, gpus_asked=0):
+def waiting(wildcard, rule=""):
     """Count the chain of trainings that wait for an entry: the priority of its jobs.
 
-    The longest chain decides when a run ends. Jobs that ask for several GPUs of this machine come
-    before all others: Snakemake reserves none, so that jobs of one GPU each would let them wait for
-    ever. A cluster has a queue of its own.
+    The longest chain decides when a run ends. Jobs that request several GPUs of this machine come
+    before all others: Snakemake keeps no GPU free for a job, so that jobs with one GPU would delay
+    them forever. A cluster has a queue of its own.
     """
-    several = min(gpus_asked, engine.granted_gpus(workflow)) > 1
-    first = FIRST if several else 0
-    return lambda wildcards: first + waiting_for[wildcard][wildcards[wildcard]]
+
+    def priority(wildcards):
+        gpus = requested(rule, wildcards).gpus if rule else 0
+        several = min(gpus, engine.granted_gpus(workflow)) > 1
+        return several * FIRST + waiting_for[wildcard][wildcards[wildcard]]
+
+    return priority
 
 
-def gpus(number):
-    """Ask for GPUs, or for none if CDMAE_DEVICE says so; jobs of SLURM inherit it."""
-    return 0 if device == "cpu" else number
+def requested(rule, wildcards, threads=1):
+    """Return a job as the plan prices it, with the GPUs that it requests.
 
-
-def memory_of(rule, gpus_asked=0):
-    """Ask for megabytes by the size of the data, as `./run plan` estimates them.
-
-    Each further attempt asks for more.
+    It requests none where CDMAE_DEVICE is cpu.
     """
+    job = Job(rule, "/".join(wildcards), threads=threads)
+    return job._replace(gpus=0 if device == "cpu" else requests.gpus(planned, job))
+
+
+def gpus_of(rule):
+    """Request GPUs by the network and the work of a job."""
+    return lambda wildcards: requested(rule, wildcards).gpus
+
+
+def memory_of(rule):
+    """Request the megabytes that the plan estimates, and more at each further attempt."""
 
     def megabytes(wildcards, threads, attempt):
-        job = Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked)
-        return asked(planned, job, attempt)
+        return requests.megabytes(planned, requested(rule, wildcards, threads), attempt)
 
     return megabytes
+
+
+def minutes_of(rule):
+    """Request three times the minutes that the plan estimates."""
+
+    def minutes(wildcards, threads, attempt):
+        return requests.minutes(planned, requested(rule, wildcards, threads), attempt)
+
+    return minutes
 
 
 def cores(most):
@@ -386,11 +438,6 @@ def cores(most):
     return number
 
 
-def network_cores(most, wildcard, column="start"):
-    """Count cores by the width of a network: narrow ones are no faster with more."""
-
-    def number(wildcards):
-        start = settings.starts[tables[wildcard][wildcards[wildcard]][column]]
-        return most if start.checkpoint or start.hidden >= 256 else 1
-
-    return number
+def network_cores(rule, most):
+    """Count cores by the width of a job's network: one for a narrow network."""
+    return lambda wildcards: requests.cores(planned, Job(rule, "/".join(wildcards)), most)

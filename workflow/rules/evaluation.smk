@@ -23,14 +23,15 @@ rule measures:
         environment
     resources:
         mem_mb=memory_of("measures"),
-        runtime=60,
+        runtime=minutes_of("measures"),
     params:
         code=code("measures"),
         settings=measuring,
+        collections=folders("queries"),
         launch=launch,
     shell:
         "{params.launch} scripts/measures.py --system {wildcards.system:q} --runs {input.runs:q}"
-        " {params.settings} --output {output:q}"
+        " --collections {params.collections:q} {params.settings} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -57,10 +58,11 @@ rule release:
     params:
         code=code("release"),
         settings=entry("system", cards),
+        root=root_of("measures", "measures/{system}.tsv"),
         launch=launch,
     shell:
         "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --output {output:q}"
+        " --facts {params.settings:q} --root {params.root:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -128,14 +130,16 @@ rule report:
         environment
     resources:
         mem_mb=memory_of("report"),
-        runtime=60,
+        runtime=minutes_of("report"),
     params:
         code=code("report"),
         launch=launch,
         folder=subpath(output.page, parent=True),
+        root=root_of("facts", "facts/report.json"),
     shell:
         "{params.launch} circumstances.py {input.facts:q} {output.facts:q};"
-        " {params.launch} scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
+        " {params.launch} scripts/report.py --facts {output.facts:q} --root {params.root:q}"
+        " --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -154,7 +158,7 @@ rule latency:
         environment
     resources:
         mem_mb=memory_of("latency"),
-        runtime=30,
+        runtime=minutes_of("latency"),
     params:
         code=code("latency"),
         launch=launch,
@@ -184,9 +188,10 @@ rule table:
         code=code("table"),
         launch=launch,
         folder=subpath(output[0], parent=True),
+        root=root_of("facts", "facts/{exhibit}.json"),
     shell:
         "{params.launch} scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --output {params.folder:q}"
+        " --root {params.root:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

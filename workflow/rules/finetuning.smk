@@ -38,15 +38,15 @@ rule train_retriever:
         "<benchmarks>/train_retriever/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("system")
+    priority: waiting("system", "train_retriever")
     conda:
         environment
-    threads: network_cores(8, "system")
+    threads: network_cores("train_retriever", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_retriever"),
         nodes=1,
-        mem_mb=memory_of("train_retriever", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_retriever"),
+        runtime=minutes_of("train_retriever"),
     params:
         code=code("train_retriever"),
         settings=training,
@@ -82,15 +82,15 @@ rule train_reranker:
         "<benchmarks>/train_reranker/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("system")
+    priority: waiting("system", "train_reranker")
     conda:
         environment
-    threads: network_cores(8, "system")
+    threads: network_cores("train_reranker", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_reranker"),
         nodes=1,
-        mem_mb=memory_of("train_reranker", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_reranker"),
+        runtime=minutes_of("train_reranker"),
     params:
         code=code("train_reranker"),
         settings=training,
@@ -129,11 +129,11 @@ rule teacher:
     priority: waiting("system")
     conda:
         environment
-    threads: network_cores(8, "system", "teacher_start")
+    threads: network_cores("teacher", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("teacher", gpus(1)),
-        runtime=2880,
+        gpu=gpus_of("teacher"),
+        mem_mb=memory_of("teacher"),
+        runtime=minutes_of("teacher"),
     params:
         code=code("teacher"),
         settings=entry("system", drawn),

@@ -32,7 +32,7 @@ rule ngrams:
     threads: cores(16)
     resources:
         mem_mb=memory_of("ngrams"),
-        runtime=120,
+        runtime=minutes_of("ngrams"),
     params:
         code=code("ngrams"),
         settings=entry("importance", counting),
@@ -60,7 +60,7 @@ rule importance:
     threads: cores(16)
     resources:
         mem_mb=memory_of("importance"),
-        runtime=120,
+        runtime=minutes_of("importance"),
     params:
         code=code("importance"),
         settings=entry("importance", estimating),
@@ -91,7 +91,7 @@ rule masked_terms:
         environment
     resources:
         mem_mb=memory_of("masked_terms"),
-        runtime=60,
+        runtime=minutes_of("masked_terms"),
     params:
         code=code("masked_terms", lambda wildcards: strategies),
         settings=entry("encoder", masking, Options),

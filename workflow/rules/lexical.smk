@@ -17,7 +17,7 @@ rule index_bm25:
     threads: cores(16)
     resources:
         mem_mb=memory_of("index_bm25"),
-        runtime=120,
+        runtime=minutes_of("index_bm25"),
     params:
         code=code("index_bm25"),
         launch=launch,
@@ -32,6 +32,7 @@ rule search_bm25:
     """BM25's runs over everything that is evaluated."""
     input:
         indexes=of("<results>/bm25/{job.collection}"),
+        about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # what they exclude is not found
     output:
@@ -48,13 +49,14 @@ rule search_bm25:
     threads: cores(16)
     resources:
         mem_mb=memory_of("search_bm25"),
-        runtime=240,
+        runtime=minutes_of("search_bm25"),
     params:
         code=code("search_bm25"),
         settings=searching_bm25,
+        collections=folders("queries"),
         launch=launch,
     shell:
-        "{params.launch} scripts/search_bm25.py --indexes {input.indexes:q} {params.settings}"
+        "{params.launch} scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 

@@ -42,15 +42,15 @@ rule pretrain:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(settings.encoders.keys() - snapshots.keys() - untrained),
-    priority: waiting("encoder", gpus(8))
+    priority: waiting("encoder", "pretrain")
     conda:
         environment
-    threads: network_cores(8, "encoder")
+    threads: network_cores("pretrain", 8)
     resources:
-        gpu=gpus(8),
+        gpu=gpus_of("pretrain"),
         nodes=1,
-        mem_mb=memory_of("pretrain", gpus(8)),
-        runtime=7200,
+        mem_mb=memory_of("pretrain"),
+        runtime=minutes_of("pretrain"),
     params:
         code=code_of_pretraining,
         settings=settings_of_pretraining,
@@ -79,7 +79,7 @@ use rule pretrain as untrained with:
         gpu=0,
         nodes=1,
         mem_mb=memory_of("untrained"),
-        runtime=30,
+        runtime=minutes_of("untrained"),
 
 
 rule snapshot:

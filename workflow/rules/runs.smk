@@ -31,11 +31,11 @@ rule vectors:
     priority: waiting("system")
     conda:
         environment
-    threads: network_cores(8, "system")
+    threads: network_cores("vectors", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors"),
+        mem_mb=memory_of("vectors"),
+        runtime=minutes_of("vectors"),
     params:
         code=code("vectors"),
         settings=encoding,
@@ -64,9 +64,9 @@ rule vectors_external:
         environment
     threads: 8
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors_external", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors_external"),
+        mem_mb=memory_of("vectors_external"),
+        runtime=minutes_of("vectors_external"),
     params:
         code=code("vectors_external"),
         settings=encoding_external,
@@ -82,6 +82,7 @@ rule search:
     """A retriever's runs over everything that is evaluated, exact."""
     input:
         model="<results>/trained/{system}",
+        about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # what they exclude is not found
         vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
@@ -99,16 +100,17 @@ rule search:
         environment
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search"),
+        mem_mb=memory_of("search"),
+        runtime=minutes_of("search"),
     params:
         code=code("search"),
         settings=searching,
+        collections=folders("queries"),
         launch=launch,
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search.py --model {input.model:q}"
-        " --vectors {input.vectors:q} --tokens {input.tokens:q} {params.settings}"
+        " --vectors {input.vectors:q} --tokens {input.tokens:q} --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -116,6 +118,7 @@ rule search:
 rule search_external:
     """A foreign retriever's runs over everything that is evaluated."""
     input:
+        about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
         vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
@@ -136,16 +139,17 @@ rule search_external:
         environment
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search_external", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search_external"),
+        mem_mb=memory_of("search_external"),
+        runtime=minutes_of("search_external"),
     params:
         code=code("search_external"),
         settings=searching_external,
+        collections=folders("queries"),
         launch=launch,
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search_external.py"
-        " --vectors {input.vectors:q} {params.settings} --outputs {output:q} --threads {threads}"
+        " --vectors {input.vectors:q} --collections {params.collections:q} {params.settings} --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -187,18 +191,19 @@ rule rerank:
     priority: waiting("system")
     conda:
         environment
-    threads: network_cores(8, "system")
+    threads: network_cores("rerank", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("rerank", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("rerank"),
+        mem_mb=memory_of("rerank"),
+        runtime=minutes_of("rerank"),
     params:
         code=code("rerank"),
         settings=reranking,
+        collections=folders("queries"),
         launch=launch,
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/rerank.py --model {input.model:q}"
-        " --tokens {input.tokens:q} --runs {input.runs:q} {params.settings}"
+        " --tokens {input.tokens:q} --runs {input.runs:q} --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -221,7 +226,7 @@ rule weights:
         environment
     resources:
         mem_mb=memory_of("weights"),
-        runtime=60,
+        runtime=minutes_of("weights"),
     params:
         code=code("weights"),
         settings=entry("system", weighing, Options),
@@ -250,7 +255,7 @@ rule fuse:
         environment
     resources:
         mem_mb=memory_of("fuse"),
-        runtime=60,
+        runtime=minutes_of("fuse"),
     params:
         code=code("fuse"),
         settings=fusing,
@@ -274,7 +279,7 @@ use rule fuse as mine_fusion with:
         "<benchmarks>/mine_fusion/{system}.{collection}.{split}.tsv"
     resources:
         mem_mb=memory_of("mine_fusion"),
-        runtime=60,
+        runtime=minutes_of("mine_fusion"),
 
 
 rule read_run:
@@ -299,9 +304,10 @@ rule read_run:
     params:
         code=code("read_run"),
         settings=reading,
+        collections=folders("collections"),
         launch=launch,
     shell:
-        "{params.launch} scripts/read_run.py --files {input.files:q} {params.settings}"
+        "{params.launch} scripts/read_run.py --files {input.files:q} --collections {params.collections:q} {params.settings}"
         " --outputs {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
