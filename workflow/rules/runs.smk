@@ -207,8 +207,7 @@ rule rerank:
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/rerank.py --model {input.model:q}"
         " --tokens {input.tokens:q} --runs {input.runs:q} --collections {params.collections:q}"
-        " {params.settings}"
-        " --outputs {output:q} --threads {threads}"
+        " {params.settings} --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
