@@ -16,7 +16,7 @@ import re
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from os.path import dirname
 
 from cdmae.config import systems
