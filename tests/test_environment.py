@@ -320,7 +320,7 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
 
 
 WORD = "neither a command nor a rule nor a file; "
-PATH = "nothing that this config makes; "
+PATH = "not made by this config; "
 SERCH = f"serch is {WORD}did you mean search?"
 SEVERAL = "several results; allowed: one of them, such as results/"
 
@@ -333,7 +333,7 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         ("tset", WORD + "did you mean test?"),
         ("adpot", WORD + "did you mean adopt?"),
         ("importnace", WORD + "did you mean importance?"),
-        ("xyz", WORD + "./run --help lists what there is"),
+        ("xyz", WORD + "./run --help lists the commands"),
         (
             "results/measures/cdmae-stag3.tsv",
             PATH + "did you mean results/measures/cdmae-stage3.tsv?",
@@ -343,7 +343,7 @@ SEVERAL = "several results; allowed: one of them, such as results/"
             "results/trec/bm25/pydocs.tset.run",
             PATH + "did you mean results/trec/bm25/pydocs.test.run?",
         ),
-        (f"{ROOT}/results/qqq", PATH + "./run -n lists what it makes"),
+        (f"{ROOT}/results/qqq", PATH + "./run -n lists its results"),
         ("results//encoders/cdmea", PATH + "did you mean results/encoders/cdmae?"),
         ("results/masked_terms/mae.json", PATH + "did you mean results/masked_terms/cdmae.json?"),
         ("mine.yaml", PATH + "config files follow --configfile"),

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import readable
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
@@ -125,11 +127,11 @@ def is_word_piece(start: Start) -> bool:
 
     An unknown tokenizer counts as BERT's.
     """
+    if not start.checkpoint or not readable():
+        return True
     # imports numpy, which would delay every run
     from cdmae.tokens.vocabulary import is_bert
 
-    if not start.checkpoint:
-        return True
     folder = _folder(start.checkpoint)
     parts = _object(folder / "tokenizer.json")
     if parts:
@@ -140,7 +142,7 @@ def is_word_piece(start: Start) -> bool:
 def _folder(model: str) -> Path:
     """Return the folder of a model's network: its own, the hub's cache, or its first module."""
     folder = Path(model)
-    if not folder.is_dir():
+    if not folder.is_dir() and find_spec("huggingface_hub"):
         from huggingface_hub import try_to_load_from_cache
 
         name, revision = pretrained.divided(model)

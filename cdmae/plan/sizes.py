@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.collections import MOST_PASSAGES
+from cdmae.collections import MOST_PASSAGES, readable
 from cdmae.errors import InputError
 from cdmae.fields import refusal
 from cdmae.importance import MOST_WORDS
@@ -110,7 +110,7 @@ def count(config: Config, collection: str) -> Size | None:
     folder = Path(place(config.results, "collection", collection=collection))
     passages = folder / "passages.parquet"
     queries = folder / "queries.parquet"
-    if not (passages.exists() and queries.exists()):
+    if not (passages.exists() and queries.exists() and readable()):
         return None
     import pyarrow.parquet as pq
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from planned import plan
 from snakemake.api import SnakemakeApi
+from snakemake.iocontainers import Wildcards
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
 from cdmae.plan import resources
@@ -19,7 +21,9 @@ from workflow.fingerprint import fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = re.findall(
-    r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE
+    r'^ *include: "rules/(\w+)\.smk"',
+    (ROOT / "workflow/Snakefile").read_text(),
+    flags=re.MULTILINE,
 )
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
 TWINS = {
@@ -49,10 +53,12 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
         "untrained": "none",
         "masked_terms": "cdmae",
     }
-    launch = r"workflow/launch( --nodes {resources.nodes})? {resources.gpu}"
+    launch = r"{params.launch}( --nodes {resources.nodes})?( --gpus {resources.gpu})?"
     for name, (rule, script) in jobs.items():
-        assert re.search(rf"(python|{launch}) {script} ", rule.shellcmd), name
-        assert script in rule.params.code([entries.get(name, "")]), name
+        assert re.search(rf"{launch} {script.removeprefix('workflow/')} ", rule.shellcmd), name
+        value = entries.get(name, "")
+        wildcards = Wildcards(fromdict={"collection": value, "encoder": value})
+        assert script in rule.params.code(wildcards), name
     scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
     assert scripts == {script for _, script in jobs.values()}
 
@@ -79,8 +85,10 @@ def test_a_log_that_somebody_made_a_link_is_not_written_through(tmp_path):
     assert (mine.read_text(), log.read_text()) == ("precious", "said\n")
 
 
-def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch):
-    for name, (rule, script) in jobs.items():
+def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, values, tmp_path, monkeypatch):
+    planned = {job.record.rule: job.command for job in every_job(values, tmp_path).values()}
+    assert jobs.keys() <= planned.keys()
+    for name, (_, script) in jobs.items():
         commands = []
         monkeypatch.setattr("cdmae.cli.run_command", commands.append)
         runpy.run_path(str(ROOT / script), run_name="__main__")
@@ -91,9 +99,28 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch
             if parameter.default is inspect.Parameter.empty
         }
         options = re.findall(
-            r" --([a-z][a-z0-9-]*) ", rule.shellcmd.partition(script)[2].replace(" ", "  ")
+            r" --([a-z][a-z0-9-]*) ",
+            planned[name].partition(script.removeprefix("workflow/"))[2].replace(" ", "  "),
         )
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
+
+
+def every_job(values, folder):
+    """The jobs of a config that uses every rule."""
+    (folder / "theirs.run").touch()
+    runs = {"docs": dict.fromkeys(("train", "dev", "test"), str(folder / "theirs.run"))}
+    runs["other"] = {"test": str(folder / "theirs.run")}
+    values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 2}
+    retriever, student = values["systems"]["one"], values["systems"]["three"]
+    values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
+    values["systems"] |= {
+        "theirs": {"kind": "run", "runs": runs},
+        "four": student | {"teacher": "theirs", "stage": "own"},
+        "five": retriever | {"encoder": "early", "negatives": "fused"},
+        "six": retriever | {"negatives": "foreign"},
+    }
+    more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run")
+    return plan(values, "all", *more)
 
 
 def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
@@ -129,7 +156,7 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
     """Retries in a rule multiply with those of a cluster; a job that fails must not stop those that
     need it not.
     """
-    assert not re.search(r"\bretries\b", TEXT + (ROOT / "Snakefile").read_text())
+    assert not re.search(r"\bretries\b", TEXT + (ROOT / "workflow/Snakefile").read_text())
     profiles = {
         path.parent.name: yaml.safe_load(path.read_text())
         for path in ROOT.glob("workflow/profiles/*/*.yaml")

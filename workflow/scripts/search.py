@@ -25,12 +25,10 @@ def main(
     depth: int,
     threads: int = 1,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its
-    place.
+    """Search each collection for the queries of its split; write one run per output.
 
-    For each collection once its vectors, or its tokens, whose vectors are then made while they are
-    searched and not kept. Where one of the `lengths` is not 0, the queries and passages are cut
-    there and not at the model's own.
+    vectors, tokens: one folder per distinct collection. From tokens, vectors are made during the
+    search and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
