@@ -197,6 +197,6 @@ def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeyp
     for unit in ngrams.UNITS:
         with pytest.raises(
             InputError,
-            match="has 6 words; at most 5 can be counted together: pre-train on a smaller",
+            match="has 6 words; at most 5 can be counted together: count it in shards",
         ):
             ngrams.count(tokens, unit=unit)
