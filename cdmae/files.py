@@ -20,7 +20,7 @@ from cdmae.errors import InputError
 
 # seconds without a write after which a part from another host counts as abandoned
 ABANDONED = 24 * 3600
-LINKED = ".safetensors"  # weights, which are large and which no editor opens
+LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
 
 @contextmanager
@@ -46,13 +46,13 @@ def complete(path: Path | str) -> Iterator[Path]:
 
 
 def link(path: Path | str, place: Path | str) -> None:
-    """Hard-link a file of weights and make it read-only; copy any other file.
+    """Hard-link a file of weights or vectors and make it read-only; copy any other file.
 
     An edit of config.json in a linked folder therefore does not change the original. Where the file
     system cannot link, weights are copied, too.
     """
     path = Path(path)
-    if path.suffix != LINKED:
+    if path.suffix not in LINKED:
         shutil.copy2(path, place)
         return
     try:

@@ -151,13 +151,6 @@ def totals_of(segments: np.ndarray, window: int) -> np.ndarray:
     return np.array([np.maximum(0, lengths - n + 1).sum() for n in orders], np.int64)
 
 
-def segment_edges(tokens: Tokens) -> np.ndarray:
-    """Return the offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
-    return np.append(
-        np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1]
-    )
-
-
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
     """Divide segments into ranges of about equal size, one per thread; edges int64 [S + 1]."""
     goals = np.linspace(0, edges[-1], threads + 1)[1:-1]
@@ -176,7 +169,7 @@ def words_of(
     """
     ids = np.asarray(tokens.ids)
     pieces = len(tokens.word_starts)
-    edges = segment_edges(tokens)
+    edges = tokens.edges
     if unit == "wordpiece":
         _check_number(len(ids), pieces)
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)

@@ -120,7 +120,7 @@ def test_many_words_of_many_pieces():
 def test_the_table_gives_the_text_of_its_collection_the_counts_of_counting(unit):
     tokens = random_tokens(4)
     found = ngrams.count(tokens, unit=unit)
-    edges = ngrams.segment_edges(tokens)
+    edges = tokens.edges
     for segment, (begin, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         words, starts = found.table.words(tokens.ids[begin:end], tokens.word_starts)
         cut = slice(found.segments[segment], found.segments[segment + 1])

@@ -1,0 +1,14 @@
+"""The counts of one range of keys over all shards of a collection, for one order."""
+
+from pathlib import Path
+
+from cdmae.cli import command
+from cdmae.importance import shards
+from cdmae.ranges import Part
+
+
+@command
+def main(*, keys: list[Path], part: str, output: Path):
+    """Count the n-grams of one range of keys, such as 3-of-7, and answer every shard."""
+    number, parts = Part.read(part)
+    shards.merge_keys(output, keys, number - 1, parts)

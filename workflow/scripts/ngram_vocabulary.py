@@ -1,0 +1,12 @@
+"""The words of a collection from the words of its shards."""
+
+from pathlib import Path
+
+from cdmae.cli import command
+from cdmae.importance import shards
+
+
+@command
+def main(*, words: list[Path], output: Path):
+    """Merge the words of all shards into one vocabulary."""
+    shards.merge_words(output, words)
