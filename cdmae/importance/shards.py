@@ -131,77 +131,98 @@ class Shard:
         counted[:-1] &= repeated[1:]
         return np.flatnonzero(counted)
 
-    def counts(
-        self, order: int, before: Path, merged: Sequence[Path]
+    def answered(
+        self, order: int, shorter: np.ndarray, keys: Path, answers: Sequence[Path]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the count of the n-gram at each position and, where repeated, its row, uint64.
 
-        before: the shard's folder of this order; merged: the folders of all its ranges.
+        shorter: counts of order n - 1; keys: the shard's folder of this order; answers: the folders
+        of all ranges.
         """
-        positions = self.to_count(order, map_array(before / "counts.npy"))
-        inverse = map_array(before / "inverse.npy")
-        counts = (self.left >= order).astype(self.occurrences.dtype)
-        rows = np.zeros(len(counts), np.uint64)
-        answered_counts = []
-        answered_rows = []
-        table_rows = 0
-        for folder in merged:
+        positions = self.to_count(order, shorter)
+        inverse = map_array(keys / "inverse.npy")
+        own_counts = []
+        own_rows = []
+        rows_before = 0
+        for folder in answers:
             first, last = map_array(folder / "edges.npy")[self.index : self.index + 2]
-            answered_counts.append(map_array(folder / "answer_counts.npy")[first:last])
-            own = map_array(folder / "answer_rows.npy")[first:last]
-            answered_rows.append(own.astype(np.uint64) + np.uint64(table_rows))
-            table_rows += len(map_array(folder / "keys.npy"))
-        counts[positions] = np.concatenate(answered_counts)[inverse]
-        rows[positions] = np.concatenate(answered_rows)[inverse]
+            own_counts.append(map_array(folder / "counts.npy")[first:last])
+            in_range = map_array(folder / "rows.npy")[first:last].astype(np.uint64)
+            own_rows.append(in_range + np.uint64(rows_before))
+            rows_before += read_json(folder / ABOUT)["rows"]
+        counts = (self.left >= order).astype(self.occurrences.dtype)
+        counts[positions] = np.concatenate(own_counts)[inverse]
+        rows = np.zeros(len(counts), np.uint64)
+        rows[positions] = np.concatenate(own_rows)[inverse]
         return counts, rows
 
 
+@dataclass(frozen=True)
+class Step:
+    """The files of a shard and an order: counts of order n - 1 by position, and keys of order n.
+
+    answers: the folders of all ranges of this order, once its keys are counted.
+    """
+
+    counts: Path
+    keys: Path
+    answers: Sequence[Path] = ()
+
+
 def list_keys(
-    folder: Path | str,
-    shard: Shard,
-    order: int,
-    window: int,
-    before: Path | None = None,
-    merged: Sequence[Path] = (),
+    step: Step, shard: Shard, order: int, window: int, before: Step | None = None
 ) -> None:
     """Write the counts of order n - 1 by position, and the distinct keys of order n with theirs.
 
-    order: from 2 to window + 1, of which there are no keys. From order 3, before is the folder of
-    the last order of this shard, and merged the folders of all its ranges.
+    order: from 2 to window + 1, which has no keys: its folder is empty. before: the step of the
+    order before, from order 3.
     """
     if before is None:
         counts = shard.occurrences[shard.words]
         rows = shard.words.astype(np.uint64)
     else:
-        counts, rows = shard.counts(order - 1, before, merged)
-    with complete(folder) as aside:
+        shorter = map_array(before.counts)
+        counts, rows = shard.answered(order - 1, shorter, before.keys, before.answers)
+    with complete(step.counts) as aside:
+        write_array(aside, counts)
+    with complete(step.keys) as aside:
         aside.mkdir()
-        write_array(aside / "counts.npy", counts)
-        if order > window:
-            return
-        vocabulary = len(shard.occurrences)
-        positions = shard.to_count(order, counts)
-        rows = rows[positions]
-        largest = int(rows.max(initial=0))
-        if (largest + 1) * vocabulary > MOST_KEYS:
-            raise InputError(
-                f"{largest + 1:,} n-grams of {order - 1} words times {vocabulary:,} distinct words "
-                "exceed 64 bits; pre-train on a smaller collection, or with unit: wordpiece"
-            )
-        rows *= np.uint64(vocabulary)
-        rows += shard.words[positions + (order - 1)]
-        keys, inverse, times = np.unique(rows, return_inverse=True, return_counts=True)
-        write_array(aside / "keys.npy", keys)
-        write_array(aside / "samples.npy", keys[:: max(1, len(keys) // SAMPLES)])
-        write_array(aside / "times.npy", times.astype(np.uint32))
-        write_array(aside / "inverse.npy", inverse.astype(np.uint32))
+        if order <= window:
+            _write_keys(aside, shard, order, counts, rows)
 
 
-def merge_keys(folder: Path | str, listed: Sequence[Path], part: int, parts: int) -> None:
-    """Count the keys of one of `parts` ranges, from 0, over the folders that `list_keys` wrote.
+def _write_keys(
+    folder: Path, shard: Shard, order: int, shorter: np.ndarray, rows: np.ndarray
+) -> None:
+    """Write the distinct keys of a shard, their number, and the key at each counted position.
 
-    Writes the n-grams that occur at least twice, ``keys.npy`` and ``counts.npy``, and the answers:
-    the count and the row in this range of every key of shard s are from ``edges[s]`` on.
+    shorter and rows: of order n - 1, by position.
+    """
+    vocabulary = len(shard.occurrences)
+    positions = shard.to_count(order, shorter)
+    all_keys = rows[positions]
+    largest = int(all_keys.max(initial=0))
+    if (largest + 1) * vocabulary > MOST_KEYS:
+        raise InputError(
+            f"{largest + 1:,} n-grams of {order - 1} words times {vocabulary:,} distinct words "
+            "exceed 64 bits; pre-train on a smaller collection, or with unit: wordpiece"
+        )
+    all_keys *= np.uint64(vocabulary)
+    all_keys += shard.words[positions + (order - 1)]
+    keys, inverse, times = np.unique(all_keys, return_inverse=True, return_counts=True)
+    write_array(folder / "keys.npy", keys)
+    write_array(folder / "samples.npy", keys[:: max(1, len(keys) // SAMPLES)])
+    write_array(folder / "times.npy", times.astype(np.uint32))
+    write_array(folder / "inverse.npy", inverse.astype(np.uint32))
+
+
+def merge_keys(
+    table: Path | str, answers: Path | str, listed: Sequence[Path], part: int, parts: int
+) -> None:
+    """Count the keys of one of `parts` ranges, from 0, over the keys of all shards.
+
+    table: the folder for n-grams that occur at least twice. answers: the folder for the count, and
+    the row in this range, of every key of shard s, from ``edges[s]`` on.
     """
     keys = [map_array(path / "keys.npy") for path in listed]
     cuts = _cuts(listed, keys, parts)
@@ -210,23 +231,26 @@ def merge_keys(folder: Path | str, listed: Sequence[Path], part: int, parts: int
         edges = np.concatenate([[0], np.searchsorted(shard, cuts), [len(shard)]])
         pieces.append(slice(edges[part], edges[part + 1]))
     own = np.concatenate([shard[piece] for shard, piece in zip(keys, pieces, strict=True)])
-    times = np.concatenate(
-        [map_array(path / "times.npy")[piece] for path, piece in zip(listed, pieces, strict=True)]
-    )
     distinct, inverse = np.unique(own, return_inverse=True)
     del own
     totals = np.zeros(len(distinct), np.uint64)
-    np.add.at(totals, inverse, times.astype(np.uint64))
+    times = [
+        map_array(path / "times.npy")[piece] for path, piece in zip(listed, pieces, strict=True)
+    ]
+    np.add.at(totals, inverse, np.concatenate(times).astype(np.uint64))
     repeated = totals > 1
     rows = np.cumsum(repeated) - repeated  # the rows of other keys are never read
-    with complete(folder) as aside:
+    with complete(table) as aside:
         aside.mkdir()
         write_array(aside / "keys.npy", distinct[repeated])
         write_array(aside / "counts.npy", _small(totals)[repeated])
-        write_array(aside / "answer_counts.npy", _small(totals)[inverse])
-        write_array(aside / "answer_rows.npy", _small(rows)[inverse])
+    with complete(answers) as aside:
+        aside.mkdir()
+        write_array(aside / "counts.npy", _small(totals)[inverse])
+        write_array(aside / "rows.npy", _small(rows)[inverse])
         lengths = [piece.stop - piece.start for piece in pieces]
         write_array(aside / "edges.npy", np.cumsum([0, *lengths]))
+        write_json(aside / ABOUT, {"rows": int(repeated.sum())})
 
 
 def _cuts(listed: Sequence[Path], keys: Sequence[np.ndarray], parts: int) -> np.ndarray:
@@ -260,45 +284,44 @@ def gather(
     folder: Path | str,
     vocabulary: Path,
     numbered: Sequence[Path],
-    listed: Sequence[Sequence[Path]],
-    merged: Sequence[Sequence[Path]],
+    counts: Sequence[Sequence[Path]],
+    tables: Sequence[Sequence[Path]],
 ) -> None:
-    """Write the folder of `ngrams.count_to` from the folders of the shards and ranges.
+    """Write the folder of `ngrams.count_to` from the files of the shards and ranges.
 
-    listed: by order from 2 to window + 1, then by shard; merged: by order from 2, then by range.
+    counts: by order, then by shard; tables: by order from 2, then by range.
     """
-    window = len(listed)
+    window = len(counts)
     about = read_json(vocabulary / ABOUT)
     occurrences = read_array(vocabulary / "occurrences.npy")
     segments = _segments(numbered)
-    word_keys, word_numbers = ngrams.sorted_words(
-        np.array(read_array(vocabulary / "word_keys.npy")), about["pieces"]
-    )
+    word_keys = np.array(read_array(vocabulary / "word_keys.npy"))
+    word_keys, word_numbers = ngrams.sorted_words(word_keys, about["pieces"])
+    arrays = {
+        "segments": segments,
+        "word_keys": word_keys,
+        "word_numbers": word_numbers,
+        "occurrences": occurrences,
+        "totals": ngrams.totals_of(segments, window),
+    }
     with complete(folder) as aside:
         aside.mkdir()
         path = aside / "counts.npy"
-        counts = ngrams.reserve(path, (window, int(segments[-1])), occurrences.dtype)
-        for row, folders in zip(counts, listed, strict=True):
+        by_position = ngrams.reserve(path, (window, int(segments[-1])), occurrences.dtype)
+        for row, files in zip(by_position, counts, strict=True):
             first = 0
-            for shard in folders:
-                values = read_array(shard / "counts.npy")
+            for values in map(read_array, files):
                 row[first : first + len(values)] = values
                 first += len(values)
-        counts.flush()
+        by_position.flush()
         seal(path)
-        write_array(aside / "segments.npy", segments)
-        arrays = {
-            "word_keys": word_keys,
-            "word_numbers": word_numbers,
-            "occurrences": occurrences,
-            "totals": ngrams.totals_of(segments, window),
-        }
         for name, array in arrays.items():
             write_array(aside / f"{name}.npy", array)
-        for order, ranges in enumerate(merged, 2):
-            _join(aside / f"keys_{order}.npy", [path / "keys.npy" for path in ranges], np.uint64)
-            files = [path / "counts.npy" for path in ranges]
-            _join(aside / f"counts_{order}.npy", files, occurrences.dtype)
+        for order, ranges in enumerate(tables, 2):
+            for name, dtype in (("keys", np.uint64), ("counts", occurrences.dtype)):
+                with appending(aside / f"{name}_{order}.npy", dtype) as append:
+                    for part in ranges:
+                        append(read_array(part / f"{name}.npy"))
         ngram_table.write_about(aside, about["unit"], about["pieces"], window)
 
 
@@ -306,9 +329,3 @@ def _segments(numbered: Sequence[Path]) -> np.ndarray:
     """Join the shards' offsets of titles and texts, in words: int64 [2 P + 1]."""
     lengths = [np.diff(read_array(path / "segments.npy")) for path in numbered]
     return np.append(0, np.cumsum(np.concatenate(lengths)))
-
-
-def _join(path: Path, files: Sequence[Path], dtype: type) -> None:
-    with appending(path, dtype) as append:
-        for file in files:
-            append(read_array(file))

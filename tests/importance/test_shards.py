@@ -1,5 +1,7 @@
 """Counting n-grams in shards: the files of one job, whatever the shards and ranges."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_ngrams import random_tokens, tokens_of
@@ -7,6 +9,7 @@ from test_ngrams import random_tokens, tokens_of
 from cdmae.errors import InputError
 from cdmae.importance import ngrams, shards
 from cdmae.importance.ngrams import UNITS
+from cdmae.importance.shards import Step
 
 
 def count_in_shards(folder, tokens, unit, window, number, ranges):
@@ -17,20 +20,25 @@ def count_in_shards(folder, tokens, unit, window, number, ranges):
         shards.number(path, tokens.part(*passages), unit)
     vocabulary = folder / "vocabulary"
     shards.merge_words(vocabulary, numbered)
-    listed, merged = [], []
+    steps = [{} for _ in range(number)]
+    tables = []
     for order in range(2, window + 2):
-        keys = [folder / f"keys/{order}/{shard}" for shard in range(number)]
-        for index, path in enumerate(keys):
-            shard = shards.Shard.read(index, numbered[index], vocabulary, window)
-            before = (listed[-1][index], merged[-1]) if listed else ()
-            shards.list_keys(path, shard, order, window, *before)
-        listed.append(keys)
+        for index, path in enumerate(numbered):
+            shard = shards.Shard.read(index, path, vocabulary, window)
+            step = Step(folder / f"counts/{order}.{index}.npy", folder / f"keys/{order}.{index}")
+            shards.list_keys(step, shard, order, window, steps[index].get(order - 1))
+            steps[index][order] = step
         if order > window:
             break
-        merged.append([folder / f"merged/{order}/{part}" for part in range(ranges)])
-        for part, path in enumerate(merged[-1]):
-            shards.merge_keys(path, keys, part, ranges)
-    shards.gather(folder / "ngrams", vocabulary, numbered, listed, merged)
+        keys = [step[order].keys for step in steps]
+        tables.append([folder / f"tables/{order}.{part}" for part in range(ranges)])
+        answers = [folder / f"answers/{order}.{part}" for part in range(ranges)]
+        for part, (table, answer) in enumerate(zip(tables[-1], answers, strict=True)):
+            shards.merge_keys(table, answer, keys, part, ranges)
+        for step in steps:
+            step[order] = replace(step[order], answers=answers)
+    counts = [[step[order].counts for step in steps] for order in range(2, window + 2)]
+    shards.gather(folder / "ngrams", vocabulary, numbered, counts, tables)
     return folder / "ngrams"
 
 
@@ -85,6 +93,6 @@ def test_ranges_are_of_about_equal_size(tmp_path):
     tokens = random_tokens(9, passages=2000)
     count_in_shards(tmp_path, tokens, "word", window=3, number=4, ranges=5)
     for order in (2, 3):
-        edges = [np.load(path) for path in sorted(tmp_path.glob(f"merged/{order}/*/edges.npy"))]
+        edges = [np.load(path) for path in tmp_path.glob(f"answers/{order}.*/edges.npy")]
         sizes = np.array([each[-1] for each in edges])
         assert sizes.max() < 1.2 * sizes.mean()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.cli import command
-from cdmae.importance.shards import Shard, list_keys
+from cdmae.importance.shards import Shard, Step, list_keys
 from cdmae.ranges import Part
 
 
@@ -15,17 +15,20 @@ def main(
     order: int,
     words: Path,
     vocabulary: Path,
-    before: Path | None = None,
-    merged: list[Path] = (),
+    counts_before: Path | None = None,
+    keys_before: Path | None = None,
+    answers: list[Path] = (),
     settings: dict[str, Any],
-    output: Path,
+    counts: Path,
+    keys: Path,
 ):
     """Count the n-grams of the order before at every position, and list the keys of this order.
 
-    shard: such as 3-of-7. before and merged, from order 3: the keys of the order before in this
-    shard, and their counts in the collection by range.
+    shard: such as 3-of-7. From order 3 the order before has counts and keys of its own, and the
+    answers of all ranges of its keys.
     """
     window = settings["window"]
     index = Part.read(shard).number - 1
+    before = Step(counts_before, keys_before, answers) if counts_before else None
     read = Shard.read(index, words, vocabulary, window)
-    list_keys(output, read, order, window, before, merged)
+    list_keys(Step(counts, keys), read, order, window, before)

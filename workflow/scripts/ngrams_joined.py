@@ -8,13 +8,18 @@ from cdmae.importance import shards
 
 @command
 def main(
-    *, vocabulary: Path, words: list[Path], keys: list[Path], counts: list[Path] = (), output: Path
+    *,
+    vocabulary: Path,
+    words: list[Path],
+    counts: list[Path],
+    tables: list[Path] = (),
+    output: Path,
 ):
     """Join the counts of all shards, and the tables of all ranges.
 
-    keys and counts are listed by order, and within an order by shard or range.
+    counts and tables are listed by order, and within an order by shard or range, which are as many.
     """
     size = len(words)
-    listed = [keys[first : first + size] for first in range(0, len(keys), size)]
-    merged = [counts[first : first + size] for first in range(0, len(counts), size)]
-    shards.gather(output, vocabulary, words, listed, merged)
+    by_order = [counts[first : first + size] for first in range(0, len(counts), size)]
+    tables_by_order = [tables[first : first + size] for first in range(0, len(tables), size)]
+    shards.gather(output, vocabulary, words, by_order, tables_by_order)
