@@ -85,7 +85,7 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
 # --- as word-pieces -------------------------------------------------------------------------------
 
 
-def write_tokens(folder: Path, passages: int) -> int:
+def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
     """Write what the rule tokens would leave, and return how many words that is.
 
     The commonest words are one word-piece, the others two to six.
@@ -94,7 +94,7 @@ def write_tokens(folder: Path, passages: int) -> int:
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         nonlocal total
-        for words, lengths in blocks(passages):
+        for words, lengths in blocks(passages, seed):
             total += len(words)
             yield _pieces(words, lengths)
 
