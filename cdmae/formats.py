@@ -97,6 +97,11 @@ def memory(megabytes: float) -> str:
     return f"{megabytes:.0f}{space}MB" if megabytes < 1000 else f"{megabytes / 1024:.1f}{space}GB"
 
 
+def plain_spaces(text: str) -> str:
+    """Replace no-break spaces, which keep a number and its unit on one line of the page."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def listed(names: list[str], last: str = "and") -> str:
     """List names in a sentence: ``a, b and c``."""
     if len(names) < 2:

@@ -1,6 +1,6 @@
 """Report the progress of a long command: a line now and then on standard error.
 
-``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1:02 left, loss 5.12``
+``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1 min 2 s left, loss 5.12``
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from cdmae import formats
 from cdmae.terminal import printable
 
 FIRST = 2.0  # seconds to the first line
@@ -19,7 +20,7 @@ EVERY = 10.0  # seconds between lines
 def say(text: str) -> None:
     """Print one line to standard error; of a job's several processes, only the first prints."""
     if os.environ.get("RANK", "0") == "0":  # set by torchrun
-        print(printable(text), file=sys.stderr, flush=True)
+        print(printable(formats.plain_spaces(text)), file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -69,7 +70,7 @@ class Progress:
             text += f"{self.done:,} {self.unit}"
         text += f", {amount(pace)} {self.unit}/s"
         if pace and self.total > self.done:
-            text += f", {duration((self.total - self.done) / pace)} left"
+            text += f", {formats.duration((self.total - self.done) / pace)} left"
         return text + "".join(
             f", {name.replace('_', ' ')} {amount(float(x))}" for name, x in self._numbers.items()
         )
@@ -78,14 +79,7 @@ class Progress:
         """Print a last line, unless nothing was printed and the work was short."""
         now = time.monotonic()
         if self._printed or now - self._began >= FIRST:
-            say(f"{self.line(now)}, after {duration(now - self._began)}")
-
-
-def duration(seconds: float) -> str:
-    """Write ``1:02`` (minutes and seconds), or ``3:01:02`` with hours."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+            say(f"{self.line(now)}, after {formats.duration(now - self._began)}")
 
 
 def amount(value: float) -> str:

@@ -10,7 +10,7 @@ from unittest import mock
 
 from snakemake.rules import Rule
 
-from cdmae.plan.work import Job
+from cdmae.plan.planned import Job
 from workflow.dry_run import dry_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,7 @@ class Planned(NamedTuple):
     reasons: set[str]
     record: Job
     megabytes: int
+    minutes: int
     priority: int
     command: str
     rule: Rule
@@ -51,6 +52,7 @@ def plan(
             {str(reason) for reason in detail.non_derived_params},
             job,
             detail.resources["mem_mb"],
+            detail.resources["runtime"],
             priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
             detail.rule,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +42,22 @@ def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> 
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
-    words, options = read(name, rest)
-    COMMANDS[name](*words, **options)
+    positional, options = read(name, rest)
+    COMMANDS[name](*positional, **options)
 
 
 def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Read what follows a command: its words, and its options by name."""
+    """Return the positional arguments of a command, and its options by name."""
     options = read_arguments(COMMANDS[name], arguments, f"./run {name}")
     after: list[str] = []
     if "configfile" in options:
         options["configfile"], after = divided(options["configfile"])
-    if after and "words" not in options:
+    kinds = {key: each.kind for key, each in signature(COMMANDS[name]).parameters.items()}
+    positional = [key for key, kind in kinds.items() if kind is Parameter.VAR_POSITIONAL]
+    if after and not positional:
         raise InputError(f"{after[0]} is no config file; ./run {name} --help lists the options")
-    return [*options.pop("words", []), *after], options
+    given = [word for key in positional for word in options.pop(key)]
+    return [*given, *after], options
 
 
 def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -68,7 +72,7 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def plan(
-    *words: str,
+    *targets: str,
     configfile: list[str] = (),  # type: ignore[assignment]
     cores: int | None = None,
     gpus: int | None = None,
@@ -78,9 +82,9 @@ def plan(
 ) -> None:
     """Tell what a run takes: jobs, hours, disk, memory.
 
-    Words are targets, as of a run: a table or figure such as table_stages, or a path such as
-    results/report/index.html; without, it is the whole run. The machine is this one, unless it is
-    described:
+    Targets are a table or figure such as table_stages, or a path such as
+    results/report/index.html; without targets, the plan covers the whole run. The machine is this
+    one, unless it is described:
 
       --cores       processor cores
       --gpus        GPUs; where this machine has none and --gpu is given, 1
@@ -99,7 +103,7 @@ def plan(
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
-    from cdmae.plan.work import Planned
+    from cdmae.plan.planned import Planned
     from workflow import recorded
     from workflow.dry_run import dry_run
 
@@ -115,7 +119,7 @@ def plan(
     os.environ[DEVICE] = (
         "gpu" if size["gpus"] else "cpu"
     )  # jobs ask for the GPUs of the machine that is described
-    planned = dry_run(configfile, words, **size)
+    planned = dry_run(configfile, targets, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
@@ -148,7 +152,7 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
 
 
 def search(
-    *words: str,
+    *text: str,
     configfile: list[str] = (),  # type: ignore[assignment]
     system: str | None = None,
     collection: str | None = None,
@@ -156,7 +160,7 @@ def search(
 ) -> None:
     """Ask a system: the passages that it ranks first for a text.
 
-    Words are the text, in quotation marks or not.
+    The text is one or several words, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: one only searched, else the first
@@ -167,10 +171,8 @@ def search(
       ./run search "fit a polynomial to data points"
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
-    config, text = (
-        configured(configfile),
-        joined("search", words, "fit a polynomial to data points"),
-    )
+    config = configured(configfile)
+    question = joined("search", text, "fit a polynomial to data points")
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(
@@ -192,7 +194,7 @@ def search(
     from cdmae.retrieval.answers import Answer, show
     from cdmae.retrieval.asking import ask
 
-    run = ask(about, text, most, length=config.evaluation.lengths.get(collection, 0))
+    run = ask(about, question, most, length=config.evaluation.lengths.get(collection, 0))
     rows, scores = (values[:depth] for values in run.ranked(0))
     passages = take_passages(folder, rows).to_pylist()
     answers = [
@@ -200,7 +202,7 @@ def search(
     ]
     print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(show(text, answers, width=width, coloured=coloured()))
+    print(show(question, answers, width=width, coloured=coloured()))
 
 
 def can_be_asked(config: Config, name: str) -> bool:
@@ -245,11 +247,12 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     return config.systems[name].asked(config, name, made, part)
 
 
-def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
+def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
     """Shade a text by the importance of its words.
 
-    Words are the text, in quotation marks or not. A question mark follows words whose importance is
-    mostly a guess: the collection repeats fewer than half of their n-grams.
+    The text is one or several words, in quotation marks or not. Importance is in nats. A question
+    mark follows words whose importance is mostly a guess: the collection repeats fewer than half of
+    their n-grams.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as of a run, laid over config/config.yaml
@@ -258,7 +261,7 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
       ./run importance "return the number of dimensions of the input array"
     """
     config = configured(configfile)
-    text = joined("importance", words, "return the number of dimensions of the input array")
+    whole = joined("importance", text, "return the number of dimensions of the input array")
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
@@ -272,16 +275,16 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 
     from cdmae.importance import shading
 
-    scored = shading.score(text, Path(table), Path(tokenizer))
+    scored = shading.score(whole, Path(table), Path(tokenizer))
     print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
     if any(word.mark for word in scored):
         say(shading.NOTE)
 
 
-def compare(*words: str, qrels: str, measures: str = "") -> None:
+def compare(*runs: str, qrels: str, measures: str = "") -> None:
     """Compare runs with the first one: means, differences, paired t-tests corrected by Holm.
 
-    Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
+    Runs are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
     packed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
@@ -293,7 +296,7 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     from cdmae.config.schema import Evaluation
     from cdmae.evaluation import compare
 
-    if len(words) < 2:
+    if len(runs) < 2:
         raise InputError(
             "compare needs two runs or more, such as "
             "./run compare bm25.run mine.run --qrels dev.tsv"
@@ -303,7 +306,7 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise InputError(f"--measures has {name} twice; allowed: each once")
-    print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
+    print(compare.table(compare.compare(list(map(Path, runs)), Path(qrels), names)))
 
 
 def sizes(

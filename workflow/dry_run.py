@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
-from cdmae.plan.work import Job
+from cdmae.plan.planned import Job
 from workflow import overlays
 from workflow.targets import ask
 

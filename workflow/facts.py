@@ -20,6 +20,7 @@ TABLES = (
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
+OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report besides
 
 
@@ -67,15 +68,14 @@ def facts(config: Config) -> dict[str, Any]:
 
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
-    """List the files and folders that a page reads, or an exhibit; of collections those that tell
-    their making.
-    """
+    """List the files and folders that a page or an exhibit reads."""
     parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     paths["latency"] = [sources["latency"]] if sources.get("latency") else []
-    return paths | {
-        "collections": [f"{folder}/about.json" for folder in sources["collections"].values()]
-    }
+    paths["collections"] = [
+        f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS
+    ]
+    return paths
 
 
 def importance_of(config: Config, encoder: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -90,6 +91,14 @@ def check_rows(rows: int, what: str) -> None:
             "numbered; divide the "
             "collection into several"
         )
+
+
+def readable() -> bool:
+    """Return whether this environment has the packages that read collections.
+
+    An environment with Snakemake alone has not: the jobs, which run in another one, check the data.
+    """
+    return all(find_spec(package) for package in ("pandas", "pyarrow"))
 
 
 def names() -> list[str]:

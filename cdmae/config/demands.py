@@ -91,7 +91,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
         pretrained.check_plain(file, ("collections", name))
         check_time(file, ("collections", name))
     small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
-    return collection.ask(name, "check") if small else {}
+    return collection.ask(name, "check") if small and collections.readable() else {}
 
 
 def _check_apart(config: Config, name: str) -> None:
@@ -175,7 +175,9 @@ def _check_measures(config: Config) -> None:
             raise refusal(
                 ("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once"
             )
-        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1)
+        # without the packages of jobs the job that measures checks them
+        known = collections.readable()
+        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1) if known else 1
     deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
     if cutoffs.get(deepest, 0) > evaluation.depth:
         words = f" is {evaluation.depth}; allowed: from {cutoffs[deepest]}, the depth of {deepest}"

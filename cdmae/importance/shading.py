@@ -77,9 +77,9 @@ def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
 
 
 def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
-    """Write one line per word: word, tab, importance; another tab and a mark follow a guess."""
-    lines = []
+    """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
+    lines = ["word\timportance (nats)\tguess"]
     for word in starmap(Word, scored):
-        columns = (printable(word.text), f"{word.importance:.2f}", word.mark)
-        lines.append("\t".join(columns).rstrip("\t"))
+        line = f"{printable(word.text)}\t{word.importance:.2f}\t{word.mark}"
+        lines.append(line.rstrip("\t"))
     return "\n".join(lines)

@@ -7,6 +7,7 @@ no costs.
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -26,6 +27,11 @@ from cdmae.fields import parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+# the parts of the facts file that are paths
+FOLDERS = {
+    "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
+    "teachers", "runs", "fusions", "latency",
+}  # fmt: skip
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query from which on the first relevant passage says too little
 
@@ -260,9 +266,15 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def read(path: Path | str) -> Facts:
-    """Read the facts file and all it points to."""
-    file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
+def read(path: Path | str, root: str = "") -> Facts:
+    """Read the facts file and all files that it names.
+
+    root: the folder of all these files, if it is not the working directory
+    """
+    named = {name: value for name, value in read_json(path).items() if value}
+    for part in FOLDERS & named.keys():
+        named[part] = located(named[part], root)
+    file = defaultdict(dict, named)
     config = file["config"]
     return Facts(
         config=config,
@@ -285,6 +297,13 @@ def read(path: Path | str) -> Facts:
         fusions={name: read_json(about) for name, about in file["fusions"].items()},
         paths=file,
     )
+
+
+def located(paths: Any, root: str) -> Any:
+    """Return a path, or the paths of a mapping, below a folder."""
+    if isinstance(paths, dict):
+        return {name: os.path.join(root, path) for name, path in paths.items()}
+    return os.path.join(root, paths)
 
 
 def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:

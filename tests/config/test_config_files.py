@@ -326,13 +326,15 @@ def test_the_page_of_settings_is_up_to_date(monkeypatch):
     assert page() == (FILES / "README.md").read_text(encoding="utf-8"), (
         "run: python -m cdmae.config.reference"
     )
-    assert editor_schema() == json.loads((FILES / "schema.json").read_text()), (
-        "run: python -m cdmae.config.reference"
-    )
+    assert editor_schema() == json.loads(
+        (FILES.parent / "workflow/schemas/config.schema.json").read_text()
+    ), "run: python -m cdmae.config.reference"
 
 
 def test_editors_accept_the_config_files_and_refuse_mistakes():
-    validator = Draft202012Validator(json.loads((FILES / "schema.json").read_text()))
+    validator = Draft202012Validator(
+        json.loads((FILES.parent / "workflow/schemas/config.schema.json").read_text())
+    )
     for path in FILES.rglob("*.yaml"):
         validator.validate(read_yaml(path))
     validator.validate(

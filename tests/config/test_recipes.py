@@ -16,7 +16,7 @@ from cdmae.config.load import gather, load, read_yaml
 from cdmae.finetuning import common
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text
-from cdmae.plan.work import Planned
+from cdmae.plan.planned import Planned
 from cdmae.pretraining.trainer import schedule
 from cdmae.report.facts import Facts
 from cdmae.report.paper import methods, published

@@ -76,7 +76,9 @@ def test_a_comment_restarts_nothing(finished):
     finished.edit(
         "cdmae/finetuning/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl("
     )
-    finished.edit("workflow/scripts/pretrain.py", "\ncommand(", "\n# How it begins.\ncommand(")
+    finished.edit(
+        "workflow/scripts/pretrain.py", "\nif __name__", "\n# How it begins.\nif __name__"
+    )
     assert finished.plan() == Counter()
 
 

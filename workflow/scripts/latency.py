@@ -3,11 +3,14 @@
 from pathlib import Path
 
 from benchmarks.latency import measure
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.files import write_json
 
 
-@command
 def main(*, output: Path):
     """Write the milliseconds of every method to the JSON file `output`."""
     write_json(output, measure())
+
+
+if __name__ == "__main__":
+    run_command(main)

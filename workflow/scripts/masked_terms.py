@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.files import write_json
 from cdmae.masking import terms
 from cdmae.tokens.corpus import read_tokens
 
 
-@command
 def main(
     *,
     tokens: Path,
@@ -27,3 +26,7 @@ def main(
         read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
     )
     write_json(output, found)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
 from cdmae.runs import read_run
 
 
-@command
 def main(
     *,
     system: str,
@@ -43,3 +42,7 @@ def main(
                 f"over {found['query_id'].nunique():,} queries"
             )
     write_measures(output, pd.concat(frames))
+
+
+if __name__ == "__main__":
+    run_command(main)

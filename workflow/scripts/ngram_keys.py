@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.importance.shards import Shard, Step, list_keys
 from cdmae.ranges import Part
 
 
-@command
 def main(
     *,
     shard: str,
@@ -32,3 +31,7 @@ def main(
     before = Step(counts_before, keys_before, answers) if counts_before else None
     read = Shard.read(index, words, vocabulary, window)
     list_keys(Step(counts, keys), read, order, window, before)
+
+
+if __name__ == "__main__":
+    run_command(main)

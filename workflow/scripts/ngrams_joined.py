@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.importance import shards
 
 
-@command
 def main(
     *,
     vocabulary: Path,
@@ -23,3 +22,7 @@ def main(
     by_order = [counts[first : first + size] for first in range(0, len(counts), size)]
     tables_by_order = [tables[first : first + size] for first in range(0, len(tables), size)]
     shards.gather(output, vocabulary, words, by_order, tables_by_order)
+
+
+if __name__ == "__main__":
+    run_command(main)

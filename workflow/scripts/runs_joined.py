@@ -1,6 +1,7 @@
 """A retriever's runs, from runs over ranges of the passages."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import parts
 
-command(parts.merge_runs)
+if __name__ == "__main__":
+    run_command(parts.merge_runs)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
@@ -13,7 +13,6 @@ from cdmae.runs import Run
 from cdmae.training import setup
 
 
-@command
 def main(
     *,
     model: Path,
@@ -47,3 +46,7 @@ def main(
         )
 
     targets.search(collections, splits, outputs, depth, find)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import external, targets
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
@@ -12,7 +12,6 @@ from cdmae.runs import Run
 from cdmae.training import setup
 
 
-@command
 def main(
     *,
     model: str,
@@ -54,3 +53,7 @@ def main(
         )
 
     targets.search(collections, splits, outputs, depth, find)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,6 +1,7 @@
 """A collection's vectors, from ranges of its passages."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import parts
 
-command(parts.join_vectors)
+if __name__ == "__main__":
+    run_command(parts.join_vectors)

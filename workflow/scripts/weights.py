@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.tuning import best_weights
 from cdmae.files import write_json
@@ -11,7 +11,6 @@ from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 
 
-@command
 def main(
     *,
     systems: list[str],
@@ -44,3 +43,7 @@ def main(
         about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
         say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
     write_json(output, about)
+
+
+if __name__ == "__main__":
+    run_command(main)
