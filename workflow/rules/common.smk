@@ -80,7 +80,7 @@ settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
         check_records(source, Path.cwd())
-        sizes.check(settings)
+        sizes.check(settings, engine.shards(workflow))
     os.environ[STARTED] = now()
 
 
