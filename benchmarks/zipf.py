@@ -88,13 +88,13 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
 # --- as word-pieces -------------------------------------------------------------------------------
 
 
-def write_tokens(folder: Path, passages: int) -> int:
+def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
     """Write the output of the rule tokens; return its number of words."""
     total = 0
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         nonlocal total
-        for words, lengths in blocks(passages):
+        for words, lengths in blocks(passages, seed):
             total += len(words)
             yield _pieces(words, lengths)
 

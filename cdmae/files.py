@@ -20,7 +20,7 @@ from cdmae.errors import InputError
 
 # seconds without a write after which a hidden file from another host counts as abandoned
 ABANDONED = 24 * 3600
-LINKED = ".safetensors"  # weights: large files that nobody edits
+LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
 
 @contextmanager
@@ -46,13 +46,13 @@ def complete(path: Path | str) -> Iterator[Path]:
 
 
 def link(path: Path | str, target: Path | str) -> None:
-    """Hard-link a file of weights and make it read-only; copy any other file.
+    """Hard-link a file of weights or vectors and make it read-only; copy any other file.
 
     Edits of the copies, such as config.json, do not change the original. If the file system cannot
     link, weights are copied, too.
     """
     path = Path(path)
-    if path.suffix != LINKED:
+    if path.suffix not in LINKED:
         shutil.copy2(path, target)
         return
     try:

@@ -33,6 +33,11 @@ def granted_gpus(workflow: Workflow) -> int:
     return workflow.global_resources.get("gpu").value or 0
 
 
+def shards(workflow: Workflow) -> int:
+    """Return N of ``--set-scatter shards=N``, or 1."""
+    return workflow.resource_settings.overwrite_scatter.get("shards", 1)
+
+
 def changed_params(job: Job) -> ParamsChange:
     """Return the recorded and the present parameters of a job that differ."""
     return job.dag.reason(job).params_changed

@@ -159,7 +159,7 @@ def _add(count, pmi, order, size, sums, number):  # noqa: ANN001, ANN202
 
 def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
     """Give every word-piece the importance of its word: float16 [T]."""
-    edges = ngrams.segment_edges(tokens)
+    edges = tokens.edges
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
     halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
     pieces = np.empty(len(tokens.ids), np.uint16)

@@ -52,6 +52,12 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 
 @compiled
+def no_words():
+    """Return an empty hash table, pairs of 1 + a key and its number, and room for keys."""
+    return np.zeros(1 << 13, np.uint64), np.empty(1 << 11, np.uint64)
+
+
+@compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
     """Give the words of the segments `first` to `last` numbers; return the keys of long words.
 
@@ -62,8 +68,7 @@ def number_words(ids, edges, first, last, word_starts, size, segments, words):
     size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W],
     written.
     """
-    slots = np.zeros(1 << 13, np.uint64)  # pairs in one cache line: 1 + a key, and its number
-    keys = np.empty(1 << 11, np.uint64)
+    slots, keys = no_words()
     used = 0
     for segment in range(first, last):
         written = segments[segment]
@@ -114,18 +119,12 @@ def grow(slots):
 
 
 @compiled
-def merge_words(size, keys, more):
-    """Merge the words `keys` with later words `more`; return all keys, and numbers for `more`."""
-    slots = np.zeros(1 << 13, np.uint64)
-    while len(slots) < 4 * (len(keys) + len(more)):
-        slots = np.zeros(2 * len(slots), np.uint64)
-    joined = np.empty(len(keys) + len(more), np.uint64)
-    for index in range(len(keys)):
-        joined[index] = keys[index]
-        slot = find(slots, keys[index])
-        slots[slot] = keys[index] + np.uint64(1)
-        slots[slot + 1] = np.uint64(size + index)
-    used = len(keys)
+def merge_words(size, slots, keys, used, more):
+    """Merge the words `more` of a later text with the first `used` words of `keys`.
+
+    Returns the hash table, the keys and their number, all of them grown, and numbers for `more`,
+    uint32.
+    """
     numbers = np.empty(len(more), np.uint32)
     for index in range(len(more)):
         prefix = more[index] // np.uint64(size)
@@ -135,12 +134,16 @@ def merge_words(size, keys, more):
         key = prefix * np.uint64(size) + last
         slot = find(slots, key)
         if not slots[slot]:
+            if used == len(keys):
+                keys = np.concatenate((keys, np.empty_like(keys)))
+                slots = grow(slots)
+                slot = find(slots, key)
+            keys[used] = key
             slots[slot] = key + np.uint64(1)
             slots[slot + 1] = np.uint64(size + used)
-            joined[used] = key
             used += 1
         numbers[index] = slots[slot + 1]
-    return joined[:used].copy(), numbers
+    return slots, keys, used, numbers
 
 
 @compiled

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -68,19 +69,21 @@ def count_to(
     with complete(folder) as aside:
         aside.mkdir()
         path = aside / "counts.npy"
-
-        def allocate(shape: tuple[int, int], dtype: type) -> np.ndarray:
-            array = np.lib.format.open_memmap(path, "w+", dtype, shape)
-            # reserve the space: a full disk is an error now, and would be a crash (SIGBUS) later
-            if hasattr(os, "posix_fallocate"):
-                with open(path, "r+b") as file:
-                    os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-            return array
-
+        allocate = partial(reserve, path)
         counts = count(tokens, unit=unit, window=window, threads=threads, allocate=allocate)
         seal(path)
         write_array(aside / "segments.npy", counts.segments)
         ngram_table.write(aside, counts.table)
+
+
+def reserve(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarray:
+    """Memory-map a new array in a file, whose space is reserved."""
+    array = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    # A full disk is an error now, and would be a crash (SIGBUS) later.
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    return array
 
 
 def count(
@@ -148,13 +151,6 @@ def totals_of(segments: np.ndarray, window: int) -> np.ndarray:
     return np.array([np.maximum(0, lengths - n + 1).sum() for n in orders], np.int64)
 
 
-def segment_edges(tokens: Tokens) -> np.ndarray:
-    """Return the offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
-    return np.append(
-        np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1]
-    )
-
-
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
     """Divide segments into ranges of about equal size, one per thread; edges int64 [S + 1]."""
     goals = np.linspace(0, edges[-1], threads + 1)[1:-1]
@@ -173,7 +169,7 @@ def words_of(
     """
     ids = np.asarray(tokens.ids)
     pieces = len(tokens.word_starts)
-    edges = segment_edges(tokens)
+    edges = tokens.edges
     if unit == "wordpiece":
         _check_number(len(ids), pieces)
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
@@ -194,11 +190,34 @@ def words_of(
                 ids, edges, *part, tokens.word_starts, pieces, segments, words
             )
 
-        keys, *others = pool.run(number, parts)
-    for (first, last), more in zip(parts[1:], others, strict=True):
-        keys, numbers = counting.merge_words(pieces, keys, more)
+        keys = pool.run(number, parts)
+    merged = LongWords(pieces)
+    for (first, last), own in zip(parts, keys, strict=True):
+        numbers = merged.add(own)
         counting.renumber(words[segments[first] : segments[last]], pieces, numbers)
-    return words, segments, keys
+    return words, segments, merged.keys
+
+
+class LongWords:
+    """The words of several word-pieces of several texts, numbered in the order of the texts."""
+
+    def __init__(self, pieces: int) -> None:
+        """Begin without words; the first one has the number `pieces`."""
+        self._pieces = pieces
+        self._slots, self._keys = counting.no_words()
+        self._used = 0
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys of all words by number, uint64."""
+        return self._keys[: self._used]
+
+    def add(self, keys: np.ndarray) -> np.ndarray:
+        """Add the words of a text, which refer to one another; return their numbers, uint32."""
+        self._slots, self._keys, self._used, numbers = counting.merge_words(
+            self._pieces, self._slots, self._keys, self._used, keys
+        )
+        return numbers
 
 
 def _check_number(words: int, pieces: int) -> None:
@@ -207,7 +226,7 @@ def _check_number(words: int, pieces: int) -> None:
     if words > most:
         raise InputError(
             f"the collection has {words:,} words; at most {most:,} can be counted together: "
-            "pre-train on a smaller collection, or with masks that do not read importance"
+            "count it in shards (--set-scatter shards=8), or pre-train on a smaller collection"
         )
 
 

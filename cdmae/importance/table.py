@@ -107,12 +107,17 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and one file per array."""
-    arrays = {name: getattr(table, name) for name in ARRAYS}
+    for name in ARRAYS:
+        write_array(folder / f"{name}.npy", getattr(table, name))
     for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
-        arrays |= {f"keys_{order}": keys, f"counts_{order}": counts}
-    for name, array in arrays.items():
-        write_array(folder / f"{name}.npy", array)
-    write_json(folder / ABOUT, {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+        write_array(folder / f"keys_{order}.npy", keys)
+        write_array(folder / f"counts_{order}.npy", counts)
+    write_about(folder, table.unit, table.pieces, table.window)
+
+
+def write_about(folder: Path, unit: str, pieces: int, window: int) -> None:
+    """Write ``table.json``, last: a folder without it is incomplete."""
+    write_json(folder / ABOUT, {"unit": unit, "pieces": pieces, "window": window})
 
 
 def refer(folder: Path, table: Path | str, unit: str) -> None:

@@ -73,10 +73,11 @@ def known_size(config: Config, collection: str) -> Size | None:
     return Size(*expected) if expected else None
 
 
-def check(config: Config) -> None:
+def check(config: Config, shards: int = 1) -> None:
     """Refuse damaged collections, and collections with too many passages or words to count.
 
-    Estimates have a margin. The job that counts refuses the collections within the margin.
+    Estimates have a margin. The job that counts refuses the collections within the margin. shards:
+    the number of jobs that count a collection's words (``--set-scatter shards=N``).
     """
     known = {name: known_size(config, name) for name in config.collections}
     for name, corpus in known.items():
@@ -92,11 +93,12 @@ def check(config: Config) -> None:
             continue
         unit = config.importance[encoder.importance].unit
         units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
-        if units > MARGIN * MOST_WORDS:
+        if units > MARGIN * MOST_WORDS * shards:
             words = (
                 f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
-                "whose n-grams cannot be counted together; "
-                f"allowed: up to {MOST_WORDS:,}, or maskings that do not read importance"
+                f"whose n-grams cannot be counted with shards={shards}; allowed: up to "
+                f"{MOST_WORDS:,} per shard (--set-scatter shards={math.ceil(units / MOST_WORDS)}), "
+                "or maskings that do not read importance"
             )
             raise refusal(("encoders", name, "collection"), words)
 

@@ -14,6 +14,7 @@ from cdmae.config import systems
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD
 from cdmae.plan.sizes import PIECES_A_WORD
+from cdmae.ranges import Part
 
 if TYPE_CHECKING:
     from cdmae.config.stages import Stage
@@ -287,6 +288,43 @@ def report(planned: Planned, name: str) -> Work:
     return Work(units={"compared query": compared, "hit read": planned.largest_run})
 
 
+# --- parts of these jobs, with --set-scatter shards=N ---------------------------------------------
+
+# units that are divided among the parts
+DIVIDED = ("passage", "piece", "whole piece", "byte", "word", "count", "component")
+
+
+def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
+    """Return the work of a part of a rule's jobs; the last wildcard is the part, such as 3-of-7."""
+
+    def part(planned: Planned, *wildcards: str) -> Work:
+        *whole, name = wildcards
+        parts = Part.read(name).parts
+        work = rule(planned, *whole)
+        units = {
+            unit: number / parts if unit in DIVIDED else number
+            for unit, number in work.units.items()
+        }
+        return Work(work.flops / parts, units)
+
+    return part
+
+
+def joined_runs(planned: Planned, name: str, *mined: str) -> Work:
+    """Merge the runs of all parts."""
+    return Work(units={"hit": search(planned, name, *mined).units["hit"]})
+
+
+def ngrams_of_order(planned: Planned, entry: str, start: str, name: str, order: str) -> Work:
+    """List or count the n-grams of one order."""
+    return Work(units={"word": planned.size(name).all_words})
+
+
+def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Work:
+    """Merge the distinct words of all shards."""
+    return Work(units={"distinct word": TYPES * math.sqrt(planned.size(name).all_words)})
+
+
 RULES = (
     collection,
     tokenizer,
@@ -318,4 +356,16 @@ WORK: dict[str, Callable[..., Work]] = {
     "mine_feedback": search_feedback,
     "search_external": search,
     "vectors_external": vectors,
+    "tokens_part": part_of(tokens),
+    "tokens_joined": tokens,
+    "ngram_words": part_of(ngrams),
+    "ngram_vocabulary": ngram_vocabulary,
+    "ngram_keys": part_of(ngrams_of_order),
+    "ngram_counts": part_of(ngrams_of_order),
+    "ngrams_joined": ngrams,
+    "vectors_part": part_of(vectors),
+    "search_part": part_of(search),
+    "mine_part": part_of(search),
+    "search_joined": joined_runs,
+    "mine_joined": joined_runs,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,12 @@ class Tokens:
     def __len__(self) -> int:
         """Return the number of passages P."""
         return len(self.starts) - 1
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
+        pairs = np.stack([self.starts[:-1], self.text_starts], axis=1)
+        return np.append(pairs.ravel(), self.starts[-1])
 
     def part(self, first: int, last: int) -> Tokens:
         """Return the tokens of the passages `first` to `last`, which share the ids' memory."""
@@ -75,6 +81,18 @@ def stream_tokens(
         tokens = Tokens.of(np.empty(0, dtype), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
             write_array(aside / f"{name}.npy", getattr(tokens, name))
+
+
+def join_tokens(output: Path, folders: list[Path]) -> None:
+    """Join the tokens of ranges of passages to those of the collection, without loading the ids."""
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for folder in folders:
+            tokens = read_tokens(folder)
+            yield tokens.ids, np.diff(tokens.edges)
+
+    first = read_tokens(folders[0])
+    stream_tokens(output, parts(), first.ids.dtype.type, first.word_starts)
 
 
 def read_tokens(folder: Path | str) -> Tokens:

@@ -183,7 +183,7 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     assert np.array_equal(
         values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
     )
-    for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
+    for begin, end in itertools.pairwise(tokens.edges.tolist()):
         assert (
             table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist()
             == values[begin:end].tolist()

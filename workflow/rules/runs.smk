@@ -285,25 +285,15 @@ use rule fuse as mine_fusion with:
         runtime=minutes_of("mine_fusion"),
 
 
-refining = {
-    name: {**{key: row[key] for key in ("encoder", "alpha", "beta")}, "feedback": row["depth"]}
-    for name, row in system_rows.items()
-    if row["kind"] == "feedback"
-}
-encoding_modules = {
-    name: [f"cdmae.retrieval.{row['encoder']['encoded_by']}"] for name, row in refining.items()
-}
-
-
 rule search_feedback:
-    """A dense system's runs with vector feedback, over everything that is evaluated."""
+    """A dense system's runs with vector feedback, over all evaluated queries."""
     input:
-        model=of_system("<results>/trained/{trained}"),
-        checkpoint=of_system("{model_files}"),
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
-        vectors=of_system("<results>/vectors/{of}/{collection}"),
-        runs=of_system("<results>/runs/{of}/{target}.parquet"),
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/runs/{system.of}/{job.target}.parquet"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -312,35 +302,36 @@ rule search_feedback:
         "<benchmarks>/search_feedback/{system}.tsv"
     wildcard_constraints:
         system=of_kind("feedback"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     threads: cores(16)
     resources:
         gpu=gpus_of("search_feedback"),
         mem_mb=memory_of("search_feedback"),
         runtime=minutes_of("search_feedback"),
     params:
-        code=code("search_feedback", encoding_modules),
-        settings=lambda wildcards: plain({**searching(wildcards), **refining[wildcards.system]}),
+        code=code("search_feedback", query_encoder),
+        settings=searching_feedback,
+        launch=launch,
         collections=folders("queries"),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/search_feedback.py --encoder {params.settings[encoder]:q} --model {input.model:q}"
-        " --vectors {input.vectors:q} --runs {input.runs:q} --feedback {params.settings[feedback]}"
-        " --alpha {params.settings[alpha]} --beta {params.settings[beta]}"
-        " --collections {params.collections:q} --splits {params.settings[splits]:q}"
-        " --lengths {params.settings[lengths]} --outputs {output:q} --depth {params.settings[depth]}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/search_feedback.py --model {input.model:q}"
+        " --vectors {input.vectors:q} --runs {input.runs:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search_feedback as mine_feedback with:
     # A dense system's run with vector feedback over training queries.
     input:
-        model=of_system("<results>/trained/{trained}"),
-        checkpoint=of_system("{model_files}"),
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
-        vectors=of_system("<results>/vectors/{of}/{collection}"),
-        runs=of_system("<results>/negatives/{of}.{collection}.{split}.parquet"),
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/negatives/{system.of}.{job.collection}.{split}.parquet"),
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
