@@ -163,10 +163,21 @@ class Facts:
         measured = {measure for _, where, measure in self.values if where == target}
         return [measure for measure in self.evaluation.measured(*target) if measure in measured]
 
+    @cached_property
+    def compare(self) -> dict[str, tuple[str, ...]]:
+        """Return `report.compare` of the config: system -> systems that it is compared with."""
+        return parse(Report, self.config.get("report")).compare
+
     @property
     def baseline(self) -> str:
-        """Return the system that the others are compared with, or nothing."""
-        return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
+        """Return the system that all others are compared with; empty if it was not measured.
+
+        A config that names no comparison has the default of `report.compare`.
+        """
+        named = self.evaluation.baseline
+        if not named and not self.compare:
+            return self.bm25 or next(iter(self.systems), "")
+        return named if named in self.systems else ""
 
     @property
     def bm25(self) -> str:

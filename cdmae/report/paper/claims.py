@@ -23,10 +23,11 @@ import pandas as pd
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, paired
 from cdmae.report.columns import Column, main_column, together, zero_shot
-from cdmae.report.comparisons import arms, chains, differences, masking_pairs, not_pretrained, pairs
+from cdmae.report.comparisons import arms, chains, masking_pairs, not_pretrained, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods
+from cdmae.report.recipes import differences
 from cdmae.report.sections import difference_cells
 from cdmae.report.sections.masking import by_kind, shown_encoder
 from cdmae.report.tables import Cell, Table
@@ -157,7 +158,8 @@ def diminishing(facts: Facts) -> Evidence | None:
     }
     first, last = (values[aware] - values[other] for aware, other in ends)
     compared = ", minus ".join(map(" over ".join, ends))
-    return _scored(paired(first, last.reindex(first.index)), column, f"{compared}: {column.target}")
+    gap = column.with_seeds(paired(first, last.reindex(first.index)))
+    return _scored(gap, column, f"{compared}: {column.target}")
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:

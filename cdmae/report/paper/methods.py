@@ -6,9 +6,10 @@ import itertools
 from typing import Any
 
 from cdmae.report import comparisons
-from cdmae.report.comparisons import chains, differences, masking_pairs, not_pretrained, retrievers
+from cdmae.report.comparisons import chains, masking_pairs, not_pretrained, retrievers
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
+from cdmae.report.recipes import differences
 
 UNIFORM, WITHOUT = "MAE, uniform masks", "no pre-training"
 _CORPUS = {"encoder.start", "encoder.after", "encoder.collection", "encoder.objective"}

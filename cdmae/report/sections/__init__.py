@@ -25,6 +25,7 @@ READINGS = {
     "open": "no difference found",
 }
 SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
+ONE_QUERY = "one query"  # instead of an interval: it shows nothing about others
 LONG = 12  # rows beyond which tables that few look into are folded
 
 
@@ -83,21 +84,22 @@ def difference_cells(gap: Difference | None) -> list[Cell]:
     """Show the difference in points, its interval and its p-value; dashes where there is none."""
     if gap is None:
         return [Cell(formats.NONE)] * 3
+    difference = Cell(formats.signed(gap.difference), 100 * gap.difference)
+    if not gap.has_interval:
+        return [difference, Cell(ONE_QUERY), Cell(formats.NONE)]
+    bounds = f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
     p = formats.probability(gap.p).removeprefix("p ").removeprefix("= ")
-    interval = Cell(
-        formats.interval(gap.low, gap.high), f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
-    )
-    return [Cell(formats.signed(gap.difference), 100 * gap.difference), interval, Cell(p, gap.p)]
+    return [difference, Cell(formats.interval(gap.low, gap.high), bounds), Cell(p, gap.p)]
 
 
 def comparison_table(name: str, system: str, reference: str, columns: Sequence[Column]) -> Table:
     """Tabulate two systems on several collections: both means and their difference."""
     body = []
     for column in columns:
-        if gap := column.difference(system, reference):
-            body.append(
-                [column.head, column.cell(system), column.cell(reference), *difference_cells(gap)]
-            )
+        gap = column.difference(system, reference)
+        if gap:
+            both = [column.cell(system), column.cell(reference)]
+            body.append([column.head, *both, *difference_cells(gap)])
     head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
     return Table(name, f"{system} compared with {reference}", head, body)
 
@@ -105,16 +107,24 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw (label, system, reference, column): differences of means in points; None without any."""
+    """Draw differences of means in points; None without any.
+
+    pairs: (label, system, reference, column).
+    """
     entries = []
     for label, system, reference, column in pairs:
-        if gap := column.difference(system, reference):
-            interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
-            shown, band, hue = (
+        gap = column.difference(system, reference)
+        if gap is None or not gap.has_interval:
+            continue
+        interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
+        entries.append(
+            Row(
+                label,
                 formats.signed(gap.difference),
-                100 * column.noise,
-                colour(column.facts, system),
+                interval=interval,
+                band=100 * column.noise,
+                colour=colour(column.facts, system),
             )
-            entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
+        )
     axis = "points, with the 95 % interval; grey: noise of seeds"
     return rows(name, title, entries, axis=axis, beside=beside)

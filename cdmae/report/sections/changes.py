@@ -36,7 +36,12 @@ def distances(
     """Make a row per (system, reference): labels, the `shown` columns, the distance as `over`."""
     pairs, shown = list(pairs), shown or {column.unit: column}
     levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
-    gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
+    gaps = [
+        difference_cells(
+            column.difference(*pair) if comparisons.is_compared(column.facts, *pair) else None
+        )
+        for pair in pairs
+    ]
     return pd.DataFrame({**labels, **levels}).join(
         pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"])
     )
@@ -55,6 +60,7 @@ def stages(facts: Facts) -> Section | None:
         pairs = [
             (f"{after} over {before}", after, before, column)
             for after, before in comparisons.steps(facts).items()
+            if comparisons.is_compared(facts, after, before)
         ]
         name = f"stage-differences-{column.target.collection}-{column.target.split}"
         figures.append(

@@ -11,8 +11,9 @@ import pandas as pd
 from cdmae import formats
 from cdmae.importance.shading import Word
 from cdmae.report.charts import Figure, Row, Series, lines, rows
-from cdmae.report.comparisons import masking_pairs, shown
+from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
+from cdmae.report.recipes import shown
 from cdmae.report.sections import Section
 from cdmae.report.tables import Table
 

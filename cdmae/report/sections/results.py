@@ -27,8 +27,9 @@ from cdmae.report.columns import (
     together,
     zero_shot_measures,
 )
-from cdmae.report.comparisons import differences, masking_pairs, retrievers
+from cdmae.report.comparisons import masking_pairs, retrievers
 from cdmae.report.facts import Difference, Facts
+from cdmae.report.recipes import differences
 from cdmae.report.sections import READINGS, Section, colour, difference_cells, difference_figure
 from cdmae.report.tables import Table, highlight
 

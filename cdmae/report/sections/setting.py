@@ -8,8 +8,8 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Row, rows
-from cdmae.report.comparisons import shown
 from cdmae.report.facts import Facts, Training
+from cdmae.report.recipes import shown
 from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
