@@ -79,8 +79,8 @@ def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
 def pooled(several: Sequence[Difference]) -> Difference:
     """Average differences over collections with equal weight.
 
-    The queries of different collections are independent, so the variances of the means add up. p is
-    that of a normal distribution with the pooled interval.
+    The queries of different collections are independent, so the variances of the means add up. p
+    follows from a normal distribution with the pooled interval.
     """
     if len(several) == 1:
         return several[0]
@@ -106,7 +106,7 @@ def with_seeds(gap: Difference, band: float) -> Difference:
     Queries and seeds are crossed random effects (Clark 1973, "The language-as-fixed-effect
     fallacy"), so their variances add up: Var(mean difference) = Var(over queries) / n + Var(over
     seeds). band: the half-width of the 95 % interval of the seeds' part alone, which is 1.96 times
-    the root of the second variance. The p-value is never below that of the queries alone.
+    the root of the second variance. The result is at least the p-value over the queries alone.
     """
     p = _p_of_normal(gap.difference, math.hypot(gap.half_width, band)) if band else gap.p
     return gap._replace(p_with_seeds=max(gap.p, p))

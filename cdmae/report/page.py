@@ -17,6 +17,7 @@ from cdmae.report.sections import (
     combined,
     insight,
     masking,
+    ranking,
     results,
     setting,
     training,
@@ -27,7 +28,7 @@ from cdmae.report.templates import fill
 ORDER = (
     answer.section,
     setting.section,
-    results.ranking,
+    ranking.section,
     results.section,
     results.zero_shot,
     combined.section,
