@@ -18,16 +18,15 @@ from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
 SIGNIFICANT = 0.05  # p below it is
-MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
+MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """The mean over `sets` of the means over their targets, in one measure.
 
-    The forums of CQADupStack are one set.
-
-    `key` is the paper's column of these numbers, if it has one.
+    The forums of CQADupStack are one set. key: the paper's column of these numbers, if there is
+    one.
     """
 
     facts: Facts
@@ -66,18 +65,18 @@ class Column:
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
         """Show the mean of a system in points with its spread over seeds; a dash for nan."""
         value = self.value(system)
-        by_seed = [
-            [self.facts.by_seed(system, target, self.measure) for target in some]
-            for some in self.sets
-        ]
-        seeds = min(len(values) for some in by_seed for values in some)
-        means = [
-            fmean(fmean(values[seed] for values in some) for some in by_seed)
-            for seed in range(seeds)
-        ]
-        spread = Spread(100 * stdev(means), seeds) if seeds > 1 else None
+        means = self._by_seed(system)
+        spread = Spread(100 * stdev(means), len(means)) if len(means) > 1 else None
         number = None if math.isnan(value) else 100 * value
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
+
+    def _by_seed(self, system: str) -> list[float]:
+        """Return the mean of each training; an empty list if a target has no measures."""
+        of_sets = []
+        for some in self.sets:
+            of_targets = [self.facts.by_seed(system, target, self.measure) for target in some]
+            of_sets.append([fmean(values) for values in zip(*of_targets, strict=False)])
+        return [fmean(values) for values in zip(*of_sets, strict=False)]
 
     def difference(self, a: str, b: str) -> Difference | None:
         """Subtract system `b` from `a`, as `compared` does; None unless both were measured."""
@@ -151,13 +150,14 @@ class Column:
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over repeated trainings; nan without any."""
-    groups = [
-        [mean for name in group for mean in facts.by_seed(name, target, measure)]
-        for group in repeated(facts)
-    ]
-    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
-    freedom = sum(max(len(means) - 1, 0) for means in groups)
+    """Return the standard deviation over seeds, pooled over repeated trainings; nan without."""
+    squares = 0.0
+    freedom = 0
+    for group in repeated(facts):
+        means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
+        if means:
+            squares += len(means) * statistics.pvariance(means)
+            freedom += len(means) - 1
     return math.sqrt(squares / freedom) if freedom else math.nan
 
 
@@ -175,8 +175,9 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
     targets = [target for target in facts.targets if facts.zero_shot(target)]
     one_split = len({target.split for target in targets}) == 1
     for target in targets:
-        forum = target.collection.startswith("cqadupstack-")
-        name = "cqadupstack" if forum else target.collection if one_split else str(target)
+        name = target.collection if one_split else str(target)
+        if target.collection.startswith("cqadupstack-"):
+            name = "cqadupstack"
         sets.setdefault(name, []).append(target)
     measure = facts.first_measure if first else facts.main_measure
     return [Column(facts, name, [some], measure(some[0])) for name, some in sets.items()]
@@ -200,7 +201,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List everything that was measured on; many zero-shot collections are one mean."""
+    """List all targets; many zero-shot collections are one mean."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -211,6 +212,6 @@ def everywhere(facts: Facts) -> list[Column]:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose what the first screen speaks of: the first target that is not zero-shot, if any."""
+    """Choose the target of the first screen: the first one that is not zero-shot, if any."""
     targets = sorted(facts.targets, key=facts.zero_shot)
     return Column.of(facts, targets[0]) if targets else None

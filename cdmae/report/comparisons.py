@@ -1,8 +1,8 @@
 """List the comparisons of the report: the pairs of systems that the config names.
 
-`evaluation.baseline` and `report.compare` of the config name them. Each section of the page, its
-first screen and the paper's exhibits select their pairs from this list, by the settings in which
-the two systems differ (`cdmae.report.recipes`).
+`evaluation.baseline` and `report.compare` of the config name them. The first screen, the other
+sections and the paper's exhibits select their pairs from this list by the settings in which the
+two systems differ (`cdmae.report.recipes`).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the compared system that only lacks the pre-training; "" if there is none."""
+    """Return the compared system that only lacks the pre-training; "" without such a system."""
     for change in single_changes(facts):
         if change.setting != "encoder.objective":
             continue
@@ -225,7 +225,7 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
 
 
 def _other_steps(facts: Facts, name: str, names: list[str]) -> list[str]:
-    """List `name` and those of `names` that differ from it only in the step of their weights."""
+    """List `name` and the others that differ from it only in the step of their weights."""
     others = [
         other for other in names if list(differences(facts, name, other)) == ["encoder.take_step"]
     ]

@@ -13,7 +13,7 @@ from cdmae.report.tables import Table
 def section(facts: Facts) -> Section | None:
     """Compare fusions with BM25 and with their parts, and rerankers with their run.
 
-    The comparisons are those of the config.
+    The config names the comparisons.
     """
     tables = [weights(facts)]
     figures = []
