@@ -213,10 +213,12 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
     ],
 )
 def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(run, difference, p, expected):
+    half = 0.001
     gap = Difference(
-        0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000
+        0.1, 0.1 - difference, difference, p, difference - half, difference + half, 1000, p
     )
-    assert Column.of(run, DEV).verdict(gap) == expected
+    column = Column.of(run, DEV)
+    assert column.verdict(column.with_seeds(gap)) == expected
 
 
 def test_the_first_screen_states_difference_sureness_and_cost(run, page):
@@ -231,9 +233,9 @@ SENTENCES = {
     "better": ("Yes, by <b>2.0 points</b>", "undo the gain", "It improves the run that it reads."),
     "worse": ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without it."),
     "noise": (
-        "Undecided: <b>",
+        "Undecided: with the noise of seeds",
         "is significant over the queries, but",
-        "another seed could make one as large.",
+        "but not with the noise of seeds.",
     ),
     "open": ("No difference found: <b>", "No difference was found.", "No difference was found."),
 }
@@ -243,9 +245,15 @@ SENTENCES = {
 def test_the_first_screen_advises_only_what_its_numbers_show(run, monkeypatch, verdict):
     sign = -1 if verdict == "worse" else 1
     gap = Difference(
-        0.1, 0.1 - sign * 0.02, sign * 0.02, 0.2 if verdict == "open" else 0.001, -0.1, 0.1, 150
+        0.1,
+        0.1 - sign * 0.02,
+        sign * 0.02,
+        p=0.2 if verdict == "open" else 0.001,
+        low=-0.1,
+        high=0.1,
+        queries=150,
+        p_with_seeds=0.001 if verdict in ("better", "worse") else 0.2,
     )
-    monkeypatch.setattr(Column, "noise", 0.03 if verdict == "noise" else 0.01)
     monkeypatch.setattr(Column, "difference", lambda self, a, b: gap if a and b else None)
     text = re.sub(r"\s+", " ", str(answer.section(run).text)).replace("\N{MINUS SIGN}", "-")
     assert all(sentence in text for sentence in SENTENCES[verdict])
@@ -476,7 +484,7 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     )
     text = page_of(run, tmp_path / "report")
     assert (
-        "this run cannot tell" in text
+        "This run cannot tell" in text
         and "The only system, on pydocs dev" in text
         and ">bm25: MRR@10 <b>" in text
     )
@@ -506,7 +514,7 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
     )
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
-    assert "this run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
+    assert "This run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
     assert not answer.section(run).values["small"]
     text = page_of(
         measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
