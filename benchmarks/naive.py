@@ -182,6 +182,13 @@ class Naive(nn.Module):
         scores = (h @ h.T).fill_diagonal_(-torch.inf)
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
 
+    def contriever(self, step: Step) -> Tensor:
+        """-log of the share of a crop's own passage in its scores with all second crops."""
+        crops = Side.of(step, "encoder")
+        h = self.vector(self.states(crops)[-1], crops)[:, 0]
+        scores = h[::2] @ h[1::2].T / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.arange(len(scores)))
+
     def simlm(self, step: Step) -> Tensor:
         """Let both sides restore what a generator replaced, and the rest; it learns from the
         encoder's masks.
