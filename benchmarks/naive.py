@@ -181,6 +181,13 @@ class Naive(nn.Module):
         scores = (h @ h.T).fill_diagonal_(-torch.inf)
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
 
+    def contriever(self, step: Step) -> Tensor:
+        """-log of the share of a crop's own passage in its scores with all second crops."""
+        crops = Side.of(step, "encoder")
+        h = self.vector(self.states(crops)[-1], crops)[:, 0]
+        scores = h[::2] @ h[1::2].T / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.arange(len(scores)))
+
     def simlm(self, step: Step) -> Tensor:
         """Compute the losses of both sides, which restore a generator's replacements and the rest.
 

@@ -354,6 +354,14 @@ class Pretraining(Encoder):
 
     # --- what the plan asks -----------------------------------------------------------------------
 
+    def read_tokens(self, corpus: Any) -> float:
+        """Return the mean tokens of a text that is read: a passage, or a span of it.
+
+        corpus: `cdmae.plan.sizes.Size`.
+        """
+        whole = corpus.tokens(self.spans * self.max_length)
+        return whole if self.spans == 1 else 1 + whole / self.spans
+
     def predicted(self, tokens: float) -> float:
         """Estimate how many of a text's tokens the language-model head predicts."""
         return self.encoder_ratio * tokens

@@ -69,12 +69,14 @@ class Reader:
         self.length = max_length - 2
         self.seed = seed
         self.spans = max(2 if side.next else side.spans for side in sides.values())
+        self.crops = next((side.crops for side in sides.values() if side.crops), None)
         self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
 
     @cached_property
     def lengths(self) -> np.ndarray:
         """Return the word-pieces of every passage after cutting, int64 [P]."""
-        return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
+        longest = self.length if self.crops else self.length * self.spans
+        return np.minimum(np.diff(self.tokens.starts), longest)
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ class Reader:
     # --- texts ------------------------------------------------------------------------------------
 
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
-        """Return the passages `rows`, or two neighbouring spans of each, in their epochs.
+        """Return the passages `rows`, or two spans or crops of each, in their epochs.
 
         Second spans have row numbers beyond the collection's, and thus other random draws.
         """
@@ -134,17 +136,35 @@ class Reader:
         lengths = self.lengths[rows]
         if self.spans == 1:
             return Texts(rows, begins, lengths, epochs)
-        cut = self._cut(rows, begins, lengths, epochs)
-
-        def paired(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-            return np.stack([first, second], axis=1).ravel()
-
+        if self.crops:
+            offsets, sizes = self._crops(rows, lengths, epochs)
+        else:
+            cut = self._cut(rows, begins, lengths, epochs)
+            offsets = np.stack([np.zeros_like(cut), cut], axis=1)
+            sizes = np.stack([cut, np.minimum(lengths - cut, self.length)], axis=1)
+        keys = np.stack([rows, rows + len(self.tokens)], axis=1)
         return Texts(
-            paired(rows, rows + len(self.tokens)),
-            paired(begins, begins + cut),
-            paired(cut, np.minimum(lengths - cut, self.length)),
+            keys.ravel(),
+            (begins[:, None] + offsets).ravel(),
+            sizes.ravel(),
             np.repeat(epochs, 2),
         )
+
+    def _crops(
+        self, rows: np.ndarray, lengths: np.ndarray, epochs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw two independent crops of each passage: offsets and lengths, int64 [B, 2].
+
+        A crop's share of the passage is uniform, then its position; a crop has a word-piece at
+        least, if the passage has one.
+        """
+        draws = uniforms(self.keys("crop", epochs), rows, 4, salt=1).astype(np.float64)
+        least, most = self.crops
+        whole = lengths[:, None]
+        shares = least + draws[:, :2] * (most - least)
+        sizes = np.minimum(whole, np.maximum(1, np.floor(shares * whole))).astype(np.int64)
+        offsets = np.floor(draws[:, 2:] * (whole - sizes + 1)).astype(np.int64)
+        return offsets, sizes
 
     def _cut(
         self, rows: np.ndarray, begins: np.ndarray, lengths: np.ndarray, epochs: np.ndarray
@@ -183,7 +203,10 @@ class Reader:
         batch = self.batch_of(texts, side)
         width = batch.ids.shape[1]
         real = np.arange(width) < batch.lengths[:, None]
-        starts = starts_of(texts.lengths + 2)
+        if side.deleted:
+            real &= uniforms(keys, batch.rows, width, salt=masking.DELETE) >= side.deleted
+        lengths = real.sum(axis=1)
+        starts = starts_of(lengths + 2)
         content = sequences.content(starts)
 
         def framed(values: np.ndarray) -> np.ndarray:
@@ -201,7 +224,7 @@ class Reader:
         if side.sampled:
             draws = framed(uniforms(keys, batch.rows, width, salt=masking.SAMPLE))
         return Masked(
-            sequences.frame(Ragged(seen[real], starts_of(texts.lengths)), self.vocabulary),
+            sequences.frame(Ragged(seen[real], starts_of(lengths)), self.vocabulary),
             framed(predicted),
             framed(labels),
             texts,
@@ -213,6 +236,8 @@ class Reader:
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n]."""
+        if side.crops:
+            return batch.ids, np.zeros_like(batch.candidates)
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:

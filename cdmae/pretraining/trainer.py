@@ -182,7 +182,7 @@ def train(
         columns=COLUMNS,
         action="pretrain",
         shown=network.shown,
-        guessing=math.log(model.config.vocab_size),
+        guessing=network.guessing,
     )
     look(plan.last)
     return {
@@ -221,7 +221,8 @@ def learn(
         loss.backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
-    group.add_up([*(weight.grad for weight in network.parameters()), *total.values()])
+    gradients = [weight.grad for weight in network.parameters() if weight.requires_grad]
+    group.add_up([*gradients, *total.values()])
     return total
 
 

@@ -5,6 +5,7 @@ B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batch
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -41,6 +42,11 @@ class Objective(nn.Module):
         super().__init__()
         self.model = model
         self.settings = settings
+
+    @property
+    def guessing(self) -> float:
+        """Return the value of each shown loss for a model without knowledge."""
+        return math.log(self.model.config.vocab_size)
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None

@@ -4,10 +4,7 @@ Two neighbouring spans of each passage. The vector of a span must score its neig
 other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other spans of exp(h_1 . h),
 the mean over spans.
 
-The loss reads all vectors at once, but the memory holds the activations of one micro-batch only.
-The vectors are therefore computed beforehand without activations, and all processes exchange them.
-Each micro-batch then gets the loss's gradient at its own vectors (gradient caching, Gao et al.
-2021). Neither accumulation nor the number of processes changes the negatives.
+The loss reads the whole global batch (`cdmae.pretraining.objectives._contrast`).
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """
@@ -23,6 +20,7 @@ from torch.nn import functional
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives import _contrast
 from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
@@ -42,21 +40,14 @@ class CoCondenser(Condenser):
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
         """Add the global batch's contrastive loss, and its gradient at [CLS], to micro-batches."""
-        own = self.model.get_input_embeddings().weight
-        vectors = own.new_zeros(
-            batches[0].whole, self.model.config.hidden_size, dtype=torch.float32
+        return _contrast.prepared(
+            batches,
+            generators,
+            group,
+            encode=lambda view, generator: self.early_and_late(view, generator)[1],
+            contrast=contrast,
+            width=self.model.config.hidden_size,
         )
-        with torch.no_grad():
-            for batch, generator in zip(batches, generators, strict=True):
-                _, h_c, _ = self.early_and_late(batch["encoder"], generator)
-                vectors[batch.range] = h_c.float()
-        group.add_up([vectors])  # each row is 0 in every process but one
-        with torch.autocast(vectors.device.type, enabled=False):
-            loss = contrast(vectors.requires_grad_())
-        (gradient,) = torch.autograd.grad(loss, vectors)
-        return [
-            replace(batch, common=loss.detach(), pull=gradient[batch.range]) for batch in batches
-        ]
 
     def forward(
         self, batch: Batch, generator: Generator | None = None
@@ -67,9 +58,7 @@ class CoCondenser(Condenser):
         """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)
-        # It has the gradient of the contrastive loss; its value has no meaning.
-        pulled = (h_c.float() * batch.pull).sum()
-        return loss + (pulled - pulled.detach()), numbers
+        return loss + _contrast.pulled(h_c, batch), numbers
 
 
 def contrast(vectors: Tensor) -> Tensor:
