@@ -23,7 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules that pass values and words but compute no result: what the settings say reaches a job as
 # its parameters.
-NO_JOBS = ("demands", "load", "reference")  # modules of the config that read files, before any job
+# modules of the config that read files, before any job
+NO_JOBS = ("demands", "load", "reading", "reference")
 CONFIG = [
     path.relative_to(ROOT).with_suffix("").parts
     for path in (ROOT / PACKAGE / "config").rglob("*.py")

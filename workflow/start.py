@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> None:
     from snakemake import cli
     from snakemake.exceptions import CliException
 
+    from cdmae.config.reading import check_typed
     from workflow import overlays
     from workflow.targets import ask
 
@@ -47,6 +48,7 @@ def main(arguments: list[str]) -> None:
         ValueError,
     ) as error:  # of a number that is none, of --config without a value
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
+    check_typed(options.config or [])
     files, words = divided(list(map(str, options.configfile)))
     asked = ask([*options.targets, *words])
     configured(files, overrides)

@@ -267,7 +267,7 @@ def test_a_damaged_tokenizer_ends_in_a_sentence(tokenizer, tmp_path, name, part)
     ):
         tokenise.load_tokenizer(tmp_path)
     with pytest.raises(
-        InputError, match="cannot be read as a tokenizer: |has added_tokens that are no list"
+        InputError, match="cannot be read as a tokenizer: |has added_tokens that are not a list"
     ):
         vocabulary.read_backend(tmp_path)
 
