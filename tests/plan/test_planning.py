@@ -23,8 +23,9 @@ from planned import plan, records
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import Start, concepts
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, prices, sizes, work
 from cdmae.plan.flops import Network

@@ -13,7 +13,8 @@ import synthetic_run
 from planned import records
 from synthetic_run import rows_of, with_system
 
-from cdmae.config.load import gather, load, read_yaml
+from cdmae.config.load import load
+from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write_exhibit

@@ -20,7 +20,8 @@ from functools import cache
 from os.path import dirname
 
 from cdmae.config import systems
-from cdmae.config.load import gather, lay, load, read_yaml
+from cdmae.config.load import load
+from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
 from cdmae.plan import resources as requests
 from cdmae.plan import sizes
