@@ -312,7 +312,7 @@ def test_nano_beir_stands_beside_what_others_published_of_it_and_not_beside_beir
     section = exhibits.section(facts)
     assert [shown.name for shown in section.tables] == ["claims", "table_nanobeir"]
     assert "only the signs of the differences" in str(section.text)
-    assert "published numbers on NanoBEIR, and ours</summary>" in str(section.text)
+    assert "Published numbers on NanoBEIR, and ours</summary>" in str(section.text)
     del facts.config["evaluation"]["collections"]["nano-nq"]
     rows = rows_of(exhibits.table("table_nanobeir", measured(facts.config)))
     assert rows["average"]["BM25 of mteb, published"] == "\N{EN DASH}"
