@@ -25,12 +25,17 @@ PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings 
 
 
 def release(
-    model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str
+    model: Path | str,
+    measures: Path | str,
+    facts: dict[str, Any],
+    output: Path | str,
+    root: str = "",
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
 
     `cdmae.files.link` links the weights instead of copying them. Hidden files are left out:
-    Snakemake keeps a folder's time in a hidden file, which two folders must not share.
+    Snakemake keeps a folder's time in a hidden file, which two folders must not share. `root` is
+    the folder of all paths in `facts`, if it is not the working directory.
     """
     model = Path(model)
     if not (model / "cdmae.json").exists():
@@ -38,7 +43,8 @@ def release(
             f"{model} holds no trained model: it has no cdmae.json; "
             "delete the folder and train it again"
         )
-    facts = facts | {"about": {name: read_json(path) for name, path in facts["about"].items()}}
+    about = {name: read_json(Path(root, path)) for name, path in facts["about"].items()}
+    facts = facts | {"about": about}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
     text = card(facts, read_measures(measures), read_json(model / "cdmae.json"), str(output))
     with complete(output) as folder:

@@ -79,7 +79,12 @@ def is_compared(facts: Facts, a: str, b: str) -> bool:
 def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
     """Return the entries of the retrievers that were measured, in config order."""
     entries = {name: facts.system(name) for name in facts.systems}
-    return {name: entry for name, entry in entries.items() if entry.get("kind") == "retriever"}
+    kinds = {name: facts.kind(name) for name in entries}
+    return {
+        name: entry
+        for name, entry in entries.items()
+        if kinds[name].trained and kinds[name].searches
+    }
 
 
 @cache

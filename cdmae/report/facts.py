@@ -7,6 +7,7 @@ files has no costs.
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -18,14 +19,20 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
+from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.fields import parse
+from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+# the parts of the facts file that are paths
+FOLDERS = {
+    "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
+    "teachers", "runs", "fusions", "latency",
+}  # fmt: skip
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query above which the first relevant passage is not enough
 
@@ -121,7 +128,7 @@ class Facts:
         counts = [
             values.shape[1]
             for (name, _, _), values in self.values.items()
-            if self.system(name).get("kind") == "retriever"
+            if self.kind(name).trained and self.kind(name).searches
         ]
         return min(counts, default=1)
 
@@ -183,7 +190,7 @@ class Facts:
     @property
     def bm25(self) -> str:
         """Return the first BM25 system; empty if there is none."""
-        return next((name for name in self.systems if self.system(name).get("kind") == "bm25"), "")
+        return next((name for name in self.systems if self.kind(name).lexical), "")
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
@@ -192,6 +199,10 @@ class Facts:
     def system(self, name: str) -> dict[str, Any]:
         """Return the entry of a system, empty where the config has none."""
         return self.entries("systems").get(name, {})
+
+    def kind(self, system: str) -> type[System]:
+        """Return the class of a system, which answers for its kind."""
+        return kind_of(AnySystem, self.system(system)) or System
 
     def encoder_of(self, system: str) -> str:
         """Return the encoder that a system is trained from; empty for other systems."""
@@ -272,9 +283,15 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def read(path: Path | str) -> Facts:
-    """Read the facts file and all files that it names."""
-    file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
+def read(path: Path | str, root: str = "") -> Facts:
+    """Read the facts file and all files that it names.
+
+    root: the folder of all these files, if it is not the working directory
+    """
+    named = {name: value for name, value in read_json(path).items() if value}
+    for part in FOLDERS & named.keys():
+        named[part] = located(named[part], root)
+    file = defaultdict(dict, named)
     config = file["config"]
     return Facts(
         config=config,
@@ -297,6 +314,13 @@ def read(path: Path | str) -> Facts:
         fusions={name: read_json(about) for name, about in file["fusions"].items()},
         paths=file,
     )
+
+
+def located(paths: Any, root: str) -> Any:
+    """Return a path, or the paths of a mapping, below a folder."""
+    if isinstance(paths, dict):
+        return {name: os.path.join(root, path) for name, path in paths.items()}
+    return os.path.join(root, paths)
 
 
 def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:

@@ -47,9 +47,9 @@ ORDER = (
 TITLE = "Importance-aware masking for dense retrieval"
 
 
-def build(facts: Path | str, output: Path | str) -> None:
-    """Write the report on the facts file `facts` into the folder `output`."""
-    write(facts_module.read(facts), output)
+def build(facts: Path | str, output: Path | str, root: str = "") -> None:
+    """Write the report on the facts file `facts`, with paths below `root`, into `output`."""
+    write(facts_module.read(facts, root), output)
 
 
 def write(facts: Facts, output: Path | str) -> None:
@@ -71,9 +71,12 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
-def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    measured = facts_module.read(facts)
+def write_exhibit(name: str, facts: Path | str, output: Path | str, root: str = "") -> None:
+    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`.
+
+    root: the folder of all paths in the facts file, if it is not the working directory
+    """
+    measured = facts_module.read(facts, root)
     table = exhibits.table(name, measured)
     if name.startswith("figure"):
         forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}

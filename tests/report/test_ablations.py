@@ -13,7 +13,7 @@ from cdmae.config import systems
 from cdmae.config.load import gather, load
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import tasks_of, wall_time
-from cdmae.plan.work import Planned
+from cdmae.plan.planned import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits

@@ -107,7 +107,7 @@ def _nano(facts: Facts) -> list[Entry]:
     """
     systems = {}
     for name, entry in facts.entries("systems").items():
-        if entry.get("kind") == "external" and name in facts.systems:
+        if entry.get("model") and name in facts.systems:
             systems[entry["model"].rstrip("/").rpartition("/")[2]] = [name]
     for entry in _beir(facts):
         if entry.system:

@@ -97,7 +97,7 @@ def against_baseline(column: Column) -> Figure | None:
     if not facts.baseline:
         return None
     others = [system for system in facts.systems if system != facts.baseline]
-    neural = [name for name in others if facts.system(name).get("kind") not in ("bm25", "fusion")]
+    neural = [name for name in others if facts.kind(name).neural]
     pairs = [(name, name, facts.baseline, column) for name in neural or others]
     file = _file_name(f"baseline {column.head}")
     title = f"{column.name}: {column.unit} minus {facts.baseline}’s"

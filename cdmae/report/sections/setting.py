@@ -7,6 +7,8 @@ from functools import partial
 import pandas as pd
 
 from cdmae import formats
+from cdmae.config.kinds import AnySystem
+from cdmae.fields import parse
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.facts import Facts, Training
 from cdmae.report.recipes import shown
@@ -117,7 +119,11 @@ def systems(facts: Facts) -> Table:
         entry = facts.entries("systems").get(name, {})
         stage = facts.entries("stages").get(entry.get("stage", ""), {})
         body.append(
-            [name, in_words("system", entry=entry), in_words("recipe", entry=entry, stage=stage)]
+            [
+                name,
+                parse(AnySystem, formats.without_folders(entry)).in_words(),
+                in_words("recipe", entry=entry, stage=stage),
+            ]
         )
     columns = ["system", "what it is", "training"]
     return Table("systems", "Systems", columns, body, texts=columns[1:])
