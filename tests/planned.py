@@ -37,7 +37,7 @@ def plan(
     values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
 ) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
-    with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", _ones):
+    with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", ones):
         known = dry_run(
             targets=targets, values={**values, "standalone": True}, cores=cores, gpus=gpus
         )
@@ -66,7 +66,8 @@ def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
     return [job.record for job in plan(values, *targets, **machine).values()]
 
 
-def _ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
+def ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
+    """Return the fingerprint 1 for every module."""
     return dict.fromkeys([script, *modules], "1")
 
 

@@ -1,5 +1,6 @@
-"""The commands of `./run` that are not Snakemake's: a signature is the command line, its docstring
-the help.
+"""The commands of ``./run`` that Snakemake lacks.
+
+Their signatures are their command lines, their docstrings the help texts.
 """
 
 from __future__ import annotations
@@ -80,18 +81,18 @@ def plan(
     memory: int | None = None,
     all: bool = False,
 ) -> None:
-    """Tell what a run takes: jobs, hours, disk, memory.
+    """Estimate the jobs, hours, disk and memory of a run.
 
-    Targets are a table or figure such as table_stages, or a path such as
-    results/report/index.html; without targets, the plan covers the whole run. The machine is this
-    one, unless it is described:
+    Targets are as for a run: a table or figure such as table_stages, or a path such as
+    results/report/index.html. The default is the whole run, on this machine. Options describe
+    another machine:
 
       --cores       processor cores
       --gpus        GPUs; where this machine has none and --gpu is given, 1
       --gpu         their kind: h200, h100, a100, l40s, v100, rtx4090
-      --memory      GB; unknown if another machine is described
-      --all         count what is made already, too
-      --configfile  config files as of a run, laid over config/config.yaml
+      --memory      GB; unknown for another machine
+      --all         count finished jobs, too
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
     on this machine.
@@ -107,18 +108,20 @@ def plan(
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    config, here = configured(configfile), machine.here()
+    config = configured(configfile)
+    here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
         "cores": here.cores if cores is None else cores,
         "gpus": here.gpus or int(bool(gpu)) if gpus is None else gpus,
     }
-    bytes_ = memory * 2**30 if memory is not None else None if elsewhere else here.memory
+    bytes_ = None if elsewhere else here.memory
+    if memory is not None:
+        bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    os.environ[DEVICE] = (
-        "gpu" if size["gpus"] else "cpu"
-    )  # jobs ask for the GPUs of the machine that is described
+    # jobs ask for the GPUs of the described machine
+    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
     planned = dry_run(configfile, targets, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
@@ -126,12 +129,12 @@ def plan(
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
-    """Go on from the newest training states that an edit of the code has orphaned.
+    """Resume from the newest training states that an edit of the code has orphaned.
 
-    For edits that leave the results as they are. The states move to where the code as it is now
-    looks for them.
+    For edits that leave the results as they are. The states move to the folders in which the
+    edited code looks for them.
 
-      --configfile  config files as of a run, laid over config/config.yaml
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run adopt
@@ -148,7 +151,7 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     with lock(config.results):
         adopted = [state.adopt(name, folder) for name, folder in trainings.items()]
     lines = [line for line in adopted if line]
-    print("\n".join(lines or ["there is no older training state to go on from"]))
+    print("\n".join(lines or ["there is no older training state to resume from"]))
 
 
 def search(
@@ -158,14 +161,14 @@ def search(
     collection: str | None = None,
     depth: int = 5,
 ) -> None:
-    """Ask a system: the passages that it ranks first for a text.
+    """Print the passages that a system ranks first for a text.
 
     The text is one or several words, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: one only searched, else the first
-      --depth       how many passages are shown, up to evaluation.depth; default: 5
-      --configfile  config files as of a run, laid over config/config.yaml
+      --collection  a collection of the evaluation; default: one without judgments, else the first
+      --depth       number of passages, up to evaluation.depth; default: 5
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run search "fit a polynomial to data points"
@@ -206,7 +209,7 @@ def search(
 
 
 def can_be_asked(config: Config, name: str) -> bool:
-    """Say whether a system can answer: not the runs of others, nor what is made from them."""
+    """Return whether a system answers new queries: third-party runs and their fusions do not."""
     system = config.systems[name]
     return system.answers and all(can_be_asked(config, part) for part in system.parts())
 
@@ -216,7 +219,8 @@ def best_system(config: Config, names: list[str]) -> str:
     from cdmae.evaluation.per_query import read_measures
 
     collection, split = systems.shown(config)
-    measure, means = config.evaluation.measured(collection, split)[0], {}
+    measure = config.evaluation.measured(collection, split)[0]
+    means = {}
     for name in seeds.first(names):
         path = existing(place(config.results, "measures", system=name))
         frame = read_measures(path)
@@ -255,7 +259,7 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
     their n-grams.
 
       --encoder     an encoder with importance-aware masks; default: the last one
-      --configfile  config files as of a run, laid over config/config.yaml
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run importance "return the number of dimensions of the input array"
@@ -317,16 +321,16 @@ def sizes(
     split: str | None = None,
     dimensions: str = "",
 ) -> None:
-    """Tell what smaller vectors of a retriever cost: fewer dimensions, fewer bits for a number.
+    """Measure smaller vectors of a retriever: with fewer dimensions, or fewer bits per number.
 
-    A row a size: its bytes for a passage, the first measure of the evaluation, and the paired
-    t-test against the vectors as they are, corrected by Holm. It reads what a run has made.
+    One row per size: bytes per passage, the first measure of the evaluation, and a paired t-test
+    against the full vectors, corrected by Holm. It reads the results of a run.
 
-      --system      a retriever of the config, or a foreign one; default: the best one on dev
+      --system      a retriever of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
-      --split       a split of it; default: the first one
-      --dimensions  how many are kept, between commas; default: half of them, a quarter, an eighth
-      --configfile  config files as of a run, laid over config/config.yaml
+      --split       a split of the collection; default: the first one
+      --dimensions  numbers between commas; default: a half, a quarter and an eighth of all
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run sizes --system cdmae-stage3 --split test
@@ -357,7 +361,8 @@ def sizes(
     from cdmae.retrieval.vectors import read_vectors
     from cdmae.training import setup
 
-    name, threads = config.evaluation.measured(collection, split)[0], machine.here().cores
+    name = config.evaluation.measured(collection, split)[0]
+    threads = machine.here().cores
     frame = compression.compare_sizes(
         lambda texts: encode(about, texts, config.evaluation.lengths.get(collection, 0), threads),
         read_vectors(about["vectors"]),
@@ -382,7 +387,7 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result is there; `asked`: that a run makes only where one asks for it."""
+    """Check that a result exists; `asked`: a result that a run makes only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} is not made yet; {what} with the same config files makes it")
@@ -398,7 +403,7 @@ def joined(name: str, words: tuple[str, ...], example: str) -> str:
 
 
 def coloured() -> bool:
-    """Tell whether what is printed may have colours."""
+    """Return whether standard output may have colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 

@@ -1,4 +1,4 @@
-"""What the workflow reads of Snakemake that the documentation of Snakemake does not promise.
+"""Read attributes of Snakemake that its documentation does not promise.
 
 `tests/rules/test_engine.py` names the version for which this holds.
 """

@@ -25,9 +25,9 @@ REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report
 
 
 def facts(config: Config) -> dict[str, Any]:
-    """List what the report is made from; its rule adds versions and times.
+    """List the contents of the report; its rule adds versions and times.
 
-    Measures are those of every seed, what else it shows of a training is of the first.
+    Measures are of every seed; all else that the report shows of a training is of the first seed.
     """
     on = config.results
     masked = systems.masked_by_importance(config)
@@ -94,14 +94,13 @@ def _negatives_of(config: Config, system: str) -> str:
 def exhibit(config: Config, name: str) -> dict[str, Any]:
     """List the results behind a table or figure of the paper.
 
-    Raises `InputError` if it cannot be made.
-
-    The report knows what it selects; importing that takes a second, which only those who ask for
-    one wait for.
+    Raises `InputError` if it cannot be made. The import takes a second, which only a request for an
+    exhibit should cost.
     """
     from cdmae.report.paper.exhibits import wanted
 
-    needs, on = wanted(name, config.values()), config.results
+    needs = wanted(name, config.values())
+    on = config.results
     evaluated = config.evaluation.collections if needs.systems else ()
     known = (
         facts(config)
@@ -124,9 +123,10 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
 
 
 def card(config: Config, system: str) -> dict[str, Any]:
-    """List what the card of a trained system tells about its making; `about` are files to read."""
+    """List the contents of the card of a trained system; `about` are files to read."""
     entry = config.systems[system]
-    encoder, stage = config.encoders[entry.encoder], config.stages[entry.stage]
+    encoder = config.encoders[entry.encoder]
+    stage = config.stages[entry.stage]
     parts = {
         "stage": stage.values(teacher=bool(entry.teacher)),
         "encoder": encoder.values(),

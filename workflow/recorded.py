@@ -1,4 +1,4 @@
-"""Parameters as Snakemake records them, and the names of those that have changed since.
+"""Put parameters into the form that Snakemake records, and name recorded values that changed.
 
 A rule has one parameter for the settings that decide its result and one for its code, both plain
 mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both

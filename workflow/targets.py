@@ -38,7 +38,7 @@ def ask(targets: Iterable[str]) -> list[str]:
 
 
 def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it makes of a config, to whose names wildcards are limited.
+    """Map every rule to the paths that it makes of a config; constraints list the names.
 
     Of negatives, only the runs that a training reads are made.
     """
@@ -63,8 +63,8 @@ def _is_made(path: Path, mined: set[str]) -> bool:
 def check(rules: Sequence[Rule], config: Config) -> None:
     """Check the targets of the run, except for files that are no results.
 
-    Raises `InputError` for a target that no job makes, with the nearest name; for a target that
-    means several results; and for an exhibit without the entries that it needs.
+    Raises `InputError` for a target that no job makes, with the nearest name. So it does for a
+    target that means several results, and for an exhibit without the entries that it needs.
     """
     outputs = paths(rules, config) if ASKED else {}
     alone = [rule.name for rule in rules if not rule.has_wildcards()]

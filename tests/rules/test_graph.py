@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import ROOT, changed, plan
+from planned import ROOT, changed, ones, plan
 
 from cdmae.config import systems
 from cdmae.config.load import load
@@ -544,7 +544,7 @@ def test_paths_follow_the_local_copies_of_a_storage(values, monkeypatch):
     """Without a shared file system inputs are copies elsewhere: no path is made from the config."""
     monkeypatch.chdir(ROOT)
     seen = set()
-    with mock.patch("workflow.fingerprint.fingerprint", return_value={}):
+    with mock.patch("workflow.fingerprint.fingerprint", ones):
         jobs = dry_run(values={**values, "standalone": True})
     for job in jobs.values():
         copies = {}

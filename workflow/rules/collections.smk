@@ -1,4 +1,4 @@
-# Passages, queries, judgments; and the passages in word-pieces.
+# Passages, queries and judgments; tokenizers; passages in word-pieces.
 
 from cdmae import collections
 
@@ -47,7 +47,7 @@ rule collection:
 
 
 rule tokenizer:
-    """The word-pieces of a start: its checkpoint's, or trained on its collection."""
+    """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
         passages=of("<results>/collections/{start.vocabulary}/passages.parquet"),
         checkpoint=files_of("{start.checkpoint}"),
@@ -75,7 +75,7 @@ rule tokenizer:
 
 
 rule tokens:
-    """A collection in word-pieces, once and for all."""
+    """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
         passages="<results>/collections/{collection}/passages.parquet",

@@ -5,17 +5,18 @@
 #   {system}          a wildcard: its value comes from the path that is asked for
 #   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
 #                     A list gives several paths, an empty column gives none
-#   {job.collection}  the collections that a job searches: its wildcard's, or all that are evaluated;
-#                     so is {job.target}, which is COLLECTION.SPLIT
+#   {job.collection}  the collections that a job searches: its wildcard's, or all evaluated ones;
+#                     {job.target} is COLLECTION.SPLIT of all evaluated ones
 #   params.code       the fingerprints of the modules that a result depends on
 #   params.settings   the settings that a result depends on; in a command, options or JSON.
 #                     Snakemake records both, and runs a job again when one of them differs
 #   other params      arguments: functions of `input` or `output`, which are no reason to run again
 
+import re
 import signal
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from os.path import dirname
 
 from cdmae.config import systems
@@ -277,14 +278,14 @@ def lengths(wildcards):
 
 
 def depth(wildcards):
-    """Count the passages of a query that a run keeps; over training queries, what stages ask for."""
+    """Count the passages of a query that a run keeps; for training queries, as stages ask."""
     if "split" not in wildcards.keys():
         return settings.evaluation.depth
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
 def length(wildcards):
-    """Return where passages are cut; 0: at the system's own length, which an external one may set."""
+    """Return where passages are cut; 0: at the system's own length, if it sets none."""
     own = tables["system"][wildcards.system].get("passage_length", 0)
     return tables["collection"][wildcards.collection]["length"] or own
 
@@ -349,7 +350,7 @@ def measuring(wildcards):
 
 
 def facts_of(page, below):
-    """List the contents of the report, or of an exhibit, with the paths of results below a folder."""
+    """List the contents of the report or of an exhibit, with paths below a folder."""
     config = replace(settings, results=below)
     return facts(config) if page == "report" else exhibit(config, page)
 

@@ -27,8 +27,8 @@ rule measures:
     params:
         code=code("measures"),
         settings=measuring,
-        collections=folders("queries"),
         launch=launch,
+        collections=folders("queries"),
     shell:
         "{params.launch} scripts/measures.py --system {wildcards.system:q} --runs {input.runs:q}"
         " --collections {params.collections:q} {params.settings} --output {output:q}"
@@ -36,7 +36,7 @@ rule measures:
 
 
 rule release:
-    """A trained model with its card, as others load it."""
+    """A trained model in the layout of sentence-transformers, with its card."""
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
@@ -58,8 +58,8 @@ rule release:
     params:
         code=code("release"),
         settings=entry("system", cards),
-        root=root_of("measures", "measures/{system}.tsv"),
         launch=launch,
+        root=root_of("measures", "measures/{system}.tsv"),
     shell:
         "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
         " --facts {params.settings:q} --root {params.root:q} --output {output:q}"
@@ -67,7 +67,7 @@ rule release:
 
 
 rule facts:
-    """The entries that the report or an exhibit shows, and the paths of the results that it reads."""
+    """The entries that the report or an exhibit shows, with the paths of their results."""
     output:
         "<results>/facts/{page}.json",
     log:
@@ -85,7 +85,7 @@ rule facts:
         Path(log[0]).write_text(f"wrote {output[0]}\n")
 
 
-# words, style and tables of claims and exhibits: files that the code's fingerprint does not follow
+# words, style, claims and exhibits: files that the fingerprint of the code does not follow
 templates = [
     source_file(path.relative_to(source))
     for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
@@ -143,11 +143,11 @@ rule report:
         " 2>&1 | tee -i {log:q} >&2"
 
 
-# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
+# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
 
 
 rule latency:
-    """Milliseconds of masking a batch as each method does it: for table_latency."""
+    """The milliseconds that each method takes to mask a batch: for table_latency."""
     output:
         "<results>/latency.json",
     log:
@@ -167,7 +167,7 @@ rule latency:
 
 
 rule table:
-    """A table of the paper with our numbers beside its own."""
+    """A table of the paper, with the measured numbers next to the published ones."""
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
         facts="<results>/facts/{exhibit}.json",
@@ -196,7 +196,7 @@ rule table:
 
 
 use rule table as figure with:
-    # A figure of the paper with our numbers beside its own.
+    # A figure of the paper, with the measured numbers next to the published ones.
     output:
         multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
     log:

@@ -1,4 +1,5 @@
-# Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
+# Stages 1 to 3 and the reranker. A stage is a config entry; stages differ in the system that gives
+# their negatives.
 
 training = entry(
     "system",
@@ -18,7 +19,7 @@ drawn = {  # what decides which candidates a teacher scores
 
 
 rule train_retriever:
-    """A retriever: equation 10, with a teacher equation 11."""
+    """A retriever: equation 10, or equation 11 with a teacher."""
     input:
         encoder=of("<results>/encoders/{system.encoder}"),
         passages=of("<results>/collections/{system.corpus}/passages.parquet"),
@@ -55,7 +56,8 @@ rule train_retriever:
         state=state("train_retriever", training, code("train_retriever")),
     shell:
         "state=$({params.launch} state.py {params.state:q} {input:q});"
-        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu} scripts/train_retriever.py"
+        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
+        " scripts/train_retriever.py"
         " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
         " --ranking {input.ranking:q} --settings {params.settings:q} --seed {params.settings[seed]}"
@@ -99,7 +101,8 @@ rule train_reranker:
         state=state("train_reranker", training, code("train_reranker")),
     shell:
         "state=$({params.launch} state.py {params.state:q} {input:q});"
-        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu} scripts/train_reranker.py"
+        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
+        " scripts/train_reranker.py"
         " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q}"
         " --settings {params.settings:q} --seed {params.settings[seed]}"
@@ -108,7 +111,7 @@ rule train_reranker:
 
 
 rule teacher:
-    """The reranker's scores of what a student is trained on: its candidates and the judged passages."""
+    """A reranker's scores of the candidates and judged passages that a student is trained on."""
     input:
         model=of("<results>/trained/{system.teacher}"),
         passages=of("<results>/collections/{system.corpus}/passages.parquet"),

@@ -1,4 +1,4 @@
-# How important each word of a collection is: equations 7 and 8.
+# The importance of each word of a collection: equations 7 and 8.
 
 counting = {name: entry.counting() for name, entry in settings.importance.items()}
 estimating = {name: entry.values() for name, entry in settings.importance.items()}
@@ -16,7 +16,7 @@ strategies = [
 
 
 rule ngrams:
-    """How often every n-gram occurs, exactly."""
+    """The exact counts of all n-grams."""
     input:
         tokens="<results>/tokens/{start}/{collection}",
         tokenizer="<results>/tokenizers/{start}",
@@ -72,7 +72,7 @@ rule importance:
 
 
 rule masked_terms:
-    """What an encoder's importance-aware masks fall on, beside uniform ones."""
+    """The words that importance-aware and uniform masks cover."""
     input:
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
         tokenizer=of("<results>/tokenizers/{encoder.start}"),

@@ -1,4 +1,4 @@
-# BM25: the first system, whose run over the training queries gives stage 1 its negatives.
+# BM25, the first system: its run over training queries gives stage 1 its negatives.
 
 
 rule index_bm25:
@@ -29,12 +29,12 @@ rule index_bm25:
 
 
 rule search_bm25:
-    """BM25's runs over everything that is evaluated."""
+    """BM25's runs over all evaluated queries."""
     input:
         indexes=of("<results>/bm25/{job.collection}"),
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
-        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # what they exclude is not found
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -53,10 +53,11 @@ rule search_bm25:
     params:
         code=code("search_bm25"),
         settings=searching_bm25,
-        collections=folders("queries"),
         launch=launch,
+        collections=folders("queries"),
     shell:
-        "{params.launch} scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collections:q} {params.settings}"
+        "{params.launch} scripts/search_bm25.py --indexes {input.indexes:q}"
+        " --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 

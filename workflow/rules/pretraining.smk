@@ -66,7 +66,7 @@ rule pretrain:
 
 
 use rule pretrain as untrained with:
-    # An encoder of objective none: the weights of its checkpoint, or random ones.
+    # An encoder with objective none: the weights of its checkpoint, or random weights.
     log:
         "<logs>/untrained/{encoder}.log",
     benchmark:
@@ -83,7 +83,7 @@ use rule pretrain as untrained with:
 
 
 rule snapshot:
-    """An encoder as it was in the middle of another one's training, which kept it."""
+    """The weights that the training of another encoder kept at an earlier step."""
     input:
         encoder=of("<results>/encoders/{encoder.snapshot_of}"),
     output:

@@ -1,4 +1,5 @@
-# Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
+# The runs of every system: over training queries, as negatives of the next stage, and over all
+# evaluated queries.
 
 
 weighing = {
@@ -16,7 +17,7 @@ weighing = {
 
 
 rule vectors:
-    """A retriever's vectors of a collection's passages."""
+    """The vectors of a collection's passages by a trained retriever."""
     input:
         model="<results>/trained/{system}",
         tokens=of("<results>/tokens/{system.start}/{collection}"),
@@ -47,7 +48,7 @@ rule vectors:
 
 
 rule vectors_external:
-    """A foreign retriever's vectors of a collection's passages."""
+    """The vectors of a collection's passages by a third-party retriever."""
     input:
         passages="<results>/collections/{collection}/passages.parquet",
         checkpoint=files_of("{system.model_files}"),
@@ -79,12 +80,12 @@ rule vectors_external:
 
 
 rule search:
-    """A retriever's runs over everything that is evaluated, exact."""
+    """A retriever's runs over all evaluated queries, by exact search."""
     input:
         model="<results>/trained/{system}",
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
-        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # what they exclude is not found
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
         vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
         tokens=branch(not KEPT, then=of("<results>/tokens/{system.start}/{job.collection}")),
     output:
@@ -106,17 +107,18 @@ rule search:
     params:
         code=code("search"),
         settings=searching,
-        collections=folders("queries"),
         launch=launch,
+        collections=folders("queries"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search.py --model {input.model:q}"
-        " --vectors {input.vectors:q} --tokens {input.tokens:q} --collections {params.collections:q} {params.settings}"
+        " --vectors {input.vectors:q} --tokens {input.tokens:q}"
+        " --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
-    """A foreign retriever's runs over everything that is evaluated."""
+    """A third-party retriever's runs over all evaluated queries."""
     input:
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
@@ -145,11 +147,12 @@ rule search_external:
     params:
         code=code("search_external"),
         settings=searching_external,
-        collections=folders("queries"),
         launch=launch,
+        collections=folders("queries"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search_external.py"
-        " --vectors {input.vectors:q} --collections {params.collections:q} {params.settings} --outputs {output:q} --threads {threads}"
+        " --vectors {input.vectors:q} --collections {params.collections:q}"
+        " {params.settings} --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -164,7 +167,7 @@ use rule search as mine with:
 
 
 use rule search_external as mine_external with:
-    # A foreign retriever's run over training queries.
+    # A third-party retriever's run over training queries.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
@@ -174,7 +177,7 @@ use rule search_external as mine_external with:
 
 
 rule rerank:
-    """The best passages of another system's runs, in the order of a cross-encoder."""
+    """The best passages of another system's runs, reordered by a cross-encoder."""
     input:
         model="<results>/trained/{system}",
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
@@ -199,17 +202,17 @@ rule rerank:
     params:
         code=code("rerank"),
         settings=reranking,
-        collections=folders("queries"),
         launch=launch,
+        collections=folders("queries"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/rerank.py --model {input.model:q}"
-        " --tokens {input.tokens:q} --runs {input.runs:q} --collections {params.collections:q} {params.settings}"
-        " --outputs {output:q} --threads {threads}"
+        " --tokens {input.tokens:q} --runs {input.runs:q} --collections {params.collections:q}"
+        " {params.settings} --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
 rule weights:
-    """What each part of a fusion counts: as the config says, or as judged queries choose."""
+    """The weights of a fusion: from the config, or tuned on judged queries."""
     input:
         runs=of("<results>/runs/{system.of}/{system.tuned_run}.parquet"),
         judged=of("<results>/collections/{system.tuned_collection}/qrels.parquet"),
@@ -283,7 +286,7 @@ use rule fuse as mine_fusion with:
 
 
 rule read_run:
-    """The runs of somebody's system, from TREC's text."""
+    """The runs of a third-party system, from TREC files."""
     input:
         files=run_files,
         collections=of("<results>/collections/{job.collection}/queries.parquet"),
@@ -304,16 +307,17 @@ rule read_run:
     params:
         code=code("read_run"),
         settings=reading,
-        collections=folders("collections"),
         launch=launch,
+        collections=folders("collections"),
     shell:
-        "{params.launch} scripts/read_run.py --files {input.files:q} --collections {params.collections:q} {params.settings}"
+        "{params.launch} scripts/read_run.py --files {input.files:q}"
+        " --collections {params.collections:q} {params.settings}"
         " --outputs {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule read_run as mine_run with:
-    # Somebody's run over training queries: negatives, or a teacher.
+    # A third-party run over training queries: negatives, or a teacher.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
@@ -323,7 +327,7 @@ use rule read_run as mine_run with:
 
 
 rule export:
-    """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
+    """A run as a TREC file, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         run="<results>/runs/{system}/{collection}.{split}.parquet",
         collection=expand(

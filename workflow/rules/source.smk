@@ -36,7 +36,7 @@ def checkout(folder):
             repository.archive(archive, commit)
             archive.seek(0)
             with tarfile.open(fileobj=archive) as files:
-                files.extractall(aside, filter="tar")
+                files.extractall(aside, filter="data")
         try:
             aside.rename(copy)
         except OSError:  # another process was faster
@@ -45,7 +45,8 @@ def checkout(folder):
 
 
 source = checkout(workflow.current_basedir)
-sys.path.insert(0, str(source))
+if str(source) not in sys.path:
+    sys.path.insert(0, str(source))
 
 
 def source_path(name):

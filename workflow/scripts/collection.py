@@ -1,6 +1,4 @@
-"""Make a collection: passages, queries and judgments of every split, in the form that all later
-steps read.
-"""
+"""Make a collection: passages, and queries and judgments of every split."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A run as TREC text."""
+"""Write a run as a TREC file."""
 
 from pathlib import Path
 

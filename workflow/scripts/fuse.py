@@ -1,4 +1,4 @@
-"""Several systems as one."""
+"""Fuse the runs of several systems."""
 
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from cdmae.runs import read_run, write_run
 
 
 def main(*, weights: Path, runs: list[Path], outputs: list[Path], depth: int):
-    """Fuse the runs of several systems: for each output in turn, one run of every system that
-    `weights` names.
+    """Fuse the runs of several systems.
+
+    runs: for each output in turn, one run of every system that `weights` names.
     """
     about = read_json(weights)
     systems = len(about["systems"])

@@ -1,4 +1,4 @@
-"""Measure what masking a batch costs: the paper's table 6."""
+"""Measure the milliseconds that masking a batch takes: the paper's table 6."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the masks of an encoder fall on, beside uniform ones."""
+"""Count the words that importance-aware and uniform masks cover."""
 
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,7 @@ def main(
     example: str,
     output: Path,
 ):
-    """Mask passages by importance and at random; write which words were masked, and how an example
-    fares.
-    """
+    """Mask passages by importance and at random; write the masked words and an example."""
     found = terms.describe(
         read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
     )

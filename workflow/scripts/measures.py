@@ -1,4 +1,4 @@
-"""Every measure of every query of a system."""
+"""Compute every measure of every query of a system."""
 
 from pathlib import Path
 
@@ -21,10 +21,9 @@ def main(
     measures: list[str],
     output: Path,
 ):
-    """Measure the runs of `system`, one per target: the collection's name, its folder, the split,
-    the run.
+    """Measure the runs of `system`.
 
-    `measures`: those of each target, separated by spaces.
+    All lists have one entry per target; an entry of `measures` is a list separated by spaces.
     """
     frames = []
     for name, collection, split, run, wanted in zip(

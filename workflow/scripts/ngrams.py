@@ -1,4 +1,4 @@
-"""How often every n-gram of a collection occurs."""
+"""Count the n-grams of a collection."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs of somebody's system, from TREC's text."""
+"""Read the runs of a third-party system from TREC files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Write a trained model with its card, as others load it."""
+"""Write a trained model and its card in the layout of sentence-transformers."""
 
 from cdmae.cli import run_command
 from cdmae.report import card

@@ -1,4 +1,4 @@
-"""Order the best passages of other runs anew."""
+"""Reorder the best passages of other runs."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import reranking

@@ -28,12 +28,11 @@ def main(
     threads: int = 1,
     part: str = WHOLE,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its
-    place.
+    """Search each collection for the queries of its split; write one run per output.
 
-    For each collection once its vectors, or its tokens, whose vectors are then made while they are
-    searched and not kept. Where one of the `lengths` is not 0, the queries and passages are cut
-    there and not at the model's own. part: the share of the passages to search, such as 3-of-7.
+    vectors, tokens: one folder per distinct collection. From tokens, vectors are made during the
+    search and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
+    part: the share of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 

@@ -1,4 +1,4 @@
-"""BM25's runs."""
+"""Write BM25's runs."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import lexical

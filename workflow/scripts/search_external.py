@@ -1,4 +1,4 @@
-"""Write an external retriever's runs: on training queries for negatives, on others for measures."""
+"""Write a third-party retriever's runs, for negatives or for measures."""
 
 from pathlib import Path
 
@@ -27,12 +27,10 @@ def main(
     passage_prompt: str = "",
     threads: int = 1,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its
-    place.
+    """Search each collection for the queries of its split; write one run per output.
 
-    For each collection once its vectors; without, they are made while they are searched, and not
-    kept. Where one of the `lengths` is not 0, the queries and passages of its collection are cut
-    there.
+    vectors: one folder per distinct collection; without them, vectors are made during the search
+    and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}

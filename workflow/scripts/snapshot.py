@@ -1,4 +1,4 @@
-"""Take an encoder from the middle of another one's training."""
+"""Take the weights that the training of another encoder kept at an earlier step."""
 
 from cdmae.cli import run_command
 from cdmae.pretraining import snapshots

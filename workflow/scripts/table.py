@@ -1,4 +1,4 @@
-"""Write one of the paper's tables or figures, from what was measured here."""
+"""Write one of the paper's tables or figures from the results of this run."""
 
 from cdmae.cli import run_command
 from cdmae.report import page

@@ -1,4 +1,4 @@
-"""The tokenizer of a start: its checkpoint's, or one trained on a collection."""
+"""Make the tokenizer of an initial model: its checkpoint's, or one trained on a collection."""
 
 from pathlib import Path
 from typing import Any

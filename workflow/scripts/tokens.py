@@ -1,4 +1,4 @@
-"""A collection in word-pieces."""
+"""Tokenise a collection."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The weights of a fusion."""
+"""Choose the weights of a fusion."""
 
 from pathlib import Path
 
@@ -23,11 +23,10 @@ def main(
     judged: Path | None = None,
     tuned: list[str] | None = None,
 ):
-    """Write what each part of a fusion counts: `weights`, or equal ones, or those that judged
-    queries choose.
+    """Write the weights of a fusion: `weights`, equal weights, or weights tuned on judged queries.
 
-    tuned: a split and a measure, which the chosen weights make best on the `runs` of the parts;
-    `judged` is a file in the folder of its collection.
+    tuned: a split and a measure; the weights maximise the measure of the fused `runs` on the split.
+    judged: a file in the folder of the split's collection.
     """
     about = {
         "method": method,
