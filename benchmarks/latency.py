@@ -27,8 +27,8 @@ from benchmarks.tables import table
 from cdmae import masking
 from cdmae.masking import Side
 from cdmae.models import architectures
-from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import simlm
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 

@@ -98,6 +98,21 @@ class Naive(nn.Module):
             self.decoded("decoder", h_b, decoder), decoder
         )
 
+    def seed(self, step: Step) -> Tensor:
+        """SEED-Encoder: -log P(x_t | h, the tokens before it that the span allows), for every t."""
+        encoder, passage = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        h = self.vector(states, encoder)
+        decoded = torch.cat([h, self.model.bert.embeddings(passage.ids)[:, 1:]], dim=1)
+        rows = passage.ids.shape[1]
+        span = self.network.settings.attention_span
+        seen = torch.ones(rows, rows, dtype=torch.bool).tril().triu(1 - span)
+        seen[:, 0] = True
+        for layer in self.layers["decoder"]:
+            decoded = layer(decoded, attention_mask=added(seen)[None, None])
+        following = passage._replace(labels=passage.labels[:, 1:], chosen=passage.chosen[:, 1:])
+        return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
+
     def cotmae(self, step: Step) -> Tensor:
         """Compute the same, where the decoder's side is the neighbouring span."""
         return self.mae(step)
@@ -165,6 +180,13 @@ class Naive(nn.Module):
         h = self.states(Side.of(step, "encoder"))[-1][:, 0]
         scores = (h @ h.T).fill_diagonal_(-torch.inf)
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
+
+    def contriever(self, step: Step) -> Tensor:
+        """-log of the share of a crop's own passage in its scores with all second crops."""
+        crops = Side.of(step, "encoder")
+        h = self.vector(self.states(crops)[-1], crops)[:, 0]
+        scores = h[::2] @ h[1::2].T / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.arange(len(scores)))
 
     def simlm(self, step: Step) -> Tensor:
         """Compute the losses of both sides, which restore a generator's replacements and the rest.

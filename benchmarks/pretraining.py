@@ -39,9 +39,10 @@ from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
 from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
-from cdmae.pretraining.batches import Batch, Reader, Step
+from cdmae.pretraining.batches import Batch, Step
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives.simlm import SimLm
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup

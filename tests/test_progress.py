@@ -1,4 +1,4 @@
-"""Progress lines: their text, and how often they come."""
+"""Progress lines: their text and their frequency."""
 
 import time
 
@@ -10,7 +10,7 @@ from cdmae.log import Progress, amount, say
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """A function that takes so many steps of so many seconds, and returns the lines."""
+    """Return a function that takes `steps` steps of `seconds` seconds and returns the lines."""
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 

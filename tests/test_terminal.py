@@ -1,4 +1,4 @@
-"""What terminals and logs get: no control characters, and no endless lines."""
+"""Terminals and logs receive no control characters and no endless lines."""
 
 import subprocess
 import sys

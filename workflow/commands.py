@@ -337,7 +337,7 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    retrievers = [name for name, system in config.systems.items() if system.encodes]
+    retrievers = [name for name, system in config.systems.items() if system.encoded_by]
     if not retrievers:
         raise InputError("the config has no retriever; give the --configfile of a run that has one")
     shown = systems.shown(config)

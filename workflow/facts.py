@@ -61,7 +61,8 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "fusions": {
             name: place(on, "fusion", system=name)
-            for name in seeds.first(systems.of_kind(config, "fusion"))
+            for name in seeds.first(config.systems)
+            if config.systems[name].weighs
         },
         "shown": shown,
     }

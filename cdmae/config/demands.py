@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.collections.judged import unpacked
+from cdmae.collections.text_files import unpacked
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_example, check_results, check_time, read_measure
+from cdmae.config.checks import (
+    check_cycles,
+    check_example,
+    check_lengths,
+    check_results,
+    check_time,
+    read_measure,
+)
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -26,6 +33,7 @@ def check(config: Config) -> None:
     check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
     _check_names(config)
+    config.report.check(config.systems)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
@@ -193,9 +201,5 @@ def _check_lengths(config: Config) -> None:
                 keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}"
             )
         for name, system in config.systems.items():
-            positions = system.positions(config)
-            if positions is not None and length > positions:
-                raise refusal(
-                    keys,
-                    f" is {length}; allowed: up to {positions}, the positions of systems.{name}",
-                )
+            owner = f"the positions of systems.{name}"
+            _within(keys[:-1], check_lengths, {collection: length}, system.positions(config), owner)

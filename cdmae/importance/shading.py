@@ -80,6 +80,6 @@ def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
     """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
     lines = ["word\timportance (nats)\tguess"]
     for word in starmap(Word, scored):
-        line = f"{printable(word.text)}\t{word.importance:.2f}\t{word.mark}"
-        lines.append(line.rstrip("\t"))
+        columns = (printable(word.text), f"{word.importance:.2f}", word.mark)
+        lines.append("\t".join(columns).rstrip("\t"))
     return "\n".join(lines)

@@ -181,8 +181,7 @@ def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
     too.
     """
     spans = encoder.spans
-    whole = corpus.tokens(spans * encoder.max_length)
-    n = whole if spans == 1 else 1 + whole / spans
+    n = encoder.read_tokens(corpus)
     trained = (
         network.forward(n)
         + encoder.decoder_layers * network.layer(n)

@@ -16,7 +16,7 @@ from cdmae.plan.planned import Job, Planned
 ON_SEVERAL = ("pretrain", "train_retriever", "train_reranker")  # rules that torchrun can start
 ON_ONE = (
     "teacher", "vectors", "vectors_external", "rerank",
-    "search", "search_external", "mine", "mine_external",
+    "search", "search_external", "search_feedback", "mine", "mine_external", "mine_feedback",
 )  # fmt: skip
 RESUMING = ON_SEVERAL  # rules that save their state
 NODE = 8  # GPUs of a node, as in the paper (section 4.3)

@@ -226,6 +226,11 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     return Work(operations, units)
 
 
+def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
+    """Search as the dense system does; reading the feedback is too little to count."""
+    return search(planned, planned.config.systems[name].parts()[0], *mined)
+
+
 def vectors(planned: Planned, name: str, on: str) -> Work:
     """Encode passages as float32 vectors."""
     system = planned.config.systems[name]
@@ -334,6 +339,7 @@ RULES = (
     index_bm25,
     search_bm25,
     search,
+    search_feedback,
     vectors,
     rerank,
     measures,
@@ -347,6 +353,7 @@ WORK: dict[str, Callable[..., Work]] = {
     "mine": search,
     "mine_external": search,
     "mine_fusion": fuse,
+    "mine_feedback": search_feedback,
     "search_external": search,
     "vectors_external": vectors,
     "tokens_part": part_of(tokens),

@@ -17,6 +17,7 @@ from cdmae.report.sections import (
     combined,
     insight,
     masking,
+    ranking,
     results,
     setting,
     training,
@@ -27,7 +28,7 @@ from cdmae.report.templates import fill
 ORDER = (
     answer.section,
     setting.section,
-    results.ranking,
+    ranking.section,
     results.section,
     results.zero_shot,
     combined.section,
@@ -52,8 +53,9 @@ def build(facts: Path | str, output: Path | str, root: str = "") -> None:
 
 
 def write(facts: Facts, output: Path | str) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into `output`."""
-    sections = [section for gather in ORDER if (section := gather(facts))]
+    """Write the page, its tables and its figures into the folder `output`."""
+    gathered = [gather(facts) for gather in ORDER]
+    sections = [section for section in gathered if section]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
         for name in ("tables", "figures"):

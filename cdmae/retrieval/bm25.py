@@ -22,7 +22,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,9 @@ from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.log import Progress, say
 from cdmae.runs import Run
+
+if TYPE_CHECKING:
+    from cdmae.retrieval.asking import Question
 
 OPTIONS = (
     "-Xrs",  # leave signals to Python, which cleans up before it ends
@@ -222,3 +225,10 @@ def _java() -> tuple[Callable[[str], Any], Any]:
     # A query may be a long passage with more words than Lucene's limit of 1,024.
     autoclass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount((1 << 31) - 1)
     return autoclass, printed
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Rank passages for a user's query; system: BM25's settings and its `index`."""
+    texts = [question.text]
+    k1, b = system["k1"], system["b"]
+    return search(system["index"], texts, question.depth, k1, b, question.threads)

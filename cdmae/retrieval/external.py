@@ -19,7 +19,7 @@ from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.log import Progress, say
-from cdmae.models import checkpoint
+from cdmae.models import networks
 from cdmae.retrieval import vectors
 from cdmae.retrieval.vectors import Shard
 
@@ -56,7 +56,7 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
     except Exception as error:  # of many libraries
         where = "" if local else ", neither a folder here nor in the cache of the hub"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
-        reason = checkpoint.PICKLED if pickled else cause(error)
+        reason = networks.PICKLED if pickled else cause(error)
         raise InputError(
             f"sentence-transformers cannot load the model {model}{where}: {reason}"
         ) from None
@@ -67,7 +67,7 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, "
             "cosine"
         )
-    for commit in checkpoint.commits(model=model).values():
+    for commit in networks.commits(model=model).values():
         say(f"{model} is commit {commit} of the hub")
     # A model's own lengths for queries and passages precede its length for all texts.
     for holder, key in (
@@ -202,3 +202,11 @@ def _check_room(name: str, model: SentenceTransformer, prompt: str, task: str) -
             f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
             f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
         )
+
+
+def encode_asked(
+    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+) -> np.ndarray:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: its settings."""
+    cut = length or system["query_length"]
+    return encode_queries(system["model"], texts, cut, system["query_prompt"])

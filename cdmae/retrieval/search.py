@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import faiss
 import numpy as np
@@ -34,8 +35,10 @@ import numpy as np
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval.vectors import Shard
+from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.vectors import Shard, read_vectors
 from cdmae.runs import Run
+from cdmae.training import setup
 
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
@@ -189,3 +192,11 @@ def _knn(device: str, depth: int) -> Knn:
         return knn(queries, block, count)
 
     return on_both
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Search for a user's query; system: one that makes vectors, with `vectors` of passages."""
+    query = encode(system, [question.text], question.length, question.threads)
+    shards = read_vectors(system["vectors"])
+    device = str(setup.device())
+    return search(query, shards, question.depth, threads=question.threads, device=device)

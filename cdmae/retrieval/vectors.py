@@ -136,9 +136,7 @@ def shards(
 
     def make(first: int, last: int) -> np.ndarray:
         rows = np.arange(first, last)
-        read = sequences.single(
-            source, rows, retriever.lengths["passage_length"], retriever.vocabulary
-        )
+        read = sequences.texts(retriever, "passage", source, rows)
         return encode(retriever, read, device, progress)
 
     return cut(len(source), retriever.network.config.hidden_size, make)
@@ -153,7 +151,7 @@ def encode_queries(
     retriever.network.to(device)
     source = sequences.queries(texts, model, threads)
     rows = np.arange(len(texts))
-    read = sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary)
+    read = sequences.texts(retriever, "query", source, rows)
     return encode(retriever, read, device)
 
 
@@ -214,3 +212,10 @@ def stamp(path: Path) -> list[Any]:
     """Return the facts of a file that change when it is written again."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def encode_asked(
+    system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
+) -> np.ndarray:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: with the folder `model`."""
+    return encode_queries(system["model"], texts, threads, length)

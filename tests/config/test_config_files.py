@@ -406,7 +406,7 @@ def said(tmp_path, monkeypatch):
         ),
         (
             "pretraining: {take_step: 11}\n",
-            "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps",
+            "0.yaml, line 1: pretraining.take_step is 11; allowed: up to 10",
         ),
         (
             "collections:\n  docs:\n    size: 13\n",
@@ -509,7 +509,7 @@ def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
 def test_one_mistake_in_the_defaults_is_told_once(said):
     sentences = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
     assert sentences == [
-        "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"
+        "0.yaml, line 1: pretraining.take_step is 11; allowed: up to 10, its steps"
     ]
 
 

@@ -193,6 +193,9 @@ def test_the_price_of_every_objective():
         "retromae": 3 * (4 * layer + heads(1.3)),
         "dupmae": 3 * (4 * layer + heads(2.3)),
         "mlm": 3 * (3 * layer + heads(0.3)),
+        # forward twice; 27.5 % of eight tokens, and two special tokens
+        "contriever": 2 * 4 * 3 * SMALL.layer(2 + 0.275 * (TOKENS - 2)),
+        "seed": 3 * (5 * layer + heads(1.3)),  # two decoder layers
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),
         "cotmae": 2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)),

@@ -28,7 +28,7 @@ CHAPTERS = re.findall(
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
 TWINS = {
     "mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external", "mine_fusion": "fuse",
-    "mine_run": "read_run", "figure": "table", "untrained": "pretrain",
+    "mine_feedback": "search_feedback", "mine_run": "read_run", "figure": "table", "untrained": "pretrain",
 }  # fmt: skip
 
 
@@ -179,18 +179,27 @@ def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(r
         assert not {"mem_mb", "runtime", "gpu"} & defaults.keys(), path
 
 
-def test_the_commented_keys_of_the_profile_of_slurm_are_options(monkeypatch):
+# of snakemake-executor-plugin-kubernetes 0.5, which is not installed
+KUBERNETES = {"namespace", "service_account_name", "persistent_volumes"}
+
+
+@pytest.mark.parametrize("executor", ["slurm", "kubernetes"])
+def test_all_keys_of_the_profiles_of_clusters_are_options(executor):
+    """Also the keys that are comments."""
     from snakemake.cli import get_argument_parser
 
-    options = {action.dest for action in get_argument_parser()._actions}
-    text = (ROOT / "workflow/profiles/slurm/profile.yaml").read_text()
-    keys = re.findall(r"^(?:# )?([a-z-]+):(?: |$)", text, flags=re.MULTILINE)
-    assert {"slurm-qos", "slurm-reservation", "slurm-array-jobs", "groups"} <= set(keys)
-    slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
-    plugin = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    own = KUBERNETES
+    if executor == "slurm":
+        slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+        own = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    parser = get_argument_parser()
+    options = {name for action in parser._actions for name in action.option_strings}
+    text = (ROOT / f"workflow/profiles/{executor}/profile.yaml").read_text()
+    keys = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", text, flags=re.MULTILINE)
+    assert len(keys) > 10
     for key in keys:
-        name = key.replace("-", "_")
-        assert name in options or name.removeprefix("slurm_") in plugin, key
+        plugin = key.removeprefix(f"{executor}-").replace("-", "_")
+        assert f"--{key}" in options or plugin in own, key
 
 
 def test_the_page_on_clusters_lists_the_rules_with_gpus(jobs):

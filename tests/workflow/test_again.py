@@ -49,7 +49,13 @@ def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
 
 def test_the_evaluation_restarts_no_training(smoke, overlay):
     found = smoke.plan(overlay("evaluation: {measures: [RR@10, R@50, nDCG@10, P@1]}"))
-    assert {job.split()[0] for job in found} == {"measures", "release", "facts", "report", "default"}
+    assert {job.split()[0] for job in found} == {
+        "measures",
+        "release",
+        "facts",
+        "report",
+        "default",
+    }
 
 
 def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):

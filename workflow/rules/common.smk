@@ -232,6 +232,11 @@ def modules_of(wildcards):
     return objective + [f"cdmae.masking.strategies.{masking}" for masking in maskings]
 
 
+def query_encoder(wildcards):
+    """List the module that encodes the queries of a system with feedback."""
+    return [f"cdmae.retrieval.{tables['system'][wildcards.system]['encoder']['encoded_by']}"]
+
+
 def state(rule, settings, code):
     """Return the folder of a training's states, and a hash of its settings and code."""
 
@@ -316,6 +321,14 @@ def searching_external(wildcards):
     """List the settings of an external retriever's search."""
     lengths_and_prompts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
     return Options(searching(wildcards), **chosen(wildcards, "model", *lengths_and_prompts))
+
+
+def searching_feedback(wildcards):
+    """List the settings of a search with vector feedback."""
+    feedback = tables["system"][wildcards.system]["depth"]
+    return Options(
+        searching(wildcards), feedback=feedback, **chosen(wildcards, "encoder", "alpha", "beta")
+    )
 
 
 def searching_bm25(wildcards):

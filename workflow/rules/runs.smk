@@ -285,6 +285,61 @@ use rule fuse as mine_fusion with:
         runtime=minutes_of("mine_fusion"),
 
 
+rule search_feedback:
+    """A dense system's runs with vector feedback, over all evaluated queries."""
+    input:
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/runs/{system.of}/{job.target}.parquet"),
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/search_feedback/{system}.log",
+    benchmark:
+        "<benchmarks>/search_feedback/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("feedback"),
+    priority: waiting("system")
+    conda:
+        environment
+    threads: cores(16)
+    resources:
+        gpu=gpus_of("search_feedback"),
+        mem_mb=memory_of("search_feedback"),
+        runtime=minutes_of("search_feedback"),
+    params:
+        code=code("search_feedback", query_encoder),
+        settings=searching_feedback,
+        launch=launch,
+        collections=folders("queries"),
+    shell:
+        "{params.launch} --gpus {resources.gpu} scripts/search_feedback.py --model {input.model:q}"
+        " --vectors {input.vectors:q} --runs {input.runs:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search_feedback as mine_feedback with:
+    # A dense system's run with vector feedback over training queries.
+    input:
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/negatives/{system.of}.{job.collection}.{split}.parquet"),
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_feedback/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_feedback/{system}.{collection}.{split}.tsv"
+
+
 rule read_run:
     """The runs of a third-party system, from TREC files."""
     input:
