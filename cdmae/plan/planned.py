@@ -68,8 +68,11 @@ class Planned:
         return self._initial_networks[start]
 
     def network(self, system: str) -> Network:
-        """Return the network of a system."""
-        model = self.config.systems[system].model
+        """Return the network of a system, or of the dense system behind its feedback."""
+        entry = self.config.systems[system]
+        model = entry.model
+        if not model and not entry.encoder:
+            return self.network(entry.parts()[0])
         if not model:
             return self.initial_network(systems.start_of(self.config, system))
         if model not in self._external_networks:

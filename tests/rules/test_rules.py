@@ -12,7 +12,6 @@ import pytest
 import yaml
 from planned import plan
 from snakemake.api import SnakemakeApi
-from snakemake.iocontainers import Wildcards
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
 from cdmae.plan import resources
@@ -46,21 +45,22 @@ def test_every_chapter_is_included():
     assert sorted(CHAPTERS) == sorted(path.stem for path in (ROOT / "workflow/rules").glob("*.smk"))
 
 
-def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
-    entries = {
-        "collection": "pydocs",
-        "pretrain": "mae",
-        "untrained": "none",
-        "masked_terms": "cdmae",
-    }
+@pytest.fixture
+def planned(values, tmp_path):
+    """A job of every rule that runs a script."""
+    return {job.record.rule: job for job in every_job(values, tmp_path).values()}
+
+
+def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs, planned):
     launch = r"{params.launch}( --nodes {resources.nodes})?( --gpus {resources.gpu})?"
     for name, (rule, script) in jobs.items():
         assert re.search(rf"{launch} {script.removeprefix('workflow/')} ", rule.shellcmd), name
-        value = entries.get(name, "")
-        wildcards = Wildcards(fromdict={"collection": value, "encoder": value})
-        assert script in rule.params.code(wildcards), name
+        assert script in planned[name].params["code"], name
     scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
-    assert scripts == {script for _, script in jobs.values()}
+    shards = re.findall(r" (scripts/\w+\.py) ", (ROOT / "workflow/rules/shards.smk").read_text())
+    assert scripts == {script for _, script in jobs.values()} | {
+        f"workflow/{each}" for each in shards
+    }
 
 
 def test_the_command_of_a_rule_is_the_one_that_runs(jobs):
@@ -85,8 +85,7 @@ def test_a_log_that_somebody_made_a_link_is_not_written_through(tmp_path):
     assert (mine.read_text(), log.read_text()) == ("precious", "said\n")
 
 
-def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, values, tmp_path, monkeypatch):
-    planned = {job.record.rule: job.command for job in every_job(values, tmp_path).values()}
+def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, planned, monkeypatch):
     assert jobs.keys() <= planned.keys()
     for name, (_, script) in jobs.items():
         commands = []
@@ -100,7 +99,7 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, values, tmp
         }
         options = re.findall(
             r" --([a-z][a-z0-9-]*) ",
-            planned[name].partition(script.removeprefix("workflow/"))[2].replace(" ", "  "),
+            planned[name].command.partition(script.removeprefix("workflow/"))[2].replace(" ", "  "),
         )
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
 
@@ -118,6 +117,8 @@ def every_job(values, folder):
         "four": student | {"teacher": "theirs", "stage": "own"},
         "five": retriever | {"encoder": "early", "negatives": "fused"},
         "six": retriever | {"negatives": "foreign"},
+        "fed": {"kind": "feedback", "of": "one"},
+        "seven": retriever | {"negatives": "fed"},
     }
     more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run")
     return plan(values, "all", *more)
