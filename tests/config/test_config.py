@@ -12,7 +12,8 @@ from made_up import make_model
 
 from cdmae import collections
 from cdmae.config import checks, systems
-from cdmae.config.encoders import Importance, concepts
+from cdmae.config.encoders import concepts
+from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.load import load
 from cdmae.config.objectives import OBJECTIVES, AnyEncoder
@@ -125,8 +126,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
         ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere, and /"),
         ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
-        ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; leave it out"),
-        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; leave it out"),
+        ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; remove it"),
+        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; remove it"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
@@ -538,7 +539,7 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
          "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b"),
         ({"a": {"snapshot_of": "none", "take_step": 1}}, "encoders.a.snapshot_of is none, which is not pre-trained; "),
         ({"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
-         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; leave it out"),
+         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; remove it"),
         ({"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
          "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae"),
     ],
