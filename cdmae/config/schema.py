@@ -2,10 +2,10 @@
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
 Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
-`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` those of
-fine-tuning, `cdmae.config.kinds` those of search. Entries (``encoders: {cdmae: ...}``) refer to
-each other by name: these names are the edges of the workflow's graph, and `cdmae.config.demands`
-refuses names that do not exist.
+`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
+fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
+to each other by name: these names are the edges of the workflow's graph, and
+`cdmae.config.demands` refuses names that do not exist.
 """
 
 from __future__ import annotations
