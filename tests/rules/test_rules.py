@@ -57,7 +57,7 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
     for name, (rule, script) in jobs.items():
         assert re.search(rf"{launch} {script.removeprefix('workflow/')} ", rule.shellcmd), name
         value = entries.get(name, "")
-        wildcards = Wildcards(fromdict={"collection": value, "encoder": value})
+        wildcards = Wildcards(fromdict={"collection": value, "encoder": value, "system": value})
         assert script in rule.params.code(wildcards), name
     scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
     assert scripts == {script for _, script in jobs.values()}
@@ -118,6 +118,8 @@ def every_job(values, folder):
         "four": student | {"teacher": "theirs", "stage": "own"},
         "five": retriever | {"encoder": "early", "negatives": "fused"},
         "six": retriever | {"negatives": "foreign"},
+        "again": {"kind": "feedback", "of": "foreign"},
+        "seven": retriever | {"negatives": "again"},
     }
     more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run")
     return plan(values, "all", *more)
