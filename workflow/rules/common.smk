@@ -235,7 +235,8 @@ def modules_of(wildcards):
 
 def query_encoder(wildcards):
     """List the module that encodes the queries of a system with feedback."""
-    return [f"cdmae.retrieval.{tables['system'][wildcards.system]['encoder']['encoded_by']}"]
+    row = tables["system"].get(wildcards.system)
+    return [f"cdmae.retrieval.{row['encoder']['encoded_by']}"] if row else []
 
 
 def state(rule, settings, code):
