@@ -5,7 +5,8 @@ encoder         an encoder of `cdmae.models.architectures` with its LM head. If 
                 it is also a sentence-transformers model, with the pooling of its training
 retriever       a sentence-transformers model ([CLS] or mean pooling, dot product). Its top level
                 also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled:
-                ``[:, 0]`` or the mean over tokens
+                ``[:, 0]`` or the mean over tokens. With a sparse head: a sentence-transformers
+                ``SparseEncoder``, also a ``transformers.AutoModelForMaskedLM``
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as
                 activation, also a ``transformers.AutoModelForSequenceClassification``; its scores
                 are raw logits
@@ -38,7 +39,8 @@ from cdmae.errors import InputError, cause
 from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
-from cdmae.models import architectures, weights
+from cdmae.models import architectures, heads, weights
+from cdmae.models.heads import sparse
 from cdmae.tokens.vocabulary import Vocabulary, special_tokens
 
 if TYPE_CHECKING:
@@ -47,9 +49,10 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Start
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
-COMPARED = ("pooling", "similarity")  # of a retriever
+COMPARED = {"dense": ("pooling", "similarity"), "sparse": ("head",)}  # by a retriever's head
 IDENTITY = "torch.nn.modules.linear.Identity"
-ALLOWED = {  # in cdmae.json; older retrievers lack the last two keys
+ALLOWED = {  # in cdmae.json; a dense retriever lacks the head, an older one all but the precision
+    "head": ("dense", "sparse"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
@@ -68,8 +71,8 @@ class Model:
     network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
     word-pieces, special ones included, at which inputs are cut: query_length and passage_length of
     a retriever, max_length of a reranker. precision: the training precision (see also
-    `training.scoring_precision`). pooling: of a retriever, `cls` or `mean`; similarity: how vectors
-    are compared, `dot` or `cosine`.
+    `training.scoring_precision`). head: of a retriever, a name in `cdmae.models.heads`; pooling: of
+    a dense one, `cls` or `mean`; similarity: how vectors are compared, `dot` or `cosine`.
     """
 
     kind: str
@@ -77,6 +80,7 @@ class Model:
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
+    head: str = "dense"
     pooling: str = "cls"
     similarity: str = "dot"
 
@@ -156,7 +160,11 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into an existing folder, with the tokenizer of another folder."""
     network = model.network
-    if model.kind == "retriever":
+    if model.kind == "retriever" and model.head == "sparse":
+        sparse.write_modules(
+            folder, width=sparse.width(network), longest=model.lengths["passage_length"]
+        )
+    elif model.kind == "retriever":
         write_modules(
             folder,
             width=network.config.hidden_size,
@@ -170,7 +178,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     write(folder, network)
     write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    compared = {key: getattr(model, key) for key in COMPARED} if model.kind == "retriever" else {}
+    keys = COMPARED[model.head] if model.kind == "retriever" else ()
+    compared = {key: getattr(model, key) for key in keys}
     write_json(folder / "cdmae.json", described | compared)
     write_json(folder / "about.json", about)
 
@@ -244,10 +253,11 @@ def _load(
     seed: int = 0,
 ) -> Model:
     """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
+    head = described.get("head", "dense")
     network, _ = read(
         str(folder),
         folder,
-        kind,
+        heads.of(head).NETWORK if kind == "retriever" else kind,
         new=new,
         seed=seed,
         remedy="; delete the folder and make it again",
@@ -260,7 +270,7 @@ def _load(
             f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has"
         )
     # Retrievers of old versions lack these keys.
-    compared = {key: described[key] for key in COMPARED if key in described}
+    compared = {key: described[key] for key in COMPARED[head] if key in described}
     return Model(
         kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared
     )

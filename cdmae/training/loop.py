@@ -62,6 +62,7 @@ def train(
     action: str = "train",
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
+    examine: Callable[[dict[str, float], int], None] | None = None,
 ) -> tuple[float, list[str]]:
     """Train `network` in place, resuming from its state if there is one.
 
@@ -70,7 +71,8 @@ def train(
     batches: the batches from a step on, counted from 0. learn: adds the gradient of a step's batch
     to the weights, the global batch's in every process, and returns its numbers, 0-d tensors
     including `loss` and `spread`. columns: of the curve. shown: the losses on the progress line;
-    guessing: the value of each for a model without knowledge.
+    guessing: the value of each for a model without knowledge. examine: raises `InputError` for
+    numbers of a step, counted from 1, with which it is of no use to continue.
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
@@ -100,7 +102,10 @@ def train(
                     save = group.any(bool(stop.requested) or saved.due())
                 if written or save:
                     warm = done > schedule.warmup
-                    check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
+                    values = floats(numbers)
+                    if examine:
+                        examine(values, done)
+                    check(values, done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
                     saved.add(
                         CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None)
