@@ -101,7 +101,10 @@ class _Weights(torch.autograd.Function):
         text, piece = slopes.nonzero(as_tuple=True)
         slope = slopes[text, piece]
         of_logits = torch.sparse_coo_tensor(
-            torch.stack([piece, best[text, piece]]), slope, (len(matrix), len(states))
+            torch.stack([piece, best[text, piece]]),
+            slope,
+            (len(matrix), len(states)),
+            check_invariants=False,
         )
         of_states = torch.sparse.mm(of_logits.t(), matrix)
         of_matrix = torch.sparse.mm(of_logits, states)
