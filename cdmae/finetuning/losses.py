@@ -87,8 +87,8 @@ def listwise(scores: Tensor) -> Tensor:
 def rdrop(first: Tensor, second: Tensor, *, weight: float = 1.0) -> Tensor:
     """Return L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ).
 
-    L(s) is the list-wise loss. first, second: scores [B, N] of the same pairs under two dropout masks (R-Drop, Liang et al.
-    2021; SimLM's reranker has weight 1).
+    L(s) is the list-wise loss. first, second: scores [B, N] of the same pairs under two dropout
+    masks (R-Drop, Liang et al. 2021; SimLM's reranker has weight 1).
     """
     return (listwise(first) + listwise(second)) / 2 + weight * (
         kl(first, second) + kl(second, first)

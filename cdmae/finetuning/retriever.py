@@ -204,9 +204,9 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
-    sparsity: adds the regulariser of a sparse head to the loss. Every process encodes its share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a
-    chunk drop the same.
+    Every process encodes its share of the sequences, of all lengths, and computes the loss of the
+    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk
+    drop the same. sparsity: adds the regulariser of a sparse head to the loss.
     """
     device = next(network.parameters()).device
     head = heads.of(stage.head)

@@ -30,11 +30,13 @@ from functools import partial
 
 import faiss
 import numpy as np
+from scipy import sparse
 
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval.vectors import Shard
+from cdmae.retrieval import entries
+from cdmae.retrieval.vectors import Shard, Vectors
 from cdmae.runs import Run
 
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
@@ -46,13 +48,14 @@ Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 def search(
-    queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
+    queries: Vectors, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
 ) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
     queries: [Q, D]; shards: [p, D] each, memory-mapped, made when read, or in memory; rows are
-    numbered across shards. Products are float32. Every query gets min(depth, P) passages. Raises
-    `InputError` for vectors that do not fit together or are not finite.
+    numbered across shards. Products are float32. Every query gets min(depth, P) passages, but
+    sparse vectors only passages with a product above 0. Raises `InputError` for vectors that do not
+    fit together or are not finite.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
@@ -64,6 +67,8 @@ def search(
             )
     passages = sum(map(len, shards))
     check_rows(passages, "passages")
+    if sparse.issparse(queries):
+        return entries.search(queries, shards, depth)
     depth = min(depth, passages)
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
     if not starts[-1]:

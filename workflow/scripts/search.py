@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from cdmae.cli import command
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -42,8 +40,6 @@ def main(
         shards = (
             read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
         )
-        return search(
-            np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device())
-        )
+        return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)

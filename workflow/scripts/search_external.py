@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from cdmae.cli import command
 from cdmae.retrieval import external, targets
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -49,8 +47,6 @@ def main(
         else:
             cut = length or passage_length
             shards = external.shards(model, collections[number], cut, prompt=passage_prompt)
-        return search(
-            np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device())
-        )
+        return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
