@@ -47,6 +47,8 @@ BASES = {  # what the names of an encoder's weights may begin with
     "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta",
     "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
+# beginnings of the names of a language-model head's weights
+LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_transform.", "head.")
 LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
 STORED = {  # weights, behind that beginning, and the keys of config.json for their sizes
     r"embeddings\.(?:word|tok)_embeddings\.weight": ("vocab_size", "embedding_size"),
@@ -378,6 +380,13 @@ def check_retriever(model: str, keys: Keys) -> None:
     places = [place for place, names in inside if not names.isdisjoint(weight_files.NAMES)]
     for place in places or [Path(model)]:
         folder.weights(place)
+
+
+def has_lm_head(model: str) -> bool:
+    """Return whether a model has a language-model head; True for pickles and names at the hub."""
+    path = weight_files.find(Path(model))
+    weights = weight_files.read(path) if path else None
+    return weights is None or any(name.startswith(LM_HEADS) for name in weights)
 
 
 def divided(model: str) -> tuple[str, str]:

@@ -246,7 +246,7 @@ def encoding(wildcards):
     row = system_rows[wildcards.system]
     return plain(
         {"length": length(wildcards)}
-        | {key: row[key] for key in ("model", "passage_prompt") if key in row}
+        | {key: row[key] for key in ("model", "passage_prompt", "head") if key in row}
     )
 
 
@@ -258,7 +258,7 @@ def searching(wildcards):
 def searching_external(wildcards):
     """List the settings of an external retriever's search."""
     row = system_rows[wildcards.system]
-    keys = ("model", "query_length", "passage_length", "query_prompt", "passage_prompt")
+    keys = ("model", "head", "query_length", "passage_length", "query_prompt", "passage_prompt")
     own = {key: row[key] for key in keys}
     return plain({**searching(wildcards), **own})
 

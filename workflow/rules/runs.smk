@@ -65,7 +65,7 @@ rule vectors_external:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors_external.py --model {params.settings[model]:q} --collection {params.collection:q}"
         " --length {params.settings[length]} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --head {params.settings[head]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
@@ -130,7 +130,7 @@ rule search_external:
         " workflow/scripts/search_external.py --model {params.settings[model]:q}"
         " --query-length {params.settings[query_length]} --passage-length {params.settings[passage_length]}"
         " --query-prompt {params.settings[query_prompt]:q} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --vectors {input.vectors:q} --collections {params.settings[collections]:q}"
+        " --head {params.settings[head]} --vectors {input.vectors:q} --collections {params.settings[collections]:q}"
         " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]} --outputs {output:q}"
         " --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 

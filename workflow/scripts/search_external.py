@@ -24,6 +24,7 @@ def main(
     passage_length: int = 0,
     query_prompt: str = "",
     passage_prompt: str = "",
+    head: str = "auto",
     threads: int = 1,
 ):
     """Search each collection for the queries of its split; write the run to the output in its
@@ -39,14 +40,16 @@ def main(
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
         queries = [
-            external.encode_queries(model, each, length or query_length, query_prompt)
+            external.encode_queries(model, each, length or query_length, query_prompt, head)
             for each in texts
         ]
         if vectors:
             shards = read_vectors(kept[collections[number]])
         else:
             cut = length or passage_length
-            shards = external.shards(model, collections[number], cut, prompt=passage_prompt)
+            shards = external.shards(
+                model, collections[number], cut, prompt=passage_prompt, head=head
+            )
         return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)

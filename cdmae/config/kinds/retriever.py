@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.config import systems
+from cdmae.config import pretrained, systems
 from cdmae.config.kinds._system import Columns, Made, Part, Trained, check_kind
-from cdmae.fields import setting, settings
+from cdmae.fields import setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -50,6 +50,21 @@ class Retriever(Trained):
         if self.teacher:
             teaching = "a system whose scores teach, of kind reranker or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
+        self._check_lm_head(config)
+
+    def _check_lm_head(self, config: Config) -> None:
+        """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
+        encoder = config.encoders[self.encoder]
+        start = config.starts[encoder.start]
+        if config.stages[self.stage].head != "sparse" or encoder.pretrained:
+            return
+        if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
+            words = (
+                f", whose head is sparse, but {start.checkpoint}, where {self.encoder} starts, has "
+                "no language-model head; allowed: a checkpoint that has one, or an encoder that is "
+                "pre-trained"
+            )
+            raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Return its settings, its model and its vectors."""
