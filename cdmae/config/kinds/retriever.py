@@ -60,8 +60,8 @@ class Retriever(Trained):
             return
         if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
             words = (
-                f", whose head is sparse, but {start.checkpoint}, where {self.encoder} starts, has "
-                "no language-model head; allowed: a checkpoint that has one, or an encoder that is "
+                f", whose head is sparse, but {start.checkpoint}, the checkpoint of {self.encoder}, "
+                "has no language-model head; allowed: a checkpoint with one, or an encoder that is "
                 "pre-trained"
             )
             raise unfit(self, "stage", words)
