@@ -20,7 +20,7 @@ TABLES = (
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report besides
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -61,6 +61,11 @@ def facts(config: Config) -> dict[str, Any]:
         "fusions": {
             name: place(on, "fusion", system=name)
             for name in seeds.first(systems.of_kind(config, "fusion"))
+        },
+        "sparsity": {
+            name: place(on, "sparsity", system=name)
+            for name in seeds.first(systems.sparse(config))
+            if config.evaluation.keep_vectors
         },
         "shown": shown,
     }

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from cdmae.config.stages import Retriever, Sparse
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
-from cdmae.finetuning.sparsity import Sparsity
+from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import heads, packed, sequences

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 QUERY_TOKENS = 10.0  # word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
 SELECT = 4000.0  # operations' worth of choosing the best, a query and passage
+PRODUCTS = 1000.0  # operations' worth of the products of a sparse query and passage
+ENTRIES = 200.0  # of a sparse passage
 PADDED = 2.0  # how much longer sentence-transformers takes, which pads
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take, for each GPU
 MARGIN = 1.25  # of the memory that a rule asks for
@@ -248,12 +250,22 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
-    """Train on a group of passages and the query; gradient caching adds a forward pass."""
+    """Train on a group of passages and the query; gradient caching adds a forward pass.
+
+    The backward pass of a sparse head multiplies sparse matrices and is not counted.
+    """
     stage, corpus, queries, texts = _training(planned, name)
-    network, longest = planned.network(name), stage.passage_length
-    times = 1 + (stage.queries * stage.group > stage.chunk) + BACKWARD
-    group = stage.group * network.forward(corpus.tokens(longest)) + network.forward(QUERY_TOKENS)
-    return Work(queries * times * group, texts | _trained(network, stage, longest))
+    network = planned.network(name)
+    longest = stage.passage_length
+    forward = 1 + (stage.queries * stage.group > stage.chunk)
+    tokens = corpus.tokens(longest)
+    group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
+    operations = (forward + BACKWARD) * group
+    units = texts | _trained(network, stage, longest)
+    if stage.head == "sparse":
+        operations += forward * (stage.group * network.head(tokens) + network.head(QUERY_TOKENS))
+        units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
+    return Work(queries * operations, units)
 
 
 def _pair(longest: int, corpus: Size) -> float:
@@ -315,7 +327,11 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     """Search with a retriever for everything that is evaluated, or for training queries."""
     network, found = planned.network(name), _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
-    operations += found["scanned passage"] * (2.0 * network.width + SELECT)
+    if planned.config.systems[name].is_sparse(planned.config):
+        operations += found["query"] * network.head(QUERY_TOKENS)
+        operations += found["scanned passage"] * PRODUCTS
+    else:
+        operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
     if not planned.config.evaluation.keep_vectors:  # they are made while they are searched
         collections = mined[:1] or planned.config.evaluation.collections
@@ -332,10 +348,22 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     else:
         longest = planned.config.stages[system.stage].passage_length
     tokens = corpus.tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
-    operations = corpus.passages * network.forward(tokens) * (PADDED if system.model else 1)
-    return Work(
-        operations, {"weight": network.parameters(), "component": corpus.passages * network.width}
-    )
+    operations = network.forward(tokens)
+    components: float = network.width
+    if system.is_sparse(planned.config):
+        operations += network.head(tokens)
+        components = 2 * ENTRIES  # a weight and its word-piece
+    operations *= corpus.passages * (PADDED if system.model else 1)
+    units = {"weight": network.parameters(), "component": corpus.passages * components}
+    return Work(operations, units)
+
+
+def sparsity(planned: Planned, name: str) -> Work:
+    """Encode the queries of a sparse retriever, and count the entries of its vectors."""
+    network = planned.network(name)
+    queries = sum(planned.evaluated)
+    encoded = network.forward(QUERY_TOKENS) + network.head(QUERY_TOKENS)
+    return Work(queries * encoded, {"weight": network.parameters()})
 
 
 def rerank(planned: Planned, name: str) -> Work:
@@ -398,6 +426,7 @@ WORK: dict[str, Callable[..., Work]] = {
         search_bm25,
         search,
         vectors,
+        sparsity,
         rerank,
         measures,
         weights,

@@ -81,8 +81,9 @@ class Facts:
     """Everything a section may show; trainings and masks are those of the first seed.
 
     `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of
-    the system. `fusions`: their weights, and where these were chosen. `paths`: the facts file,
-    whose paths of runs, negatives and teachers are read where they are shown.
+    the system. `fusions`: their weights, and where these were chosen. `sparsity`: of the vectors
+    of sparse systems, a row per target. `paths`: the facts file, whose paths of runs, negatives and
+    teachers are read where they are shown.
     """
 
     config: dict[str, Any]
@@ -97,6 +98,7 @@ class Facts:
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
     fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sparsity: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     paths: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -283,6 +285,7 @@ def read(path: Path | str) -> Facts:
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         latency=read_json(file["latency"]) if "latency" in file else {},
         fusions={name: read_json(about) for name, about in file["fusions"].items()},
+        sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
         paths=file,
     )
 

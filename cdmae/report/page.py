@@ -19,6 +19,7 @@ from cdmae.report.sections import (
     masking,
     results,
     setting,
+    sparse_systems,
     training,
 )
 from cdmae.report.tables import Table
@@ -31,6 +32,7 @@ ORDER = (
     results.section,
     results.zero_shot,
     combined.section,
+    sparse_systems.section,
     changes.stages,
     changes.growth,
     changes.section,

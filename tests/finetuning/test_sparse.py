@@ -10,7 +10,7 @@ from tiny_training import encoder, gradients, same, stage, together, train
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.finetuning import common, losses, retriever
-from cdmae.finetuning.sparsity import Sparsity
+from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference

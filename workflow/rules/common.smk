@@ -263,6 +263,24 @@ def searching_external(wildcards):
     return plain({**searching(wildcards), **own})
 
 
+def model_of(name):
+    """List the files of an external retriever's model, or the folder of a trained one."""
+    row = system_rows[name]
+    return row["model_files"] if "model_files" in row else [f"{results}/trained/{name}"]
+
+
+def searching_sparse(wildcards):
+    """List the settings that decide a sparse retriever's queries, and where they are."""
+    row = system_rows[wildcards.system]
+    keys = ("kind", "model", "head", "query_length", "query_prompt")
+    system = {"model": f"{results}/trained/{wildcards.system}"}
+    system |= {key: row[key] for key in keys if key in row}
+    names = [collection for collection, _ in targets_of(wildcards)]
+    return plain(
+        {**where(wildcards), "lengths": lengths(wildcards), "names": names, "system": system}
+    )
+
+
 def searching_bm25(wildcards):
     """List the settings of a search by BM25."""
     row = system_rows[wildcards.system]

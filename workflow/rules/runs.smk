@@ -135,6 +135,34 @@ rule search_external:
         " --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
+rule sparsity:
+    """The entries of a sparse retriever's vectors, and the cost of a search among them."""
+    input:
+        model=lambda wildcards: model_of(wildcards.system),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        vectors=of_system("<results>/vectors/{system}/{collection}"),
+    output:
+        "<results>/sparsity/{system}.json",
+    log:
+        "<logs>/sparsity/{system}.log",
+    benchmark:
+        "<benchmarks>/sparsity/{system}.tsv"
+    wildcard_constraints:
+        system=only(systems.sparse(settings)),
+    priority: waiting("systems", 0)
+    resources:
+        mem_mb=memory_of("sparsity"),
+        runtime=60,
+    params:
+        code=code("sparsity"),
+        settings=searching_sparse,
+    shell:
+        "python workflow/scripts/sparsity.py --system {params.settings[system]:q}"
+        " --names {params.settings[names]:q} --collections {params.settings[collections]:q}"
+        " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]}"
+        " --vectors {input.vectors:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
 use rule search as mine with:
     # A retriever's run over training queries: the negatives of the next stage.
     output:

@@ -52,6 +52,10 @@ class System:
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse training queries that it cannot search; the keys of errors begin at the entry."""
 
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether its vectors are known to be sparse."""
+        return False
+
     def positions(self, config: Config) -> int | None:
         """Return its model's longest input; None without a model, or if only a job knows it."""
         return None

@@ -60,6 +60,12 @@ class External(System):
             words = f", but {self.model} has no language-model head; allowed: auto, dense"
             raise unfit(self, "head", words)
 
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether it is sparse; of a model at the hub only its own setting is known."""
+        if self.head == "auto":
+            return pretrained.is_sparse_encoder(self.model)
+        return self.head == "sparse"
+
     def positions(self, config: Config) -> int | None:
         """Return the longest input of the model."""
         return pretrained.positions(self.model)

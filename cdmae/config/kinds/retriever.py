@@ -52,17 +52,21 @@ class Retriever(Trained):
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         self._check_lm_head(config)
 
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether its stage trains a sparse head."""
+        return config.stages[self.stage].head == "sparse"
+
     def _check_lm_head(self, config: Config) -> None:
         """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
         encoder = config.encoders[self.encoder]
         start = config.starts[encoder.start]
-        if config.stages[self.stage].head != "sparse" or encoder.pretrained:
+        if not self.is_sparse(config) or encoder.pretrained:
             return
         if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
             words = (
-                f", whose head is sparse, but {start.checkpoint}, the checkpoint of {self.encoder}, "
-                "has no language-model head; allowed: a checkpoint with one, or an encoder that is "
-                "pre-trained"
+                f", whose head is sparse, but {start.checkpoint}, the checkpoint of "
+                f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, or "
+                "an encoder that is pre-trained"
             )
             raise unfit(self, "stage", words)
 

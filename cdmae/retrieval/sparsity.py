@@ -1,0 +1,66 @@
+"""Sparsity of a system's vectors: the entries of queries and passages, and the cost of a search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cdmae.collections.store import read_queries
+from cdmae.files import write_json
+from cdmae.retrieval import asking
+from cdmae.retrieval.vectors import read_vectors
+
+
+def measure(
+    *,
+    system: dict[str, Any],
+    vectors: list[Path],
+    collections: list[Path],
+    names: list[str],
+    splits: list[str],
+    lengths: list[int],
+    output: Path,
+    threads: int = 1,
+) -> None:
+    """Write the sparsity of a sparse system on each split, a list of rows, as JSON.
+
+    system: its settings as for `asking.encode`; vectors: once per collection; the other lists have
+    an item per split.
+    """
+    kept = dict(zip(dict.fromkeys(collections), vectors, strict=True))
+    passages = {collection: _passages(folder) for collection, folder in kept.items()}
+    rows = []
+    for collection, name, split, length in zip(collections, names, splits, lengths, strict=True):
+        texts = read_queries(collection, split)["text"].tolist()
+        queries = asking.encode(system, texts, length, threads)
+        rows.append(
+            {"collection": name, "split": split, **sparsity(queries, *passages[collection])}
+        )
+    write_json(output, rows)
+
+
+def _passages(folder: Path) -> tuple[np.ndarray, float]:
+    """Return the share of a collection's passages in which a word-piece has a weight, and bytes."""
+    shards = read_vectors(folder)
+    counts = sum(shard[:].getnnz(axis=0) for shard in shards)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    return counts / max(1, sum(map(len, shards))), size
+
+
+def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
+    """Describe the queries [Q, V] of a split, and the passages.
+
+    in_passages: the share of the passages in which a word-piece has a weight [V]; size: bytes of
+    their vectors. flops: the products of a query with a passage that are not 0, on average (SPLADE,
+    section 4).
+    """
+    in_queries = queries.getnnz(axis=0) / max(1, queries.shape[0])
+    return {
+        "query_entries": float(in_queries.sum()),
+        "passage_entries": float(in_passages.sum()),
+        "flops": float(in_queries @ in_passages),
+        "megabytes": size / 1e6,
+    }
