@@ -127,6 +127,7 @@ def encode_passages(
     length: int,
     passage_prompt: str = "",
     head: str = "auto",
+    engine: str = "exact",
 ) -> None:
     """Write a collection's vectors, float32 shards [p, D], of titles and texts joined and cut.
 
@@ -146,7 +147,7 @@ def encode_passages(
             head,
         ]
         made = shards(model, collection, length, progress, passage_prompt, head)
-        vectors.write(output, made, key, progress)
+        vectors.write(output, made, key, progress, engine)
 
 
 def shards(

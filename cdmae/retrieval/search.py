@@ -35,7 +35,8 @@ from scipy import sparse
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval import entries
+from cdmae.retrieval import entries, impacts
+from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.vectors import Shard, Vectors
 from cdmae.runs import Run
 
@@ -48,23 +49,31 @@ Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 def search(
-    queries: Vectors, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
+    queries: Vectors,
+    shards: Shards | Impacts,
+    depth: int,
+    *,
+    threads: int = 1,
+    device: str = "cpu",
 ) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
-    queries: [Q, D]; shards: [p, D] each, memory-mapped, made when read, or in memory; rows are
-    numbered across shards. Products are float32. Every query gets min(depth, P) passages, but
-    sparse vectors only passages with a product above 0. Raises `InputError` for vectors that do not
-    fit together or are not finite.
+    queries: [Q, D]; shards: [p, D] each, memory-mapped, made when read, or in memory, or Lucene's
+    index of sparse vectors; rows are numbered across shards. Products are float32. Every query gets
+    min(depth, P) passages, but sparse vectors only passages with a product above 0. Raises
+    `InputError` for vectors that do not fit together or are not finite.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
-    for shard in shards:
-        if shard.shape[1] != queries.shape[1]:
+    widths = [shards.width] if isinstance(shards, Impacts) else [s.shape[1] for s in shards]
+    for width in widths:
+        if width != queries.shape[1]:
             raise InputError(
-                f"the passages' vectors have the shape {list(shard.shape)} and the queries' "
-                f"{list(queries.shape)}: they are not from the same model"
+                f"the passages' vectors have {width} dimensions and the queries' "
+                f"{queries.shape[1]}: they are not from the same model"
             )
+    if isinstance(shards, Impacts):
+        return impacts.search(queries, shards, depth, threads)
     passages = sum(map(len, shards))
     check_rows(passages, "passages")
     if sparse.issparse(queries):

@@ -11,7 +11,9 @@ from scipy import sparse
 from cdmae.collections.store import read_queries
 from cdmae.files import write_json
 from cdmae.retrieval import asking
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.entries import SUFFIX
+from cdmae.retrieval.impacts import FOLDER
+from cdmae.retrieval.vectors import read_shards
 
 
 def measure(
@@ -43,10 +45,12 @@ def measure(
 
 
 def _passages(folder: Path) -> tuple[np.ndarray, float]:
-    """Return the share of a collection's passages in which a word-piece has a weight, and bytes."""
-    shards = read_vectors(folder)
+    """Return the share of a collection's passages with a weight for a word-piece [V], and bytes."""
+    shards = read_shards(folder)
     counts = sum(shard[:].getnnz(axis=0) for shard in shards)
-    size = sum(path.stat().st_size for path in folder.iterdir())
+    index = folder / FOLDER
+    files = index.iterdir() if index.is_dir() else folder.glob(f"*{SUFFIX}")
+    size = sum(path.stat().st_size for path in files)
     return counts / max(1, sum(map(len, shards))), size
 
 

@@ -29,7 +29,8 @@ from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.ragged import Ragged
-from cdmae.retrieval import entries
+from cdmae.retrieval import entries, impacts
+from cdmae.retrieval.impacts import Impacts
 from cdmae.tokens.corpus import read_tokens
 from cdmae.training import setup
 
@@ -57,7 +58,14 @@ class Shard:
         return self.make()[rows]
 
 
-def read_vectors(folder: Path | str) -> list[Shard]:
+def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
+    """Open a collection's vectors for a search: as shards, or Lucene's index where there is one."""
+    shards = read_shards(folder)
+    index = Path(folder) / impacts.FOLDER
+    return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
+
+
+def read_shards(folder: Path | str) -> list[Shard]:
     """Open a collection's vector shards in passage order: float32 [p, D] each.
 
     Each shard is checked against its checksum when it is read for the search: the disk is read
@@ -90,8 +98,18 @@ def cut(count: int, width: int, make: Callable[[int, int], Vectors]) -> list[Sha
     ]
 
 
-def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> None:
-    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`)."""
+def write(
+    output: Path,
+    shards: list[Shard],
+    key: Any,
+    progress: Progress,
+    engine: str = "exact",
+    threads: int = 1,
+) -> None:
+    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`).
+
+    engine: `lucene` adds an index of sparse vectors.
+    """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
             if any(folder.glob(f"{number:05d}.np[yz]")):
@@ -106,19 +124,27 @@ def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> No
             aside.mkdir()
             for path in folder.glob("[0-9]*.np[yz]"):
                 path.rename(aside / path.name)
+            if engine == "lucene":
+                impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
 
 
 def encode_passages(
-    model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
+    model: Path | str,
+    tokens: Path | str,
+    output: Path | str,
+    threads: int = 1,
+    length: int = 0,
+    engine: str = "exact",
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own. A killed run resumes after its
-    last whole shard.
+    last whole shard. engine: see `write`.
     """
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with Progress(len(read_tokens(tokens)), unit="passages", label="encode") as progress:
-        write(Path(output), shards(model, tokens, threads, length, progress), key, progress)
+        made = shards(model, tokens, threads, length, progress)
+        write(Path(output), made, key, progress, engine, threads)
 
 
 def shards(

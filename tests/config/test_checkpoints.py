@@ -411,4 +411,11 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
     ):
         load(values)
     make_weights(folder / "model.safetensors", {"cls.predictions.bias": (1,)})
+    values["systems"]["foreign"]["engine"] = "lucene"
     assert load(values).systems["foreign"].head == "sparse"
+    values["evaluation"]["keep_vectors"] = False
+    with pytest.raises(InputError, match="engine is lucene, but evaluation.keep_vectors is false"):
+        load(values)
+    values["systems"]["one"]["engine"] = "lucene"
+    with pytest.raises(InputError, match="systems.one.engine is lucene, but the vectors are not kn"):
+        load(values)

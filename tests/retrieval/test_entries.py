@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.retrieval import entries, vectors
+from cdmae.retrieval import entries, impacts, vectors
 from cdmae.retrieval.search import search
 
 
@@ -60,3 +60,26 @@ def test_a_damaged_file_is_refused(tmp_path):
     path.write_bytes(content[:100])
     with pytest.raises(InputError, match="00000.npz is no complete matrix"):
         vectors.read_vectors(tmp_path)
+
+
+def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
+    """Also ties, several shards, an empty query and an empty passage."""
+    queries = sparse.vstack([drawn(5, 0.1, 1), drawn(1, 0.0, 1)], format="csr") / 100
+    passages = sparse.vstack([drawn(300, 0.1, 2), drawn(1, 0.0, 1)], format="csr") * 1.37
+    passages[:, 0] = 0.004  # becomes 0
+    with vectors.Progress(301, unit="passages", label="write") as progress:
+        vectors.write(tmp_path / "v", cut(passages, 200), [], progress, engine="lucene")
+    index = vectors.read_vectors(tmp_path / "v")
+    assert isinstance(index, impacts.Impacts)
+    run = search(queries * 100, index, 40)
+    exact = search(
+        impacts.rounded(queries * 100).astype(np.float32),
+        cut(impacts.rounded(passages).astype(np.float32), 170),
+        40,
+    )
+    assert run.starts.tolist() == exact.starts.tolist()
+    assert run.passages.tolist() == exact.passages.tolist()
+    np.testing.assert_allclose(run.scores, exact.scores, rtol=1e-6)
+    assert len(vectors.read_shards(tmp_path / "v")) == 2
+    with pytest.raises(InputError, match="have 50 dimensions and the queries' 49"):
+        search(queries[:, :49], index, 40)

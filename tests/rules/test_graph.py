@@ -198,6 +198,7 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_wher
         ("search", "three"),
         ("search_external", "foreign"),
         ("rerank", "cross"),
+        ("sparsity", "foreign"),
     }
     vectors = {
         ("vectors", "one/other"),

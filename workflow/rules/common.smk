@@ -246,7 +246,7 @@ def encoding(wildcards):
     row = system_rows[wildcards.system]
     return plain(
         {"length": length(wildcards)}
-        | {key: row[key] for key in ("model", "passage_prompt", "head") if key in row}
+        | {key: row[key] for key in ("model", "passage_prompt", "head", "engine") if key in row}
     )
 
 

@@ -35,7 +35,8 @@ rule vectors:
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
-        " --length {params.settings[length]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --length {params.settings[length]} --engine {params.settings[engine]}"
+        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule vectors_external:
@@ -65,7 +66,7 @@ rule vectors_external:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors_external.py --model {params.settings[model]:q} --collection {params.collection:q}"
         " --length {params.settings[length]} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --head {params.settings[head]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --head {params.settings[head]} --engine {params.settings[engine]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:

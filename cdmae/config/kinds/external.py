@@ -9,7 +9,15 @@ from pydantic import Field
 
 from cdmae.config import pretrained, systems
 from cdmae.config.encoders import HomePath
-from cdmae.config.kinds._system import Columns, Made, Part, System
+from cdmae.config.kinds._system import (
+    ENGINE,
+    Columns,
+    Engine,
+    Made,
+    Part,
+    System,
+    check_engine,
+)
 from cdmae.fields import setting, settings, unfit
 
 if TYPE_CHECKING:
@@ -34,6 +42,7 @@ class External(System):
         "format of SparseEncoder, or a language model that is used as one); auto: as the model's "
         "files say",
     )
+    engine: Engine = setting("exact", meaning=ENGINE)
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
 
@@ -55,6 +64,7 @@ class External(System):
     def check(self, config: Config, name: str) -> None:
         """Refuse a folder that holds no retriever of this head."""
         pretrained.check_retriever(self.model, ("model",))
+        check_engine(self, config)
         composed = (Path(self.model) / "modules.json").is_file()
         if self.head == "sparse" and not composed and not pretrained.has_lm_head(self.model):
             words = f", but {self.model} has no language-model head; allowed: auto, dense"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from cdmae.config import pretrained, systems
-from cdmae.config.kinds._system import Columns, Made, Part, Trained, check_kind
+from cdmae.config.kinds._system import (
+    ENGINE,
+    Columns,
+    Engine,
+    Made,
+    Part,
+    Trained,
+    check_engine,
+    check_kind,
+)
 from cdmae.fields import setting, settings, unfit
 
 if TYPE_CHECKING:
@@ -29,6 +38,7 @@ class Retriever(Trained):
         source="3.4, stage 3",
         names="systems",
     )
+    engine: Engine = setting("exact", meaning=ENGINE)
 
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
@@ -50,6 +60,7 @@ class Retriever(Trained):
         if self.teacher:
             teaching = "a system whose scores teach, of kind reranker or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
+        check_engine(self, config)
         self._check_lm_head(config)
 
     def is_sparse(self, config: Config) -> bool:
