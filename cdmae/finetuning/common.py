@@ -47,15 +47,16 @@ class Task:
     stage: with the settings that depend on the data. columns: of the curve, including numbers of
     `learn`. batch: makes the batch of some examples (rows [B]) in an epoch. learn: adds a batch's
     gradient to the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`).
-    check: raises `InputError` for numbers of a step, counted from 1, with which it is of no use to
-    continue. notes: warnings about this training that are known beforehand.
+    check: returns a note on the numbers of a step, counted from 1, or nothing; raises `InputError`
+    where it is of no use to continue. notes: warnings about this training that are known
+    beforehand.
     """
 
     stage: Stage
     columns: list[str]
     batch: Callable[[np.ndarray, int], Any]
     learn: Callable[..., dict[str, Tensor]]
-    check: Callable[[dict[str, float], int], None] | None = None
+    check: Callable[[dict[str, float], int], str] | None = None
     notes: Sequence[str] = ()
 
 

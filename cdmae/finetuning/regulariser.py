@@ -15,7 +15,7 @@ from cdmae.config.stages import Sparse
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 
-# of the vocabulary: the mean share of a passage's entries above which an index is of no use
+# of the vocabulary: the mean share of a passage's entries above which an index is of little use
 SATURATED = 0.5
 
 
@@ -61,10 +61,11 @@ class Sparsity:
             }
         return penalty, numbers
 
-    def check(self, numbers: dict[str, float], step: int) -> None:
-        """Raise `InputError` for a step's vectors that died or, after the warm-up, saturated.
+    def check(self, numbers: dict[str, float], step: int) -> str:
+        """Raise `InputError` if a step's vectors died; return a note if they saturated, or "".
 
-        numbers: those of `penalty`; step: counted from 1.
+        They are saturated if, after the warm-up, a passage has a weight for more than half of the
+        word-pieces. numbers: those of `penalty`; step: counted from 1.
         """
         for texts, key in (("queries", "query"), ("passages", "passage")):
             if not numbers[f"{key}_entries"]:
@@ -74,11 +75,11 @@ class Sparsity:
                     f"are 0; lower {key}_flops (now {weight:g}) or learning_rate (now "
                     f"{self.stage.learning_rate:g}), or lengthen flops_warmup"
                 )
-        entries = numbers["passage_entries"]
-        if step > self.warmup and entries > SATURATED * self.words:
-            raise InputError(
-                f"training of {self.name} saturated: a passage of step {step:,} has "
-                f"{entries:,.0f} entries on average, in a vocabulary of {self.words:,}; raise "
-                f"passage_flops (now {self.stage.passage_flops:g}) and query_flops (now "
-                f"{self.stage.query_flops:g}), or train for more steps"
-            )
+        if step <= self.warmup or numbers["passage_entries"] <= SATURATED * self.words:
+            return ""
+        return (
+            f"after the warm-up of its regulariser, a passage's vector had more than "
+            f"{SATURATED:.0%} of the {self.words:,} possible entries: raise passage_flops (now "
+            f"{self.stage.passage_flops:g}) and query_flops (now {self.stage.query_flops:g}), or "
+            "train for more steps"
+        )

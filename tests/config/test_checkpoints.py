@@ -417,5 +417,7 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
     with pytest.raises(InputError, match="engine is lucene, but evaluation.keep_vectors is false"):
         load(values)
     values["systems"]["one"]["engine"] = "lucene"
-    with pytest.raises(InputError, match="systems.one.engine is lucene, but the vectors are not kn"):
+    with pytest.raises(
+        InputError, match="systems.one.engine is lucene, but the vectors are not kn"
+    ):
         load(values)
