@@ -47,7 +47,7 @@ def measure(
 def _passages(folder: Path) -> tuple[np.ndarray, float]:
     """Return the share of a collection's passages with a weight for a word-piece [V], and bytes."""
     shards = read_shards(folder)
-    counts = sum(shard[:].getnnz(axis=0) for shard in shards)
+    counts = sum(texts_with(shard[:]) for shard in shards)
     index = folder / FOLDER
     files = index.iterdir() if index.is_dir() else folder.glob(f"*{SUFFIX}")
     size = sum(path.stat().st_size for path in files)
@@ -61,10 +61,15 @@ def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) ->
     their vectors. flops: the products of a query with a passage that are not 0, on average (SPLADE,
     section 4).
     """
-    in_queries = queries.getnnz(axis=0) / max(1, queries.shape[0])
+    in_queries = texts_with(queries) / max(1, queries.shape[0])
     return {
         "query_entries": float(in_queries.sum()),
         "passage_entries": float(in_passages.sum()),
         "flops": float(in_queries @ in_passages),
         "megabytes": size / 1e6,
     }
+
+
+def texts_with(vectors: sparse.csr_array) -> np.ndarray:
+    """Count the texts in which each word-piece has a weight, int64 [V]."""
+    return np.bincount(vectors.indices, minlength=vectors.shape[1])

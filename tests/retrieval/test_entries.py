@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.retrieval import entries, impacts, vectors
+from cdmae.retrieval import entries, impacts, sparsity, vectors
 from cdmae.retrieval.search import search
 
 
@@ -83,3 +83,18 @@ def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
     assert len(vectors.read_shards(tmp_path / "v")) == 2
     with pytest.raises(InputError, match="have 50 dimensions and the queries' 49"):
         search(queries[:, :49], index, 40)
+
+
+def test_sparsity_counts_entries_and_shared_word_pieces():
+    queries = drawn(20, 0.1, 1)
+    passages = drawn(60, 0.2, 2)
+    found = sparsity.sparsity(queries, sparsity.texts_with(passages) / 60, 2e6)
+    products = (queries.toarray() > 0).astype(int) @ (passages.toarray() > 0).T
+    assert found == pytest.approx(
+        {
+            "query_entries": queries.nnz / 20,
+            "passage_entries": passages.nnz / 60,
+            "flops": products.mean(),
+            "megabytes": 2.0,
+        }
+    )
