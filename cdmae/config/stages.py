@@ -237,8 +237,14 @@ class Sparse(Retriever):
     )
 
     def __post_init__(self) -> None:
-        """Refuse half a step of the warm-up."""
+        """Refuse half a step of the warm-up, and a temperature from the initial scores."""
         super().__post_init__()
+        if not self.temperature:
+            raise InputError(
+                "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
+                "head are not sparse before training; allowed with head sparse: from 0.001, such "
+                "as 1"
+            )
         if self.flops_warmup > 1 and self.flops_warmup % 1:
             raise InputError(
                 f"flops_warmup is {self.flops_warmup}; allowed: a share up to 1, or whole steps"

@@ -60,16 +60,19 @@ def task(
     device: torch.device,
 ) -> Task:
     """Learn from judgments, and from a reranker's scores if there is a teacher."""
-    first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
-    stage, notes = calibrated(stage, spread_of_scores(model, first, stage, seed, device), name)
-    taught = Teacher.read(teacher) if teacher else None
-    if taught:
-        taught.check(data.examples, math.ceil(stage.epochs))
-        taught.check_worth(data.examples, stage.alpha, name)
+    notes: list[str] = []
     sparsity = None
     if isinstance(stage, Sparse):
         steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, heads.of(stage.head).width(model.network))
+    else:
+        first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
+        spread = spread_of_scores(model, first, stage, seed, device)
+        stage, notes = calibrated(stage, spread, name)
+    taught = Teacher.read(teacher) if teacher else None
+    if taught:
+        taught.check(data.examples, math.ceil(stage.epochs))
+        taught.check_worth(data.examples, stage.alpha, name)
     columns = [
         "step",
         "loss",
