@@ -2,8 +2,8 @@
 
 Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
 query, `D` dimensions. Logarithms are natural. Every loss is a mean over the queries of the *global*
-batch and a sum over passages, so that neither the number of devices nor the chunks of gradient
-caching change it.
+batch and a sum over passages. Neither the number of devices nor the chunks of gradient caching
+change it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def contrastive(
 
     queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all
     B x N passages of the batch, otherwise over the query's own N. excluded: bool [B, B x N],
-    candidates that are left out of the sum because they are other positives of that query; never
-    the query's own positive. No temperature.
+    candidates that the sum omits because they are other positives of the query; never the query's
+    own positive. No temperature.
 
     With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds
     its query among all B: mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).

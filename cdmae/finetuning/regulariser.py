@@ -65,7 +65,7 @@ class Sparsity:
         """Raise `InputError` if a step's vectors died; return a note if they saturated, or "".
 
         They are saturated if, after the warm-up, a passage has a weight for more than half of the
-        word-pieces. numbers: those of `penalty`; step: counted from 1.
+        word-pieces. numbers: the result of `penalty`; step: counted from 1.
         """
         for texts, key in (("queries", "query"), ("passages", "passage")):
             if not numbers[f"{key}_entries"]:

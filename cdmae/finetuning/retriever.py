@@ -1,13 +1,13 @@
 """Retriever training in all three stages (section 3.4): one encoder, one vector per text.
 
 A head (`cdmae.models.heads`) makes the vectors: D is the width of the encoder for the dense head,
-the number of word-pieces for the sparse one, whose loss has a further term.
+and the number of word-pieces for the sparse head. The sparse head adds a regulariser to the loss.
 
-The settings fix the global batch, B queries with N passages each. It is encoded in chunks
-sorted by length, twice: first without gradients, to get all vectors and the loss's gradient with
-respect to each vector; then again, chunk by chunk, to carry the gradients on to the weights
-(gradient caching, Gao et al. 2021). Memory follows the chunk; loss and gradient are those of the
-whole batch. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
+The settings fix the global batch, B queries with N passages each. It is encoded in chunks sorted by
+length, twice (gradient caching, Gao et al. 2021). The first pass, without gradients, gives all
+vectors and the loss's gradient with respect to each vector. The second pass carries the gradients
+on to the weights, chunk by chunk. Memory follows the chunk; loss and gradient are equal to the
+whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
 fits one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
@@ -102,9 +102,9 @@ def spread_of_scores(
 ) -> float:
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
-    Dropout is as in training: it contributes most of the spread of random weights, whose vectors
-    are nearly equal. Three digits are kept, so that a training that resumes on another machine
-    computes the same number; 0 where the spread is only rounding.
+    Dropout is as in training: it contributes most of the spread of random weights, because their
+    vectors are nearly equal. Three digits are kept: a training that resumes on another machine
+    computes the same number. The result is 0 where the spread is only rounding.
     """
     network = model.network.to(device)
     head = heads.of(stage.head)
@@ -125,8 +125,8 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
     """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
     A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot
-    products spread by ten and more. A softmax over them is 0 or 1, the loss is several times the
-    loss of guessing, and with the rates that small networks need the first steps undo the
+    products spread by ten and more. A softmax over them is 0 or 1, and the loss is several times
+    the loss of guessing. With the rates that small networks need, the first steps undo the
     pre-training.
     """
     if not stage.temperature and spread:
@@ -208,8 +208,8 @@ def learn(
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes its share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk
-    drop the same. sparsity: adds the regulariser of a sparse head to the loss.
+    whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk drop
+    the same. sparsity: adds the regulariser of a sparse head to the loss.
     """
     device = next(network.parameters()).device
     head = heads.of(stage.head)
@@ -278,9 +278,9 @@ def objective(
     """Return the loss of a batch and its numbers: equation 10, with a teacher L_kl + alpha L_cont.
 
     The student's scores are divided by the stage's temperature, the teacher's are not. queries: [B,
-    D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its
-    group; spread: the standard deviation of the passages' vectors relative to their size, 0 where
-    all are the same.
+    D]; passages: [B x N, D]. accuracy: the share of groups in which the positive is best; spread:
+    the standard deviation of the passages' vectors relative to their size, 0 where all are the
+    same.
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]

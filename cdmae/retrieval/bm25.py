@@ -76,9 +76,9 @@ def search(
 ) -> Run:
     """Rank the best `depth` passages for each text by BM25(k1, b), ties by row: a run of Q queries.
 
-    A passage without any word of the query is not ranked, so that a query may have fewer than
-    `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
-    factor k1 + 1, as in Lucene.
+    A passage without any word of the query is not ranked: a query may have fewer than `depth`
+    passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant factor
+    k1 + 1, as in Lucene.
     """
     # Without the full stop, which is no word, an empty query would be a line of one column.
     topics = (re.sub(r"[\t\r\n]", " ", text) + " ." for text in texts)

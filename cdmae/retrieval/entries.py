@@ -1,9 +1,9 @@
 """Sparse vectors on disk, and exact search among them.
 
-A shard is a SciPy matrix in a file of ``scipy.sparse.save_npz``, whose parts have checksums. The
-search multiplies sparse matrices: for each query it walks the postings of the query's word-pieces,
-as an inverted index does. A score is the sum over the query's word-pieces in ascending order, so
-what is found depends neither on blocks nor on threads.
+A shard is a SciPy matrix in a file of ``scipy.sparse.save_npz``, with checksums. The search
+multiplies sparse matrices: for each query it walks the postings of the query's word-pieces, as an
+inverted index does. A score is the sum over the query's word-pieces in ascending order. So the
+result depends neither on blocks nor on threads.
 
 Q queries, P passages, V word-pieces, K depth.
 """

@@ -1,6 +1,6 @@
 """Search among sparse vectors by Lucene: an inverted index of whole numbers, through Anserini.
 
-Weights are multiplied by 100 and rounded, as in SPLADE's and uniCOIL's published indexes; those
+Weights are multiplied by 100 and rounded, as in SPLADE's and uniCOIL's published indexes; weights
 that become 0 are left out. A score is the product of these numbers, and equal scores are ranked by
 row: the same passages as by the exact product of the rounded vectors.
 """
@@ -32,7 +32,7 @@ HOW = ("-impact", "-pretokenized")
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index in a folder, of passages whose vectors have `width` word-pieces."""
+    """An index in a folder, of vectors with `width` word-pieces."""
 
     folder: Path
     width: int

@@ -104,7 +104,7 @@ def search(
 def anserini(command: str, folder: Path | str, *arguments: object) -> None:
     """Call `main` of a class of Anserini's on the index `folder`; raise its errors as one sentence.
 
-    Java runs in its own thread, so that signals reach Python in the meantime.
+    Java runs in its own thread, because signals must reach Python in the meantime.
     """
     autoclass, printed = _java()
     errors = []

@@ -1,21 +1,22 @@
 """Exact search by inner product: faiss scans passages block by block, and the best hits are kept.
 
-faiss's products come from matrix multiplication, whose last bits depend on the shape of the block,
-and among equal scores it keeps any. So faiss proposes and a fixed computation disposes: every
-passage of a block that could be among a query's best K is scored again, by faiss's product of one
-pair of vectors, and ranked by that score, ties by row. What is found depends neither on blocks nor
-on threads, nor on whether a CPU or a GPU searched.
+faiss's products come from matrix multiplication. Their last bits depend on the shape of the block,
+and among equal scores faiss keeps any. So faiss only finds candidates: every passage of a block
+that could be among a query's best K. Each candidate is scored again by faiss's product of one pair
+of vectors, and ranked by that score, ties by row. The result depends neither on blocks, nor on
+threads, nor on the device.
 
-Which passages could be? Summed in any order, a product of float32 vectors is off by at most g = D
-2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1], so the two
-scores of a pair differ by at most 2 g, the slack. A passage enters if its score by faiss is at most
-the slack below what the K-th best is sure to reach. faiss is asked for some passages more than K,
-and for four times as many as long as the last one still enters: no tie is missed. Where nearly all
-scores are equal, as after a collapsed training, that takes several scans instead of one.
+Which passages are candidates? Summed in any order, a product of float32 vectors is off by at most g
+= D 2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1]. So the two
+scores of a pair differ by at most 2 g, the slack. A passage is a candidate if its score by faiss is
+at most the slack below the least possible score of the K-th best. faiss is asked for some passages
+more than K, and for four times as many as long as the last one still enters: no tie is missed.
+Where nearly all scores are equal, as after a collapsed training, that takes several scans instead
+of one.
 
-On a CPU a scan by numpy with a floor per query took 0.8 s of the processor, not 2.1 s, for 200
-queries, depth 1000 and 100,000 passages of 768 numbers: 2.6 times less, and 4.5 times at depth 100;
-for one query it took 1.6 times more. faiss is here for the GPU and for being the same engine
+On a CPU, NumPy with a floor per query needs less processor time: 0.8 s instead of 2.1 s for 200
+queries, depth 1000 and 100,000 passages of 768 numbers. At depth 100 it is 4.5 times faster, and
+for one query 1.6 times slower. faiss is used because it also runs on GPUs, and is the same engine
 everywhere.
 
 Memory is bounded by the result and one block, whatever the number of passages.

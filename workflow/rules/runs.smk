@@ -40,7 +40,7 @@ rule vectors:
 
 
 rule vectors_external:
-    """A foreign retriever's vectors of a collection's passages."""
+    """A third-party retriever's vectors of a collection's passages."""
     input:
         passages="<results>/collections/{collection}/passages.parquet",
         checkpoint=of_system("{model_files}"),
@@ -102,7 +102,7 @@ rule search:
 
 
 rule search_external:
-    """A foreign retriever's runs over everything that is evaluated."""
+    """A third-party retriever's runs over everything that is evaluated."""
     input:
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
@@ -175,7 +175,7 @@ use rule search as mine with:
 
 
 use rule search_external as mine_external with:
-    # A foreign retriever's run over training queries.
+    # A third-party retriever's run over training queries.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:

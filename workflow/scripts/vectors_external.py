@@ -1,4 +1,4 @@
-"""Encode a collection with a foreign retriever."""
+"""Encode a collection with a third-party retriever."""
 
 from cdmae.cli import command
 from cdmae.retrieval import external

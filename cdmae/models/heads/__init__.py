@@ -1,9 +1,9 @@
 """Heads of retrievers, one file each: from a text's states to the vector that is compared.
 
 A head's file is named as in the config, where the head is a class of `cdmae.config.stages`. It has
-`NETWORK`, the kind of network that it reads (of `cdmae.models.architectures.KINDS`);
-``width(network)``, the dimensions of its vectors; and ``vectors(network, packed, settings,
-generator=...)``, the vectors of packed texts [B, width], in float32 or wider.
+three parts. `NETWORK` is the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
+``width(network)`` returns the dimensions of its vectors. ``vectors(network, packed, settings,
+generator=...)`` returns the vectors of packed texts [B, width], in float32 or wider.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ NETWORK = "retriever"
 
 
 class Compared(Protocol):
-    """Settings of the head: those of a stage, or those that a trained model keeps."""
+    """Settings of the head: of a stage, or of a trained model."""
 
     pooling: str
     similarity: str
