@@ -51,8 +51,8 @@ class Sparsity:
         penalty = query_weight * losses.flops(queries) + passage_weight * losses.flops(passages)
         with torch.no_grad():
             # The share of the texts in which a word-piece has a weight.
-            in_queries = (queries > 0).float().mean(0)
-            in_passages = (passages > 0).float().mean(0)
+            in_queries = queries.count_nonzero(0) / len(queries)
+            in_passages = passages.count_nonzero(0) / len(passages)
             numbers = {
                 "penalty": penalty,
                 "query_entries": in_queries.sum(),
