@@ -1,12 +1,11 @@
-"""BM25, index and search: ours, by Anserini's commands, beside pyserini's objects, which is what
-its guides show.
+"""Compare BM25 by Anserini's commands with pyserini's objects, for indexing and search.
 
     python -m benchmarks.bm25        text by Zipf's law, half a minute
     python -m benchmarks.bm25 --collection results/collections/pydocs   its own text and dev queries
 
 Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same.
-pyserini's hits end as arrays, too, as everything after a search needs them. Ours indexes first and
-so pays for warming Java up.
+pyserini's hits are converted to arrays, too, because later steps need arrays. Ours indexes first
+and so includes Java's warm-up.
 """
 
 from __future__ import annotations
@@ -60,12 +59,16 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
-    depth, threads, rows = options.depth, options.threads, []
+    depth = options.depth
+    threads = options.threads
+    rows = []
 
     def timed(name: str, function: Callable[[], Any]) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
+        wall = time.perf_counter()
+        cpu = time.process_time()
         result = function()
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        wall = time.perf_counter() - wall
+        cpu = time.process_time() - cpu
         rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{cpu:.2f}"})
         return result
 
@@ -114,7 +117,7 @@ def build_with_pyserini(collection: Path, folder: str, threads: int) -> None:
 def search_with_pyserini(
     folder: str, queries: list[str], depth: int, threads: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows and scores of pyserini's hits; it has no list for a query without any."""
+    """Return rows and scores of pyserini's hits; pyserini omits queries without hits."""
     from pyserini.search.lucene import LuceneSearcher
 
     names = [str(number) for number in range(len(queries))]

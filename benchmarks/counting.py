@@ -1,16 +1,16 @@
-"""Counting n-grams and scoring words by them: ours beside what others use.
+"""Compare counting n-grams and scoring words with DuckDB and Python's Counter.
 
     python -m benchmarks.counting                                  two million words
     python -m benchmarks.counting --words 50e6 --collection results/collections/msmarco --threads 16
 
-Every form runs in a process of its own and starts from the same word numbers. DuckDB only counts:
-it groups columns of numbers that it gets ready made, one for each place in the n-gram. Counter
-counts tuples of numbers and looks them up again at every place, which is the least that importance
-needs. The last form starts from word-pieces instead.
+Every form runs in its own process and starts from the same word numbers. DuckDB only counts: it
+groups ready-made columns of numbers, one column per position in the n-gram. Counter counts tuples
+of numbers and looks them up again at every position, which importance needs at least. The last
+form starts from word-pieces instead.
 
-To reach: twice DuckDB, thirty times Counter, bit-equal counts, at most 45 bytes a word, both cores
-used. For the last of these, compare the seconds of the clock on an idle machine: beside other work
-Linux runs two threads on one core.
+Targets: twice as fast as DuckDB, thirty times as fast as Counter, bit-equal counts, at most 45
+bytes a word, both cores used. Check the last target by wall time on an idle machine: on a busy
+machine Linux runs two threads on one core.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FORMS = {
 
 
 def prepare(folder: Path, words: int, collection: Path | None) -> None:
-    """Write tokens of about so many words."""
+    """Write tokens of about the given number of words."""
     passages = texts.passages(int(words * 6.5), collection)
     tokenise.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(
         folder / "tokenizer"
@@ -55,31 +55,31 @@ def prepare(folder: Path, words: int, collection: Path | None) -> None:
 
 
 def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """Give the words numbers, and tell how many there are from each to the end of its segment."""
+    """Return the number of each word, and the words from it to the end of its segment."""
     words, segments, _ = ngrams.words_of(read, "word")
     return words, np.repeat(segments[1:], np.diff(segments)) - np.arange(len(words))
 
 
 def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
-    """Seconds of the processor and of the clock, words, bytes of memory, and a sum that all forms
-    must agree on.
-    """
+    """Return CPU time, wall time, words, bytes of memory, and a checksum of the counts."""
     read = read_tokens(folder / "tokens")
     read = Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
     few = slice(0, 50)
     first = Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
-    ami.ami(
-        (one := ngrams.count(first)).counts, one.totals
-    )  # compiled, or read from where it was kept
+    # compile the kernels, or read them from their cache
+    one = ngrams.count(first)
+    ami.ami(one.counts, one.totals)
     words, left = numbered(read)
     work = {"counter": _counter, "duckdb": _duckdb}.get(form)
     if work:
         given = (words, left)
     else:
         given = (read if form == "pieces" else _as_pieces(words, left), form, threads)
-    before, taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    taken = []
     for _ in range(1 if form == "counter" else 3):
-        cpu, wall = time.process_time(), time.perf_counter()
+        cpu = time.process_time()
+        wall = time.perf_counter()
         squares = (work or _ours)(*given)
         taken.append((time.process_time() - cpu, time.perf_counter() - wall))
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
@@ -88,7 +88,7 @@ def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
 
 
 def _as_pieces(words: np.ndarray, left: np.ndarray) -> Tokens:
-    """Tokens of which every word is one word-piece, so that the words need no numbering."""
+    """Return tokens with one word-piece per word, so that words need no numbering."""
     starts = np.append(np.flatnonzero(np.append(True, left[:-1] == 1)), len(words))
     return Tokens(words, starts, starts[:-1], np.ones(int(words.max()) + 1, bool))
 
@@ -103,7 +103,8 @@ def _ours(read: Tokens, form: str, threads: int) -> int:
 
 
 def _counter(words: np.ndarray, left: np.ndarray) -> int:
-    numbers, inside = words.tolist(), left.tolist()
+    numbers = words.tolist()
+    inside = left.tolist()
     total = 0
     for order in range(1, WINDOW + 1):
         grams = [

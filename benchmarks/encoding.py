@@ -1,12 +1,12 @@
-"""Encoding a collection: ours beside the padded forms that others use.
+"""Compare encoding a collection with padded batches.
 
     python -m benchmarks.encoding                                   an encoder of 2 x 128, seconds
     python -m benchmarks.encoding --size base --passages 256        12 x 768, minutes on a CPU
 
-Every form runs in a process of its own on the same weights and texts, with the lengths of MS MARCO
-(see `benchmarks.finetuning`). The peers read batches of 32: in the order of the collection with
-eager attention, which is what a plain loop over transformers does, and sorted by length with SDPA,
-which is what sentence-transformers does.
+Every form runs in its own process on the same weights and texts, with the lengths of MS MARCO (see
+`benchmarks.finetuning`). The peers read batches of 32. A plain loop over transformers reads them in
+the order of the collection with eager attention; sentence-transformers sorts by length, with
+SDPA.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One fine-tuning step of a retriever: ours beside the padded forms that others use.
+"""Compare a fine-tuning step of a retriever with padded batches.
 
     python -m benchmarks.finetuning        64 x 32 passages, an encoder of 2 x 128: two minutes
     python -m benchmarks.finetuning --queries 16 --group 8       seconds
@@ -6,10 +6,9 @@
         the default config's training
     python -m benchmarks.finetuning --size base --queries 8 --group 8    12 x 768, on a GPU's scale
 
-Every form runs in a process of its own with the same settings of heap and threads, without dropout,
-on the same weights and texts. Lengths are drawn like those of MS MARCO: passages of 76 word-pieces
-on average, at most 144; queries of 9. Fails unless every form in float32 has the loss of the padded
-batch.
+Every form runs in its own process with the same settings of heap and threads, without dropout, on
+the same weights and texts. Lengths follow MS MARCO: passages have 76 word-pieces on average and at
+most 144, queries have 9. Fails unless every form in float32 has the loss of the padded batch.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def network(size: str) -> BertModel:
 
 
 def cross_encoder(size: str) -> BertForSequenceClassification:
-    """Make a reranker in the same way."""
+    """Make a reranker with random weights, the same in every process, without dropout."""
     with _seeded():
         return BertForSequenceClassification(_config(size))
 
@@ -124,16 +123,16 @@ def padded(read: Ragged, rows: np.ndarray) -> dict[str, Tensor]:
 
 
 def loss_of(vectors: Tensor, queries: int) -> Tensor:
-    """Equation 10 of the vectors of all queries, then all passages."""
+    """Compute equation 10 for the vectors of all queries, followed by all passages."""
     passages = vectors[queries:].view(queries, -1, vectors.shape[1])
     return losses.contrastive(vectors[:queries], passages)
 
 
 class Vectors(nn.Module):
-    """An encoder as sentence-transformers calls one."""
+    """An encoder with the interface that sentence-transformers calls."""
 
     def __init__(self, model: BertModel) -> None:
-        """`model` makes the vectors."""
+        """Wrap a model that computes the vectors."""
         super().__init__()
         self.model = model
 
@@ -143,8 +142,9 @@ class Vectors(nn.Module):
 
 
 def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest: int) -> float:
-    """One forward and backward pass; returns the loss."""
-    read, queries = work.sequences, work.queries
+    """Run one forward and backward pass; return the loss."""
+    read = work.sequences
+    queries = work.queries
     if form == "padded":
         parts = [np.arange(queries), np.arange(queries, len(read))]
         vectors = torch.cat([model(**padded(read, rows)).last_hidden_state[:, 0] for rows in parts])
@@ -174,7 +174,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         )
         from sentence_transformers.util import dot_score
 
-        encoder, size = nn.Sequential(Vectors(model)), (len(read) - queries) // queries
+        encoder = nn.Sequential(Vectors(model))
+        size = (len(read) - queries) // queries
         columns = [
             np.arange(queries),
             *(np.arange(queries + place, len(read), size) for place in range(size)),
@@ -193,9 +194,10 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Seconds of the processor per step, memory above what the weights take, loss and gradient."""
+    """Return CPU time per step, memory above the weights, loss and gradient."""
     setup.set_up(arguments.threads)
-    model, work = network(arguments.size), batch(arguments.size, arguments.queries, arguments.group)
+    model = network(arguments.size)
+    work = batch(arguments.size, arguments.queries, arguments.group)
     longest = SIZES[arguments.size][4]
     small = batch(arguments.size, 2, 2)
     step(form, model, small, arguments.chunk, longest)  # kernels are compiled, gradients allocated
@@ -235,11 +237,10 @@ def main() -> None:
         print(json.dumps(measure(arguments.form, arguments)))
         return
     found = measure_each("finetuning", FORMS)
-    ours, lengths_ = (
-        found["ours"],
-        batch(arguments.size, arguments.queries, arguments.group).sequences.lengths,
-    )
-    mean, longest = lengths_[arguments.queries :].mean(), lengths_.max()
+    ours = found["ours"]
+    lengths_ = batch(arguments.size, arguments.queries, arguments.group).sequences.lengths
+    mean = lengths_[arguments.queries :].mean()
+    longest = lengths_.max()
     print(
         f"{describe()['processor']}; threads: {arguments.threads}\n"
         f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "

@@ -1,6 +1,4 @@
-"""Every form of a benchmark in a process of its own: none inherits another's memory, caches or
-compiled kernels.
-"""
+"""Run every form of a benchmark in its own process: no form inherits memory, caches or kernels."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from typing import Any
 
 
 def measure_each(benchmark: str, forms: Iterable[str]) -> dict[str, Any]:
-    """Run ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form; read
-    its JSON.
-    """
+    """Run a benchmark with the arguments of this process and ``--form``; read its JSON."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *sys.argv[1:], "--form"]
     return {
         form: json.loads(

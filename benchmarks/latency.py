@@ -1,13 +1,13 @@
-"""What masking costs: the paper's table of masking latency, on one thread, and how it grows with
-the length.
+"""Measure the latency of masking on one thread, and its growth with the length.
 
     python -m benchmarks.latency
 
-A passage of n word-pieces, masked for the decoder as each method does it: MAE at random, whole
-words; CDMAE by importance; RetroMAE for every position on its own; SimLM with all that the encoder
-masks, then every masked token of both sides sampled from a generator of ELECTRA-base's size. Ours
-in all rows; RetroMAE's own collator, in Python, beside it. The paper has 0.4, 1.1, 11.6 and 0.4 ms
-on a CPU (2.8 ms for the generator on a GPU), n = 150.
+This is the paper's table of masking latency: a passage of n word-pieces, masked for the decoder by
+each method. MAE masks whole words at random; CDMAE by importance; RetroMAE separately for every
+position. SimLM masks at least the encoder's masks, then samples every masked token of both sides
+from a generator of ELECTRA-base's size. All rows are our code; one more row is RetroMAE's own
+collator, in Python. The paper reports 0.4, 1.1, 11.6 and 0.4 ms on a CPU (2.8 ms for the generator
+on a GPU), n = 150.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from benchmarks.tables import table
 from cdmae import masking
 from cdmae.masking import Side
 from cdmae.models import architectures
-from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import simlm
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -40,7 +40,8 @@ SLOW = {
 SECONDS = 0.2  # of each measurement
 V = 30522  # BERT's word-pieces; a fifth of ours continue a word
 BASE = {"vocab_size": V, "num_hidden_layers": 12, "max_position_embeddings": 2 + max(LENGTHS)}
-UNIFORM, AWARE = Side("whole_word", 0.5), Side("importance", 0.5)
+UNIFORM = Side("whole_word", 0.5)
+AWARE = Side("importance", 0.5)
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class Passages:
 
 
 def passages(number: int, length: int) -> Passages:
-    """Random word-pieces of random importance."""
+    """Make random word-pieces of random importance."""
     rng = np.random.default_rng(0)
     ids = rng.integers(1000, V, number * length).astype(np.uint16)
     starts = np.arange(number + 1) * length
-    special, begins = np.arange(V) < 1000, np.arange(V) % 5 > 0
+    special = np.arange(V) < 1000
+    begins = np.arange(V) % 5 > 0
     vocabulary = Vocabulary(
         V, 0, 101, 102, 103, special, np.flatnonzero(~special).astype(np.int32), begins
     )
@@ -79,7 +81,7 @@ def passages(number: int, length: int) -> Passages:
 
 
 def mask(given: Passages, side: Side) -> object:
-    """One mask a passage."""
+    """Make one mask per passage."""
     return masking.mask(given.batch, side, given.vocabulary, masking.key(1, "decoder", 0))
 
 
@@ -89,20 +91,20 @@ def hide(given: Passages) -> object:
 
 
 def in_python(given: Passages) -> object:
-    """RetroMAE's collator."""
+    """Mask as RetroMAE's collator does."""
     begins = given.vocabulary.word_starts
     pieces = [["a" if begins[each] else "##a" for each in row] for row in given.batch.ids.tolist()]
     return retromae(pieces, random.Random(0))
 
 
 def both_sides(given: Passages) -> object:
-    """SimLM's masks, the decoder's beyond the encoder's."""
+    """Make SimLM's masks, the decoder's beyond the encoder's."""
     return given.reader.read(0, 1)
 
 
 @torch.no_grad()
 def sample(generator: BertForMaskedLM, given: Passages) -> object:
-    """SimLM's samples for both sides."""
+    """Draw SimLM's samples for both sides."""
     (batch,) = given.reader.read(0, 1)[0].batches(1 << 30, torch.device("cpu"))
     return [
         simlm.fill(generator.bert, architectures.head(generator), batch[side])
@@ -111,9 +113,7 @@ def sample(generator: BertForMaskedLM, given: Passages) -> object:
 
 
 def measure() -> dict[str, Any]:
-    """Milliseconds of every method: for `passages` of `length`, for one of them, and for one of
-    each length.
-    """
+    """Return the milliseconds of every method: for a batch, and for one passage of each length."""
     torch.set_num_threads(1)
     generator = simlm.generator_of(BertConfig(**BASE), 1)
     methods: dict[str, Callable[[Passages], object]] = {

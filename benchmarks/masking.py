@@ -1,13 +1,13 @@
-"""Masking a batch: ours beside the collators that others use, on one thread.
+"""Compare masking a batch with Hugging Face's and RetroMAE's collators, on one thread.
 
     python -m benchmarks.masking
 
-128 passages of 150 word-pieces, in memory. The peers: Hugging Face's collator for language
-modelling on lists of ids, the same for whole words, its masking alone without the collating, and a
-plain form of what RetroMAE's collator does in Python: 128 whole-word masks a passage for its
-enhanced decoder, of which every position gets a random one.
+The batch is 128 passages of 150 word-pieces, in memory. The peers are Hugging Face's collator for
+language modelling on lists of ids, the same for whole words, its masking without the collating, and
+a plain form of RetroMAE's collator in Python. The last one draws 128 whole-word masks per passage
+for enhanced decoding; every position gets one of them at random.
 
-To reach: the decoder's mask in 0.5 ms, below Hugging Face's masking alone.
+Target: the decoder's mask in 0.5 ms, below Hugging Face's masking alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from cdmae.masking import Side
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
-BATCH, LENGTH = 128, 150
+BATCH = 128
+LENGTH = 150
 
 
 def timed(function: Callable[[], object], seconds: float = 1.5) -> float:
@@ -67,9 +68,7 @@ def whole_word_mask(pieces: list[str], ratio: float, draw: random.Random) -> lis
 
 
 def retromae(batch: list[list[str]], draw: random.Random) -> list[torch.Tensor]:
-    """Draw a batch's encoder masks and decoder attention matrices, the way RetroMAE's collator
-    makes them.
-    """
+    """Draw encoder masks and decoder attention matrices as RetroMAE's collator does."""
     found = []
     for pieces in batch:
         encoder = whole_word_mask(pieces, 0.3, draw)
@@ -123,10 +122,8 @@ def main() -> None:
         {**each, "offset_mapping": _offsets(row)}
         for each, row in zip(lists, batch.word_starts, strict=True)
     ]
-    ids, special = (
-        torch.tensor(batch.ids, dtype=torch.long),
-        torch.zeros(batch.ids.shape, dtype=torch.bool),
-    )
+    ids = torch.tensor(batch.ids, dtype=torch.long)
+    special = torch.zeros(batch.ids.shape, dtype=torch.bool)
     pieces = [hugging_face.convert_ids_to_tokens(each) for each in batch.ids[:8].tolist()]
     draw = random.Random(0)
     found = {
@@ -164,9 +161,7 @@ def main() -> None:
 
 
 def _offsets(word_starts: np.ndarray) -> list[tuple[int, int]]:
-    """Places of word-pieces in a text in which words are apart by one letter: how Hugging Face
-    finds the words.
-    """
+    """Return the offsets of word-pieces in their text, by which Hugging Face finds words."""
     ends = np.cumsum(word_starts + 1)
     return [(int(end) - 1, int(end)) for end in ends]
 

@@ -1,12 +1,12 @@
-"""The memory of the jobs that read a whole collection, on a made-up one of any size.
+"""Measure the memory of the jobs that read a whole collection, on a made-up one of any size.
 
     python -m benchmarks.memory                                 100,000 passages, two minutes
     python -m benchmarks.memory --passages 1000000
     python -m benchmarks.memory --checkout ../older             the jobs of another checkout
 
-Runs the workflow's own scripts, each as a process, one thread each. Own memory leaves out what
-files are mapped to: the system takes that back where memory is scarce. What must not grow with the
-collection does not: compare two sizes.
+Each of the workflow's own scripts runs as a process with one thread. Own memory excludes mapped
+files: the system takes their pages back when memory is scarce. To see which memory grows with the
+collection, compare two sizes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ NOTHING = "import cdmae.tokens.tokenise, cdmae.retrieval.bm25, cdmae.importance.
 
 
 def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each job's name and its command line after the script; later ones read what earlier
-    left.
-    """
-    docs, at = folder / "docs", {"--threads": 1}
+    """Yield each job's name and arguments; later jobs read the output of earlier ones."""
+    docs = folder / "docs"
+    at = {"--threads": 1}
     run = folder / "bm25.parquet"
     given = {
         "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},
@@ -96,9 +95,7 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
 
 
 def small_model(folder: Path) -> Path:
-    """Make a sentence-transformers model of one narrow layer: what is measured is how passages
-    reach it.
-    """
+    """Make a narrow sentence-transformers model: the benchmark measures how passages reach it."""
     code = (
         "import sys; from transformers import BertConfig, BertModel, BertTokenizer\n"
         "from sentence_transformers import SentenceTransformer\n"

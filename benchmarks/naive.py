@@ -1,11 +1,6 @@
-"""Every objective as its paper states it: padded, on transformers' own modules, with the LM head at
-every position.
+"""Compute every objective as its paper states it.
 
-On the very weights of ours and the passages and masks of a step, on torch's default device (``with
-torch.device``). The tests hold the loss and the gradient of ours against these, the benchmarks its
-time.
-
-    B passages or spans, n the longest one's rows, D dimensions, V word-pieces
+Batches are padded, layers are transformers' own, and the LM head reads every position.
 """
 
 from __future__ import annotations
@@ -24,9 +19,7 @@ LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
 
 
 class Side(NamedTuple):
-    """A side of a step, padded: inputs, what is attended to, original ids, what is to be predicted,
-    [B, n] each.
-    """
+    """A padded side of a step, [B, n] each: inputs, attention mask, original ids, targets."""
 
     ids: Tensor
     attended: Tensor
@@ -71,13 +64,11 @@ class Naive(nn.Module):
     """The loss of an objective, by its name, that has the weights of `network`."""
 
     def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
-        """Share every weight with `network`, an objective of `cdmae.pretraining.objectives` on
-        transformers' language model.
-
-        given: SimLM's generator as transformers has it, where it is not trained along.
-        """
+        """Share every weight with an objective of `cdmae.pretraining.objectives`."""
         super().__init__()
-        self.name, self.model, self.network = name, network.model, network
+        self.name = name
+        self.model = network.model
+        self.network = network
         parts = [part for part in LAYERS if isinstance(getattr(network, part, None), nn.ModuleList)]
         self.layers = nn.ModuleDict({part: getattr(network, part) for part in parts})
         if name == "simlm":
@@ -99,12 +90,28 @@ class Naive(nn.Module):
 
     def mae(self, step: Step) -> Tensor:
         """CDMAE, equation 9; the decoder restores the encoder's own text."""
-        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        encoder = Side.of(step, "encoder")
+        decoder = Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         h_b = getattr(self.network, "projection", nn.Identity())(self.vector(states, encoder))
         return self.loss(states, encoder) + self.loss(
             self.decoded("decoder", h_b, decoder), decoder
         )
+
+    def seed(self, step: Step) -> Tensor:
+        """SEED-Encoder: -log P(x_t | h, the tokens before it that the span allows), for every t."""
+        encoder, passage = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        h = self.vector(states, encoder)
+        decoded = torch.cat([h, self.model.bert.embeddings(passage.ids)[:, 1:]], dim=1)
+        rows = passage.ids.shape[1]
+        span = self.network.settings.attention_span
+        seen = torch.ones(rows, rows, dtype=torch.bool).tril().triu(1 - span)
+        seen[:, 0] = True
+        for layer in self.layers["decoder"]:
+            decoded = layer(decoded, attention_mask=added(seen)[None, None])
+        following = passage._replace(labels=passage.labels[:, 1:], chosen=passage.chosen[:, 1:])
+        return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
 
     def cotmae(self, step: Step) -> Tensor:
         """Compute the same, where the decoder's side is the neighbouring span."""
@@ -112,26 +119,31 @@ class Naive(nn.Module):
 
     def master(self, step: Step) -> Tensor:
         """Both, each with a decoder of its own."""
-        encoder, following = Side.of(step, "encoder"), Side.of(step, "neighbour")
+        encoder = Side.of(step, "encoder")
+        following = Side.of(step, "neighbour")
         states = self.decoded(
             "neighbour", self.vector(self.states(encoder)[-1], encoder), following
         )
         return self.mae(step) + self.loss(states, following)
 
     def retromae(self, step: Step) -> Tensor:
-        """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss
-        on all tokens.
+        """Compute enhanced decoding and a loss on all tokens.
+
+        H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V
         """
-        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        encoder = Side.of(step, "encoder")
+        decoder = Side.of(step, "decoder")
         states = self.states(encoder)[-1]
         decoded = self.enhanced(self.vector(states, encoder), decoder, step)
         return self.loss(states, encoder) + self.loss(decoded, decoder)
 
     def dupmae(self, step: Step) -> Tensor:
-        """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but
-        [CLS]).
+        """Add the bag-of-words loss to RetroMAE's losses.
+
+        -1 / n x sum over the set of log softmax(max over positions but [CLS])
         """
-        encoder, passage = Side.of(step, "encoder"), Side.of(step, "passage")
+        encoder = Side.of(step, "encoder")
+        passage = Side.of(step, "passage")
         logits = self.model.cls(self.states(encoder)[-1])[:, 1:]
         pooled = logits.masked_fill(~encoder.attended[:, 1:, None], -torch.inf).max(1).values
         number = passage.chosen.sum(1, keepdim=True).clamp_min(1)
@@ -143,7 +155,8 @@ class Naive(nn.Module):
 
     def bowdpr(self, step: Step) -> Tensor:
         """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
-        encoder, bags = Side.of(step, "encoder"), self.bags(Side.of(step, "passage"))
+        encoder = Side.of(step, "encoder")
+        bags = self.bags(Side.of(step, "passage"))
         states = self.states(encoder)[-1]
         logs = self.model.cls(self.vector(states, encoder)[:, 0]).log_softmax(-1)
         bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
@@ -153,25 +166,35 @@ class Naive(nn.Module):
         )
 
     def condenser(self, step: Step) -> Tensor:
-        """Compute the late MLM loss, and that of a head on [h_cls late; h early]."""
+        """Compute the late MLM loss, and the loss of a head on [h_cls late; h early]."""
         encoder = Side.of(step, "encoder")
         states = self.states(encoder)
         head = self.decoded("head", states[-1][:, :1], encoder, states[self.network.early])
         return self.loss(states[-1], encoder) + self.loss(head, encoder)
 
     def cocondenser(self, step: Step) -> Tensor:
-        """Condenser's losses on spans, and -log of each span's share of its neighbour among all
-        others' scores.
+        """Add the contrastive loss of spans to Condenser's losses.
+
+        -log of each span's share of its neighbour among the scores of all other spans
         """
         h = self.states(Side.of(step, "encoder"))[-1][:, 0]
         scores = (h @ h.T).fill_diagonal_(-torch.inf)
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
 
+    def contriever(self, step: Step) -> Tensor:
+        """-log of the share of a crop's own passage in its scores with all second crops."""
+        crops = Side.of(step, "encoder")
+        h = self.vector(self.states(crops)[-1], crops)[:, 0]
+        scores = h[::2] @ h[1::2].T / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.arange(len(scores)))
+
     def simlm(self, step: Step) -> Tensor:
-        """Let both sides restore what a generator replaced, and the rest; it learns from the
-        encoder's masks.
+        """Compute the losses of both sides, which restore a generator's replacements and the rest.
+
+        The generator learns from the encoder's masks.
         """
-        masked, text = Side.of(step, "encoder"), Side.of(step, "passage")
+        masked = Side.of(step, "encoder")
+        text = Side.of(step, "passage")
         filled, logits = self.replaced(step, "encoder")
         with torch.no_grad():
             more, _ = self.replaced(step, "decoder")
@@ -189,18 +212,14 @@ class Naive(nn.Module):
         ).hidden_states
 
     def vector(self, states: Tensor, side: Side) -> Tensor:
-        """Read a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean over what is
-        attended to.
-        """
+        """Return a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean."""
         if self.network.settings.pooling == "cls":
             return states[:, :1]
         shares = side.attended / side.attended.sum(1, keepdim=True)
         return torch.einsum("bn,bnd->bd", shares, states)[:, None]
 
     def decoded(self, part: str, h: Tensor, side: Side, states: Tensor | None = None) -> Tensor:
-        """Compute what some layers make of a side with the vectors [B, 1, D] before its `states`,
-        or its embeddings.
-        """
+        """Apply layers to the vectors [B, 1, D] and a side's `states` or embeddings."""
         states = torch.cat(
             [h, (self.model.bert.embeddings(side.ids) if states is None else states)[:, 1:]], dim=1
         )
@@ -209,7 +228,7 @@ class Naive(nn.Module):
         return states
 
     def loss(self, states: Tensor, side: Side) -> Tensor:
-        """Compute the mean of -log P(x | state) over what is to be predicted of a side."""
+        """Compute the mean of -log P(x | state) over the targets of a side."""
         return _cross_entropy(self.model.cls(states), side)
 
     def bags(self, side: Side) -> Tensor:
@@ -220,10 +239,9 @@ class Naive(nn.Module):
         return bags
 
     def replaced(self, step: Step, name: str) -> tuple[Tensor, Tensor]:
-        """Return the ids of a side with masked tokens sampled by the cumulated probabilities; the
-        logits [B, n, V].
-        """
-        side, masked = Side.of(step, name), step.sides[name]
+        """Return a side's ids with masked tokens sampled from the logits [B, n, V]."""
+        side = Side.of(step, name)
+        masked = step.sides[name]
         logits = self.generator(side.ids, attention_mask=side.attended).logits
         sums = logits[side.chosen].softmax(-1).cumsum(-1)
         draws = tensor(masked.draws[masked.chosen])[:, None]
@@ -232,11 +250,12 @@ class Naive(nn.Module):
         return ids, logits
 
     def enhanced(self, h: Tensor, side: Side, step: Step) -> Tensor:
-        """RetroMAE's layer [B, n, D] from the vectors [B, 1, D], each position with a mask of its
-        own.
-        """
-        (layer,), bert, (passages, rows) = self.layers["decoder"], self.model.bert, side.ids.shape
-        parts, after = layer.attention.self, layer.attention.output
+        """Apply RetroMAE's layer to vectors [B, 1, D]; each position has its own mask."""
+        (layer,) = self.layers["decoder"]
+        bert = self.model.bert
+        (passages, rows) = side.ids.shape
+        parts = layer.attention.self
+        after = layer.attention.output
         h1 = h + bert.embeddings.position_embeddings.weight[:rows]
         h2 = torch.cat([h, bert.embeddings(side.ids)[:, 1:]], dim=1)
         q, k, v = (
@@ -249,9 +268,7 @@ class Naive(nn.Module):
         return layer.output(layer.intermediate(states), states)
 
     def seen(self, side: Side, step: Step) -> Tensor:
-        """Tell what each position sees of its passage: bool [B, n, n]; padding, which nothing
-        reads, sees [CLS].
-        """
+        """Return the attention of each position: bool [B, n, n]; padding attends to [CLS]."""
         masked = step.sides["decoder"]
         hidden = tensor(masked.hide(masked.texts))
         seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)

@@ -1,22 +1,21 @@
-"""One pre-training step: ours beside the padded form of the same objective, as its authors' code
-computes it.
+"""Compare a pre-training step with the padded form of the same objective.
 
     python -m benchmarks.pretraining    an encoder of 4 x 256, V = 30,522: some minutes
-    python -m benchmarks.pretraining --vocabulary 4096 --length 64   what the default config trains
+    python -m benchmarks.pretraining --vocabulary 4096 --length 64   as in the default config
     python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
     python -m benchmarks.pretraining --objective mae --size base --batch 2048 --forms ours
         on a GPU: its share of the peak
     python -m benchmarks.pretraining --objective master cotmae       other objectives
 
-The padded forms are those of `benchmarks.naive`, with eager attention and the LM head at every
-position, as in ``src/pretrain/modeling.py`` of RetroMAE and ``src/models/rlm.py`` of SimLM. Both
-forms of simlm have a frozen generator of a third of the heads; SimLM's own code takes longer than
-the padded form: it samples where nothing is masked, too.
+The padded forms are in `benchmarks.naive`, with eager attention and the LM head at every position,
+as in ``src/pretrain/modeling.py`` of RetroMAE and ``src/models/rlm.py`` of SimLM. Both forms of
+simlm have a frozen generator with a third of the heads. SimLM's own code is slower than the padded
+form: it also samples where nothing is masked.
 
-A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in a process of
-its own with the same settings of heap and threads, on the same weights, passages and masks, without
-dropout; the forms take turns, and the medians of their rounds count. Lengths are drawn like those
-of MS MARCO, 76 word-pieces on average at 150. Fails unless ours has the loss of the padded form.
+A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in its own process
+with the same settings of heap and threads, on the same weights, passages and masks, without
+dropout. The forms take turns; the figures are medians over the rounds. Lengths follow MS MARCO, 76
+word-pieces on average at 150. Fails unless ours has the loss of the padded form.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
 from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
-from cdmae.pretraining.batches import Batch, Reader, Step
+from cdmae.pretraining.batches import Batch, Step
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives.simlm import SimLm
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
@@ -63,9 +63,7 @@ def step(given: argparse.Namespace) -> Step:
 
 
 def reader(given: argparse.Namespace) -> Reader:
-    """Make a collection of as many random passages as a batch has, and read the steps of an
-    objective.
-    """
+    """Make a collection of one batch of random passages, and read the steps of an objective."""
     rng = np.random.default_rng(1)
     mean = 76 * given.length / 150
     lengths = np.clip(
@@ -92,13 +90,15 @@ def reader(given: argparse.Namespace) -> Reader:
 def settings(name: str) -> Encoder:
     """Make an objective with the masks it is published with."""
     masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
-    kind, given = OBJECTIVES[name], {"start": "s", "collection": "c", "decoder_masking": masking}
+    kind = OBJECTIVES[name]
+    given = {"start": "s", "collection": "c", "decoder_masking": masking}
     return kind(**pick(given, rules_of(kind)))
 
 
 def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
-    """Ours, and the padded form with the very weights: random, the same in every process, without
-    dropout.
+    """Return our network and the padded form with the same weights, without dropout.
+
+    The weights are random and the same in every process.
     """
     layers, width, heads = SIZES[given.size]
     sizes = {
@@ -132,15 +132,15 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
 
 
 def work(form: str, given: argparse.Namespace, line: Connection) -> None:
-    """Take a step whenever asked; answer with its processor's seconds (on a GPU the clock's), loss
-    and memory in GB.
+    """Take a step at each request; answer with seconds, loss and memory in GB.
 
-    The memory is what all steps so far have taken above the weights and the data.
+    The seconds are CPU time, on a GPU wall time.
     """
     device = setup.set_up(given.threads)
     if form == "naive":
         device = torch.device("cpu")
-    (ours, naive), batch = networks(given), step(given)
+    (ours, naive) = networks(given)
+    batch = step(given)
     trained = naive if form == "naive" else ours.to(device)
     adam = setup.adamw(trained.parameters(), 0.01)
     setup.set_rate(adam, 1e-5)
@@ -148,7 +148,8 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while line.recv():
-        begun, total = clock(), 0.0
+        begun = clock()
+        total = 0.0
         for part in [batch] if form == "naive" else parts(ours, batch, rows, device):
             with setup.autocast("bf16" if form == "ours_bf16" else "fp32", device):
                 loss = trained(part)
@@ -175,12 +176,11 @@ def parts(network: nn.Module, batch: Step, rows: int, device: torch.device) -> I
 
 
 def operations(given: argparse.Namespace, batch: Step) -> float:
-    """Multiplications and additions of a step of mae on real word-pieces: three times the forward
-    pass's.
-    """
+    """Count the operations of a step of mae on real word-pieces: three forward passes."""
     layers, width, _ = SIZES[given.size]
     starts = batch.sides["encoder"].inputs.starts
-    rows, squares = starts[-1], (np.diff(starts) ** 2).sum()
+    rows = starts[-1]
+    squares = (np.diff(starts) ** 2).sum()
     masked = {side: each.chosen.sum() for side, each in batch.sides.items()}
     whole = rows * 24 * width**2 + 4 * squares * width  # one layer everywhere
     body = (layers - 1 + 1) * whole  # of the decoder's two layers one is everywhere
@@ -212,7 +212,8 @@ def main() -> None:
 def compare(given: argparse.Namespace) -> None:
     """Measure the forms of one objective."""
     context = multiprocessing.get_context("spawn")
-    lines, processes = {}, []
+    lines = {}
+    processes = []
     for form in given.forms:
         lines[form], other = context.Pipe()
         processes.append(context.Process(target=work, args=(form, given, other), daemon=True))
@@ -228,9 +229,7 @@ def compare(given: argparse.Namespace) -> None:
 
 
 def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, float]]]) -> None:
-    """Print the table; the first step of a form warms up, its loss is that of the untrained
-    weights.
-    """
+    """Print the table; the first step of a form warms up and gives the untrained loss."""
     batch = step(given)
     starts = batch.sides["encoder"].inputs.starts
     print(
@@ -261,7 +260,8 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float, 
         rows.append({**row, "loss": f"{taken[form][0][1]:.6f}"})
     print(table(rows))
     if {"naive", "ours"} <= taken.keys():
-        one, other = taken["naive"][0][1], taken["ours"][0][1]
+        one = taken["naive"][0][1]
+        other = taken["ours"][0][1]
         if abs(one - other) > NEAR.get(given.objective, 1e-5) * one:
             raise SystemExit(f"the loss of ours, {other}, is not that of the padded form, {one}")
         print(

@@ -1,6 +1,4 @@
-"""What another process takes: seconds of the clock and of the processor, and its memory at the
-peak.
-"""
+"""Measure another process: wall time, CPU time, and its peak memory."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ EVERY = 0.05  # seconds between two looks
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds and bytes; `own` is the memory without what files are mapped to, which the system may
-    take back.
-    """
+    """Seconds and bytes; `own` is the memory without mapped files, which the system may reclaim."""
 
     seconds: float
     cpu: float
@@ -28,13 +24,16 @@ class Taken:
 
 
 def measure(command: Sequence[str | Path], **options: object) -> Taken:
-    """Run a command to its end; raises `CalledProcessError` where it fails. `options`: of
-    `subprocess.Popen`.
+    """Run a command to its end; raises `CalledProcessError` if it fails.
 
-    The peak is the system's own record, VmHWM: that of getrusage counts what this process held when
-    it forked.
+    options: arguments of `subprocess.Popen`
+
+    The peak is the system's own record, VmHWM: the peak of getrusage includes the memory of this
+    process when it forked.
     """
-    begun, memory, own = time.perf_counter(), 0, 0
+    begun = time.perf_counter()
+    memory = 0
+    own = 0
     process = subprocess.Popen(list(map(str, command)), **options)
     while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
         found = _status(process.pid)
@@ -50,7 +49,7 @@ def measure(command: Sequence[str | Path], **options: object) -> Taken:
 
 
 def _status(process: int) -> dict[str, int]:
-    """Read what the system tells of the memory of a process, in bytes."""
+    """Read the system's record of the memory of a process, in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
     return {
         name: int(kilobytes) * 1024

@@ -1,14 +1,14 @@
-"""The paper's size: counting, importance and exact search on made-up collections that grow by ten.
+"""Measure counting, importance and exact search on made-up collections that grow tenfold.
 
     python -m benchmarks.scale --passages 100000 --vectors 200000      a minute
     python -m benchmarks.scale --folder /scratch --output results
         MS MARCO's size: 40 GB of disk, half an hour
 
-Counting starts from word-pieces as the rule `tokens` leaves them (benchmarks/zipf.py makes them up,
-since tokenising is measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`.
-Search runs over random vectors in files as the rule `vectors` leaves them. Each runs as a process
-of its own. Own memory leaves out what files are mapped to (the counts, the tokens, the vectors),
-which the system takes back where memory is scarce.
+Counting starts from word-pieces in the form of the rule `tokens` (benchmarks/zipf.py makes them up,
+since another benchmark measures tokenising). It runs the scripts of the rules `ngrams` and
+`importance`. Search runs over random vectors in the files of the rule `vectors`. Each runs in its
+own process. Own memory excludes mapped files (the counts, the tokens, the vectors), which the
+system reclaims when memory is scarce.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SHARES = (0.01, 0.1, 1.0)
 
 @dataclass(frozen=True)
 class Point:
-    """What a job took on a collection of so many items (words, or vectors)."""
+    """The cost of a job on a collection of some items (words, or vectors)."""
 
     job: str
     items: int
@@ -110,7 +110,7 @@ def searching(
 
 
 def search_shards(folder: Path, queries: int, depth: int, threads: int) -> None:
-    """Do what is measured."""
+    """Run the measurements."""
     shards = read_vectors(folder)
     asked = np.random.default_rng(1).standard_normal((queries, shards[0].shape[1]), np.float32)
     search(asked, shards, depth, threads=threads)

@@ -1,12 +1,11 @@
-"""Exact search by inner product: ours, which is faiss by blocks, beside faiss's flat index and a
-sort by numpy.
+"""Compare exact search by inner product with faiss's flat index and a sort by numpy.
 
     python -m benchmarks.search        100,000 passages, 200 queries, half a minute
     python -m benchmarks.search --passages 1000000 --queries 1000
 
-The matrix product alone is the floor for all of them. Every form finds the same passages, or the
-benchmark fails. Only ours ranks ties by row and needs no more memory for more passages; what that
-costs is the difference to faiss.knn.
+Ours is faiss by blocks. The matrix product alone is the lower bound for all. Every form finds the
+same passages, or the benchmark fails. Only ours ranks ties by row and needs no more memory for more
+passages; the difference to faiss.knn is the cost of both.
 """
 
 from __future__ import annotations
@@ -80,12 +79,16 @@ def main() -> None:
         "faiss.knn": lambda: knn(queries, passages, options.depth),
         "ours": lambda: ours(queries, passages, options.depth, options.threads),
     }
-    rows, seconds, passages_of = [], {}, {}
+    rows = []
+    seconds = {}
+    passages_of = {}
     with threadpool_limits(options.threads, "blas"):
         for name, form in forms.items():
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall = time.perf_counter()
+            cpu = time.process_time()
             passages_of[name] = form()
-            wall, seconds[name] = time.perf_counter() - wall, time.process_time() - cpu
+            wall = time.perf_counter() - wall
+            seconds[name] = time.process_time() - cpu
             rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{seconds[name]:.2f}"})
     for name in list(forms)[
         1:

@@ -1,6 +1,4 @@
-"""English text for the benchmarks, without a download: documentation strings of the Python packages
-installed here.
-"""
+"""Read English text for the benchmarks without a download: docstrings of installed packages."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
 
 
 def passages(letters: int, collection: Path | None = None) -> pa.Table:
-    """Passages (title, text) of about so many letters together, of a collection of yours or of
-    installed packages.
+    """Return passages (title, text) with about the given number of letters in all.
+
+    collection: a folder of a collection; without it, text of installed packages
     """
     if collection is not None:
         found = read_passages(collection, ["title", "text"]).to_pylist()

@@ -1,13 +1,13 @@
-"""From text to word-pieces, and on to importance: ours beside the Hugging Face tokenizer.
+"""Compare tokenising, and tokenising with importance, with the Hugging Face tokenizer.
 
     python -m benchmarks.tokenising                                    ten million letters
     python -m benchmarks.tokenising --letters 1e9 --collection results/collections/msmarco
 
 The peer tokenises the same texts in batches, as `datasets.map(batched=True)` would call it, and
-once without what Python adds. "End to end" is everything up to the importance of each word-piece:
-counting included.
+once without Python's part. "End to end" includes everything up to the importance of each
+word-piece, with counting.
 
-To reach: end to end twice the Hugging Face tokenizer alone, ids bit-equal.
+Target: end to end twice as fast as the Hugging Face tokenizer alone, ids bit-equal.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def main() -> None:
         for name, each in speed.items()
     ]
     print(table(rows))
-    titles, bodies = expected[: len(passages)], expected[len(passages) :]
+    titles = expected[: len(passages)]
+    bodies = expected[len(passages) :]
     joined = np.fromiter(
         (each for pair in zip(titles, bodies, strict=True) for ids in pair for each in ids),
         np.int64,

@@ -1,14 +1,13 @@
-"""Made-up collections of any size: words and phrases by Zipf's law, passages as long as those of MS
-MARCO.
+"""Make up collections of any size: words and phrases by Zipf's law, lengths as in MS MARCO.
 
 Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like
 1 / rank, beyond it faster, and there is no last word. A text is a chain of phrases of one to six
-words, which follow Zipf's law too, so that long n-grams repeat. Phrases are not kept: their words
-are a hash of their rank. A block is the same in collections of every size.
+words, which also follow Zipf's law, so long n-grams repeat. Phrases are not stored: their words are
+a hash of their rank. A block is the same in collections of every size.
 
-Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others hold one that
-occurs once); in English 98, 62 and 30 %. What is made up has neither syntax nor topics: it is for
-measuring time and memory.
+Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others contain a
+shorter n-gram that occurs once); in English 98, 62 and 30 %. Made-up text has neither syntax nor
+topics: it serves to measure time and memory.
 """
 
 from __future__ import annotations
@@ -43,13 +42,15 @@ SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel
 
 
 def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Words by their ranks, uint32 from 0, end to end, and the lengths of passages in words, int64;
-    block by block.
+    """Yield blocks of words and of passage lengths.
+
+    Words are ranks from 0, uint32, without gaps between passages; lengths are in words, int64.
     """
     for number, first in enumerate(range(0, passages, BLOCK)):
         rng = np.random.default_rng([seed, number])
         lengths = np.maximum(1, rng.gamma(4.0, WORDS / 4.0, BLOCK)).astype(np.int64)
-        text, kept = _text(rng, int(lengths.sum())), lengths[: passages - first]
+        text = _text(rng, int(lengths.sum()))
+        kept = lengths[: passages - first]
         yield text[: kept.sum()], kept
 
 
@@ -58,7 +59,9 @@ def _text(rng: np.random.Generator, words: int) -> np.ndarray:
     lengths = (1 + _hash(phrases, 0) % np.uint64(LONGEST)).astype(np.int64)
     ends = np.cumsum(lengths)
     used = int(np.searchsorted(ends, words)) + 1
-    phrases, lengths, ends = phrases[:used], lengths[:used], ends[:used]
+    phrases = phrases[:used]
+    lengths = lengths[:used]
+    ends = ends[:used]
     place = 1 + np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
     return _ranks((_hash(np.repeat(phrases, lengths), place) >> np.uint64(11)) * 2.0**-53)[:words]
 
@@ -85,16 +88,13 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
 # --- as word-pieces -------------------------------------------------------------------------------
 
 
-def write_tokens(folder: Path, passages: int) -> int:
-    """Write what the rule tokens would leave, and return how many words that is.
-
-    The commonest words are one word-piece, the others two to six.
-    """
+def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
+    """Write the output of the rule tokens; return its number of words."""
     total = 0
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         nonlocal total
-        for words, lengths in blocks(passages):
+        for words, lengths in blocks(passages, seed):
             total += len(words)
             yield _pieces(words, lengths)
 
@@ -103,8 +103,9 @@ def write_tokens(folder: Path, passages: int) -> int:
 
 
 def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the word-pieces of words by rank, uint16, and the lengths of empty titles and of texts
-    in turn.
+    """Return the word-pieces of words by rank, uint16, and the lengths of titles and texts.
+
+    Titles are empty; the lengths alternate.
     """
     rest = (
         words.astype(np.int64) // BEGINS
@@ -125,14 +126,10 @@ def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def write_collection(folder: Path, passages: int, queries: int) -> None:
-    """Write a collection without titles: passages, and for each query of the split dev one of them,
-    judged relevant.
-
-    Words are spelt in syllables, the commonest in one. A query is the first six words of its
-    passage.
-    """
+    """Write a collection without titles; each query of the split dev has one relevant passage."""
     folder.mkdir(parents=True, exist_ok=True)
-    asked, done = [], 0
+    asked = []
+    done = 0
     judged = np.linspace(0, passages - 1, queries).astype(np.int32)
     with pq.ParquetWriter(folder / "passages.parquet", PASSAGES) as writer:
         for words, lengths in blocks(passages):
@@ -144,7 +141,8 @@ def write_collection(folder: Path, passages: int, queries: int) -> None:
             asked += [" ".join(text.split()[:6]) for text in texts.take(pa.array(here)).to_pylist()]
             done += len(texts)
     rows = pa.array(np.arange(queries, dtype=np.int32))
-    split, grade = pa.array(["dev"] * queries), pa.array(np.ones(queries, np.int16))
+    split = pa.array(["dev"] * queries)
+    grade = pa.array(np.ones(queries, np.int16))
     names = pc.cast(rows, pa.string())
     pq.write_table(
         pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet"

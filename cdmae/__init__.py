@@ -10,8 +10,8 @@ Each package imports only from the packages above it:
 - `masking`: equation 1, and Algorithm 1 in `strategies`, with one file per strategy.
 - `models`: encoders that read packed rows, and models on disk.
 - `training`: the loop that all trainers share, its state, its processes.
-- `pretraining`: equations 2 to 6 and 9. One file per objective in `objectives`, and `probes`,
-  which measure what an encoder has learned.
+- `pretraining`: equations 2 to 6 and 9. One file per objective in `objectives`; `probes` measure
+  the information in an encoder's vectors.
 - `finetuning`: stages 1 to 3 and the reranker, with equations 10 and 11.
 - `retrieval`: every way to make a run. BM25, vectors, exact search, reranking, fusion.
 - `evaluation`: measures and significance.

@@ -34,8 +34,8 @@ def read_array(path: Path | str) -> np.ndarray:
     Raises `InputError` if the file is damaged.
     """
     with open(path, "rb") as file:
-        whole = os.fstat(file.fileno()).st_size - _TRAILER
-        checksum = _checksum(file, whole) if whole > 0 else 0
+        content = os.fstat(file.fileno()).st_size - _TRAILER  # bytes
+        checksum = _checksum(file, content) if content > 0 else 0
         trailer = file.read(_TRAILER)
     if trailer != _trailer(checksum):
         raise InputError(
@@ -73,7 +73,7 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
     """
     length = 0
 
-    def head() -> None:  # of constant length: NumPy pads it for any number
+    def write_header() -> None:  # its length is constant: NumPy pads it for any number
         file.seek(0)
         shape = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
@@ -88,12 +88,12 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
             file.write(np.ascontiguousarray(values, dtype).data)
         length += len(values)
 
-    # closing writes the rest of the buffer; _named names the file in its errors, too
+    # closing writes the rest of the buffer, so its errors must name the file, too
     file = open(path, "wb")  # noqa: SIM115
     try:
-        head()
+        write_header()
         yield append
-        head()
+        write_header()
     finally:
         with _named(path):
             file.close()
@@ -127,7 +127,7 @@ def _checksum(file: BinaryIO, size: int) -> int:
 
 @contextmanager
 def _named(path: Path | str) -> Iterator[None]:
-    """Add the file's name to system errors, which lack it after a failed write."""
+    """Add the file's name to system errors, which do not have it after a failed write."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Make command lines of functions with `@command`: annotations are options, docstrings help texts.
+"""Turn functions into commands: annotations are options, docstrings are help texts.
 
-A script consists of its imports and one function. Errors that a user can cause end in one sentence
-and an exit status instead of a traceback: 1 for wrong input, a full disk or too little memory, 75
-for a stop with saved state.
+An error that a user can cause ends the process with one sentence instead of a traceback. The exit
+status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved state.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import argparse
 import contextlib
 import dataclasses
 import errno
-import functools
 import inspect
 import io
 import json
@@ -27,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cdmae import fields as settings
+from cdmae import fields
 from cdmae.errors import InputError, Interrupted, not_python, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
@@ -41,92 +39,95 @@ _REMEDY = {
 }
 
 
-def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a keyword-only function into a command that reads an argument list or the command line.
+def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = None) -> NoReturn:
+    """Call a function with the options of the command line, and end the process.
 
-    In a script that Python was started with, the command runs at once. For a library function,
-    write ``command(module.function)``.
+    Every parameter is an option. Annotations are Path, str, int, float, bool (a flag), settings or
+    ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
+    with or without a value).
 
-    Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X |
-    None`` (may be left out, or empty), and settings or ``dict`` (JSON text). Never returns;
-    ``command.function`` is the function itself.
+    arguments: replace the arguments of the command line
     """
-    caller = sys._getframe(1)  # noqa: SLF001 (as collections.namedtuple)
-    name = Path(caller.f_code.co_filename).stem.replace("_", "-")
+    name = Path(sys.argv[0]).stem.replace("_", "-")
 
-    @functools.wraps(function)
-    def run(arguments: Sequence[str] | None = None) -> NoReturn:
-        def work() -> None:
-            values = read_arguments(
-                function, sys.argv[1:] if arguments is None else arguments, name
-            )
-            _end_on_sigterm()
-            _end_with_parent()
-            function(**values)
+    def work() -> None:
+        given = sys.argv[1:] if arguments is None else arguments
+        values = read_arguments(function, given, name)
+        _end_on_sigterm()
+        _end_with_parent()
+        function(**values)
 
-        ending(work)
-
-    run.function = function  # type: ignore[attr-defined]
-    if caller.f_globals["__name__"] == "__main__":
-        run()
-    return run
+    ending(work)
 
 
 def read_arguments(
     function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae"
 ) -> dict[str, Any]:
-    """Return the arguments of `function` on a command line by name.
+    """Return the arguments of a function by name, read from a command line.
 
-    `name` is the program's name in messages. Words of ``*words`` are a list. Raises `InputError`
-    for an argument that does not fit.
+    Positional arguments are a list, under the name that the function gives them (``*texts``).
+    `name` is the program's name in messages. Raises `InputError` for an argument that does not fit.
     """
     for argument in arguments:
         # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
         if re.search(r"[\ud800-\udfff]", argument):
             raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
-    form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
-        prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False
+        prog=name,
+        description=inspect.getdoc(function),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    # the extras name the setting that discriminates the classes of a union
-    hints = typing.get_type_hints(function, include_extras=True)
-    hints = {
-        key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
-        for key, hint in hints.items()
-    }
-    single = []  # options with one value
-    for key, parameter in inspect.signature(function).parameters.items():
-        required = parameter.default is inspect.Parameter.empty
-        options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
-        hint = hints[key]
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            parser.add_argument(key, nargs="*")
-            continue
-        if typing.get_origin(hint) is list:
-            options["nargs"] = "+" if required else "*"
-            hint = typing.get_args(hint)[0]
-        elif hint is Path and not required:
-            options["nargs"] = "?"  # a job without this input gives the option without a value
-        if "nargs" not in options and hint is not bool:
-            single.append(_option(key))
-        if hint is bool:
-            options["action"] = argparse.BooleanOptionalAction
-        elif _is_json(hint):
-            options["metavar"] = "JSON"
-        else:
-            options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
-        parser.add_argument(_option(key), **options)
-    found = vars(
-        parser.parse_intermixed_args(_attached(arguments, single, set(map(_option, hints))))
-    )
+    hints = _hints(function)
+    actions = [
+        _add(parser, parameter, hints[key])
+        for key, parameter in inspect.signature(function).parameters.items()
+    ]
+    found = vars(parser.parse_intermixed_args(_attached(arguments, actions)))
     return {key: _read(hints[key], value, key) for key, value in found.items()}
 
 
-def _attached(arguments: Sequence[str], single: Sequence[str], known: set[str]) -> list[str]:
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
+    # the extras name the setting that discriminates the classes of a union
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
+        for key, hint in hints.items()
+    }
+
+
+def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: Any) -> Any:
+    """Add a parameter of a function to a parser; return argparse's action."""
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return parser.add_argument(parameter.name, nargs="*")
+    required = parameter.default is inspect.Parameter.empty
+    options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
+    if typing.get_origin(hint) is list:
+        options["nargs"] = "+" if required else "*"
+        (hint,) = typing.get_args(hint)
+    elif hint is Path and not required:
+        options["nargs"] = "?"  # a job without this input gives the option without a value
+    if hint is bool:
+        options["action"] = argparse.BooleanOptionalAction
+    elif _is_json(hint):
+        options["metavar"] = "JSON"
+    else:
+        options["type"] = hint
+        options["metavar"] = _METAVAR.get(hint, hint.__name__.upper())
+    return parser.add_argument(_option(parameter.name), **options)
+
+
+def _attached(arguments: Sequence[str], actions: Sequence[argparse.Action]) -> list[str]:
     """Join an option and a value that begins with a dash: argparse would read another option."""
+    options = {option for action in actions for option in action.option_strings}
+    with_one_value = {
+        option for action in actions if action.nargs is None for option in action.option_strings
+    }
     words: list[str] = []
     for word in arguments:
-        if words and words[-1] in single and word.startswith("-") and word not in known:
+        dashed = word.startswith("-") and word not in options
+        if dashed and words and words[-1] in with_one_value:
             words[-1] += f"={word}"
         else:
             words.append(word)
@@ -149,9 +150,9 @@ def _read(hint: Any, value: Any, key: str) -> Any:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})"
+            f"{_option(key)} is {fields.show(value)}; allowed: JSON text ({error})"
         ) from None
-    return settings.parse(hint, parsed, key) if _is_settings(hint) else parsed
+    return fields.parse(hint, parsed, key) if _is_settings(hint) else parsed
 
 
 def _is_json(hint: Any) -> bool:
@@ -159,11 +160,11 @@ def _is_json(hint: Any) -> bool:
 
 
 def _is_settings(hint: Any) -> bool:
-    """Return whether a hint is a class of settings, or a union of such classes."""
+    """Return whether a hint is a class of settings, or a union of classes."""
     return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
-# --- how it ends ----------------------------------------------------------------------------------
+# --- exit -----------------------------------------------------------------------------------------
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:
@@ -187,7 +188,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, InputError):
         return _say(str(error), 1)
     # from a module that is imported late
-    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
         return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
         # otherwise the interpreter would print an error while it ends
@@ -198,9 +199,12 @@ def _report(error: Exception) -> int:
         cause = str(error).partition(". ")[0] or "while running"
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
     # libraries in Rust write the number of a system error into the message
-    words = re.search(r"\(os error (\d+)\)", str(error))
-    number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
-    if number is None:
+    in_message = re.search(r"\(os error (\d+)\)", str(error))
+    if isinstance(error, OSError):
+        number = error.errno
+    elif in_message:
+        number = int(in_message[1])
+    else:
         raise error
     sentence = _REMEDY.get(number) or getattr(error, "strerror", None) or str(error)
     path = getattr(error, "filename", None)
@@ -213,7 +217,7 @@ def _say(sentence: str, status: int) -> int:
 
 
 def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, so that no half-written file remains.
+    """Let SIGTERM unwind the stack, which removes half-written files.
 
     A second SIGTERM ends the process at once.
     """
@@ -245,11 +249,8 @@ def _end_with_parent() -> None:
             parent = psutil.Process(int(value))
             while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(1)
-        print(
-            f"the workflow (process {value}) has gone: this job stops too",
-            file=sys.stderr,
-            flush=True,
-        )
+        message = f"the workflow (process {value}) has ended: this job stops too"
+        print(message, file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()

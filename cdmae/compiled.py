@@ -1,9 +1,8 @@
 """Compile functions with numba, cached on disk where possible, and run them in threads.
 
-numba caches next to the source, otherwise in the user's cache, or in ``NUMBA_CACHE_DIR``. If it can
-write to none of them (a read-only install, a container without a home), it refuses the function.
-`compiled` then compiles the function again in each process, which costs seconds and changes no
-result.
+numba writes its cache next to the source, to the user's cache folder, or to ``NUMBA_CACHE_DIR``. If
+it can write to none of them (a read-only install, a container without a home), it raises an error.
+`compiled` then compiles without a cache: seconds in each process, and the same results.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` without the interpreter lock, so that threads run it in parallel."""
+    """Compile `function` without the interpreter lock: threads can run it in parallel."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError as error:  # "cannot cache function ...: no locator available for file ..."
@@ -36,21 +35,24 @@ def _prefetch(write: int) -> Callable[..., Any]:
     The index may be out of bounds.
     """
 
-    def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
-        return types.void(array, types.intp), generate
-
     def generate(
-        context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[Any, Any]
+        context: Any, builder: ir.IRBuilder, signature: Any, arguments: tuple[Any, Any]
     ) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, values[0])
-        address = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
+        """Emit LLVM's ``prefetch(address, write, locality, is_data)``."""
+        array_type, _ = signature.args
+        array, index = arguments
+        data = context.make_array(array_type)(context, builder, array).data
+        address = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        into_all_caches = number(3)
-        data = number(1)  # not instructions
-        builder.call(function, [address, number(write), into_all_caches, data])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        locality = number(3)  # keep it in all caches
+        is_data = number(1)
+        builder.call(prefetch, [address, number(write), locality, is_data])
         return context.get_dummy_value()
+
+    def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
+        return types.void(array, types.intp), generate
 
     return intrinsic(typed)
 
@@ -60,10 +62,10 @@ prefetch_to_write = _prefetch(1)
 
 
 class Threads(ThreadPoolExecutor):
-    """At least one thread, `number` in all, that run compiled functions."""
+    """A pool of `number` threads, at least one, for compiled functions."""
 
     def __init__(self, number: int) -> None:
-        """Set the number of threads; they start with the first work."""
+        """Set the number of threads; each starts when it is first needed."""
         self.number = max(1, number)
         super().__init__(self.number)
 
@@ -71,18 +73,18 @@ class Threads(ThreadPoolExecutor):
         self.shutdown(cancel_futures=True)
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Call `function` with the elements of `arguments` in turn; return the results in order."""
+        """Call `function` with each element of `arguments`; return the results in order."""
         return list(self.map(function, *arguments))
 
     def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
-        """Yield the results of `function` in order, for arguments too large for memory together.
+        """Yield the results of `function` in order, for arguments that do not fit into memory.
 
-        At most two arguments per thread are taken ahead.
+        At most two arguments per thread are in memory at a time.
         """
-        waiting: deque[Future] = deque()
+        pending: deque[Future] = deque()
         for argument in arguments:
-            waiting.append(self.submit(function, argument))
-            if len(waiting) > 2 * self.number:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(self.submit(function, argument))
+            if len(pending) > 2 * self.number:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()

@@ -301,6 +301,8 @@ def allowed(rule: dict[str, Any]) -> str:
             lower = f" above {_digits(above)}"
         if high not in (None, LARGEST):
             upper = f" to {_digits(high)}"
+        elif "exclusiveMaximum" in rule:
+            upper = f" and below {_digits(rule['exclusiveMaximum'])}"
         elif "endless" in rule:
             upper = " to infinity"
         return ("a whole number" if kind == "integer" else "a number") + lower + upper

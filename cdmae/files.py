@@ -1,4 +1,4 @@
-"""Write files that exist only when complete, and name the remedy for damaged files."""
+"""Write files that exist only when complete, and suggest a remedy for damaged files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from typing import Any
 
 from cdmae.errors import InputError
 
-# seconds without a write after which a part from another host counts as abandoned
+# seconds without a write after which a hidden file from another host counts as abandoned
 ABANDONED = 24 * 3600
-LINKED = ".safetensors"  # weights, which are large and which no editor opens
+LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """Yield a hidden path next to `path`; sync what was written there and rename it to `path`.
+    """Yield a hidden path next to `path`; afterwards, sync its content and rename it to `path`.
 
     After an error, the hidden file or folder is removed and `path` is unchanged. The caller creates
     the file, or calls ``mkdir`` on the yielded path. Hidden files of killed processes are removed
@@ -45,20 +45,20 @@ def complete(path: Path | str) -> Iterator[Path]:
         raise
 
 
-def link(path: Path | str, place: Path | str) -> None:
-    """Hard-link a file of weights and make it read-only; copy any other file.
+def link(path: Path | str, target: Path | str) -> None:
+    """Hard-link a file of weights or vectors and make it read-only; copy any other file.
 
-    An edit of config.json in a linked folder therefore does not change the original. Where the file
-    system cannot link, weights are copied, too.
+    Edits of the copies, such as config.json, do not change the original. If the file system cannot
+    link, weights are copied, too.
     """
     path = Path(path)
-    if path.suffix != LINKED:
-        shutil.copy2(path, place)
+    if path.suffix not in LINKED:
+        shutil.copy2(path, target)
         return
     try:
-        os.link(path, place)
-    except OSError:  # another file system, one without hard links, or too many of them
-        shutil.copy2(path, place)
+        os.link(path, target)
+    except OSError:  # another file system, no support for hard links, or too many links
+        shutil.copy2(path, target)
         return
     with suppress(OSError):  # another user's file
         path.chmod(path.stat().st_mode & ~0o222)
@@ -87,32 +87,31 @@ def read_json(path: Path | str) -> Any:
 
 
 def check_file(path: Path | str) -> None:
-    """Raise `InputError` for a pipe, device or socket, whose reader might wait forever.
+    """Raise `InputError` for a pipe, device or socket, because reading it might never end.
 
-    A pipe with a writer is refused as well, because most files are read more than once. Errors of
-    opening a file are left to its reader.
+    A pipe with a writer is refused as well, because most files are read more than once. Files that
+    cannot be opened are left to their reader.
     """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
         return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        kind = (
-            "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
-        )
-        raise InputError(f"{path} is {kind}; allowed: a file")
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    kind = kinds.get(stat.S_IFMT(mode), "a device")
+    raise InputError(f"{path} is {kind}; allowed: a file")
 
 
 def remedy(path: Path | str) -> str:
-    """Return what to do about a damaged file: delete the job's whole output and run again.
+    """Return the remedy for a damaged file: delete the job's whole output and run again.
 
-    The output may be a folder above the file, in which Snakemake keeps a time stamp.
+    The output may be a folder above the file, which then contains Snakemake's time stamp.
     """
-    path = Path(path)
-    output = next(
-        (folder for folder in path.parents if (folder / ".snakemake_timestamp").exists()), path
-    )
-    return f"delete {'it' if output == path else output} and run again"
+    for folder in Path(path).parents:
+        if (folder / ".snakemake_timestamp").exists():
+            return f"delete {folder} and run again"
+    return "delete it and run again"
 
 
 def _part(path: Path) -> Path:
@@ -129,23 +128,20 @@ def _host() -> str:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the parts of `path` that ended processes left behind."""
-    of_path = re.compile(
-        rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part"
-    )
+    """Remove the hidden files of `path` that ended processes left behind."""
+    pattern = rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part"
     for name in os.listdir(path.parent):
-        found = of_path.fullmatch(name)
-        if found is None:
+        match = re.fullmatch(pattern, name)
+        if match is None:
             continue
+        host, process = match.groups()
         part = path.with_name(name)
-        host, process = found.groups()
-        with suppress(OSError):  # of another user, or removed by another process meanwhile
-            abandoned = (
-                not _runs(int(process))
-                if host == _host()
-                else time.time() - _written(part) > ABANDONED
-            )
-            if abandoned:
+        with suppress(OSError):  # another user's file, or removed meanwhile
+            if host == _host():
+                is_abandoned = not _runs(int(process))
+            else:
+                is_abandoned = time.time() - _written(part) > ABANDONED
+            if is_abandoned:
                 _remove(part)
 
 
@@ -154,7 +150,7 @@ def _runs(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # of another user
+    except OSError:  # another user's process
         pass
     return True
 
@@ -165,7 +161,7 @@ def _written(part: Path) -> float:
 
 
 def _replace(path: Path, part: Path) -> None:
-    """Rename `part` to `path`; an existing folder is first moved out of the way."""
+    """Rename `part` to `path`; an existing folder is moved away first and then removed."""
     old = None
     if os.path.lexists(path) and (part.is_dir() or (path.is_dir() and not path.is_symlink())):
         old = _part(path)
@@ -188,8 +184,10 @@ def _remove(path: Path) -> None:
 
 
 def _sync(path: Path, *, inside: bool = True) -> None:
-    for place in [path, *(path.rglob("*") if inside else ())]:
-        descriptor = os.open(place, os.O_RDONLY)
+    """Write a file or folder to the disk; with `inside`, also everything in the folder."""
+    paths = [path, *path.rglob("*")] if inside else [path]
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -1,21 +1,22 @@
-"""Format numbers and names: measures as points with one decimal, a true minus, MRR for mean RR."""
+"""Format numbers, names and Markdown for people: measures in points, a true minus, MRR for RR."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
+from itertools import pairwise
 from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
-# control characters, and what else XML 1.0 does not allow in a text
+# control characters, and other characters that XML 1.0 does not allow
 CONTROL = re.compile(r"[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
 
 
 def printable(text: str) -> str:
-    """Replace every control character by U+FFFD; an SVG with them would be ill-formed."""
+    """Replace every control character by U+FFFD, because SVG does not allow them."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -25,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def measure_name(measure: str) -> str:
-    """Return a column's head: the mean of RR@10 is called MRR@10, the mean of AP is called MAP."""
+    """Return a column's header: MRR@10 for the mean of RR@10, MAP for the mean of AP."""
     return f"M{measure}" if re.match(r"(RR|AP)\b", measure) else measure
 
 
@@ -64,10 +65,12 @@ def count(value: float) -> str:
 
 def short_count(value: float) -> str:
     """Round to three significant digits: ``950``, ``20.2 thousand``, ``1.04 million``."""
-    for least, size, unit in ((1e9, 1e9, "billion"), (1e6, 1e6, "million"), (1e4, 1e3, "thousand")):
-        if value >= least:
-            return f"{float(f'{value / size:.3g}'):g}\N{NO-BREAK SPACE}{unit}"
-    return count(value)
+    if value < 1e4:
+        return count(value)
+    units = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
+    unit = next(unit for unit, size in units.items() if value >= size)
+    rounded = float(f"{value / units[unit]:.3g}")
+    return f"{rounded:g}\N{NO-BREAK SPACE}{unit}"
 
 
 def duration(seconds: float) -> str:
@@ -78,14 +81,12 @@ def duration(seconds: float) -> str:
     if seconds < 9.95:
         return f"{seconds:.1f}{space}s"
     whole = round(seconds)
-    for size, unit, smaller, name in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
+    units = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+    for (unit, size), (smaller, smaller_size) in pairwise(units.items()):
         if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size}{space}{unit}" + (f" {rest}{space}{name}" if rest else "")
+            large = f"{whole // size}{space}{unit}"
+            rest = whole % size // smaller_size
+            return f"{large} {rest}{space}{smaller}" if rest else large
     return f"{whole}{space}s"
 
 
@@ -93,8 +94,14 @@ def memory(megabytes: float) -> str:
     """Write mebibytes as ``640 MB`` or ``1.4 GB``."""
     if math.isnan(megabytes):
         return NONE
-    space = "\N{NO-BREAK SPACE}"
-    return f"{megabytes:.0f}{space}MB" if megabytes < 1000 else f"{megabytes / 1024:.1f}{space}GB"
+    if megabytes < 1000:
+        return f"{megabytes:.0f}\N{NO-BREAK SPACE}MB"
+    return f"{megabytes / 1024:.1f}\N{NO-BREAK SPACE}GB"
+
+
+def plain_spaces(text: str) -> str:
+    """Replace no-break spaces, which keep a number and its unit on one line of the page."""
+    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def listed(names: list[str], last: str = "and") -> str:
@@ -106,8 +113,9 @@ def listed(names: list[str], last: str = "and") -> str:
 
 def plural(number: int, noun: str) -> str:
     """Write a number and its noun: ``1 query``, ``1,618 queries``."""
-    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count(number)} {noun if number == 1 else many}"
+    if number != 1:
+        noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count(number)} {noun}"
 
 
 def minus(text: str) -> str:
@@ -116,10 +124,10 @@ def minus(text: str) -> str:
 
 
 def without_folders(value: Any) -> Any:
-    """Reduce local paths in a JSON value to their last parts, since cards and reports are public.
+    """Shorten local paths in a JSON value to their last part, because cards and reports are public.
 
-    A text is a local path if it begins with ``/`` or ``~``, or leaves the checkout with ``..``.
-    Other relative paths and names at the hub are unchanged.
+    Local paths begin with ``/`` or ``~``, or leave the checkout with ``..``. Other relative paths
+    and names on the Hugging Face hub do not change.
     """
     if isinstance(value, dict):
         return {key: without_folders(item) for key, item in value.items()}
@@ -131,13 +139,13 @@ def without_folders(value: Any) -> Any:
 
 
 def markdown(text: Any) -> str:
-    """Escape a text for Markdown on one line: a reader sees its words, no markup, HTML or link."""
+    """Escape markup, HTML and links in a text, for one line of Markdown."""
     words = " ".join(str(text).split())
     return re.sub(r"([\\`*\[\]<>#!|&~]|:(?=//)|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words)
 
 
 def fenced(text: str, language: str) -> str:
-    """Write a Markdown code block with a fence longer than any run of backticks in the text."""
+    """Write a Markdown code block, with a fence longer than any backticks in the text."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,4 +1,4 @@
-"""The files that jobs exchange: their paths, their formats, and the modules that use them.
+"""The files that jobs exchange: their paths, their formats, and their modules.
 
 Paths are below ``results/``. Each entry names the module that reads and writes the files.
 
@@ -11,7 +11,7 @@ Paths are below ``results/``. Each entry names the module that reads and writes 
     ``word_starts.npy`` bool [V]
 ``importance/{importance}/{start}/{collection}/``, by `importance.ami`
     ``values.npy`` float16 [T], aligned with the tokens' ``ids.npy``; ``ngrams.json`` refers to the
-    n-grams, whose table scores new text
+    table of n-grams, which scores new text
 ``runs/{system}/{collection}.{split}.parquet``, by `runs`
     one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>
 ``vectors/{system}/{collection}/``, by `retrieval.vectors`
@@ -20,9 +20,9 @@ Paths are below ``results/``. Each entry names the module that reads and writes 
 ``measures/{system}.tsv``, by `evaluation.per_query`
     collection, split, query_id, measure, value
 
-`cdmae.files` writes them to a hidden path, syncs and renames them, so that they exist only when
-complete. This module imports no format: a job depends on the formats that it imports, and runs
-again when these change.
+`cdmae.files` writes them to a hidden path, syncs and renames them: they exist only when complete.
+This module imports none of these modules, because a job depends on the formats that it imports and
+runs again when they change.
 
 The rules (``workflow/rules``) contain the paths of their results; other code calls `place`.
 """

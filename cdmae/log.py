@@ -1,6 +1,6 @@
-"""Report the progress of a long command: a line now and then on standard error.
+"""Report the progress of a long command on standard error, a line every ten seconds.
 
-``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1:02 left, loss 5.12``
+``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1 min 2 s left, loss 5.12``
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Any
 
+from cdmae import formats
 from cdmae.terminal import printable
 
 FIRST = 2.0  # seconds to the first line
@@ -17,20 +18,20 @@ EVERY = 10.0  # seconds between lines
 
 
 def say(text: str) -> None:
-    """Print one line to standard error; of a job's several processes, only the first prints."""
+    """Print one line to standard error; if a job has several processes, only the first prints."""
     if os.environ.get("RANK", "0") == "0":  # set by torchrun
-        print(printable(text), file=sys.stderr, flush=True)
+        print(printable(formats.plain_spaces(text)), file=sys.stderr, flush=True)
 
 
 class Progress:
     """Count towards `total` and report pace and remaining time.
 
-    `start` is the step from which a resumed command continues: it counts as done, but not towards
-    the pace. `total` 0 means unknown.
+    total: 0 if it is unknown. start: the step from which a command resumes; earlier steps are done,
+    but do not count towards the pace.
     """
 
     def __init__(self, total: int, *, unit: str = "steps", label: str = "", start: int = 0) -> None:
-        """Begin at `start` of `total`."""
+        """Begin at step `start` of `total`."""
         self.total = total
         self.unit = unit
         self.label = label
@@ -60,34 +61,25 @@ class Progress:
         """Return the current line."""
         now = time.monotonic() if now is None else now
         pace = (self.done - self._start) / max(now - self._began, 1e-9)
-        text = f"{self.label}: " if self.label else ""
+        parts = [f"{self.done:,} {self.unit}"]
         if self.total:
-            text += (
-                f"{self.done:,} of {self.total:,} {self.unit} ({100 * self.done // self.total} %)"
-            )
-        else:
-            text += f"{self.done:,} {self.unit}"
-        text += f", {amount(pace)} {self.unit}/s"
+            percent = 100 * self.done // self.total
+            parts = [f"{self.done:,} of {self.total:,} {self.unit} ({percent} %)"]
+        parts.append(f"{amount(pace)} {self.unit}/s")
         if pace and self.total > self.done:
-            text += f", {duration((self.total - self.done) / pace)} left"
-        return text + "".join(
-            f", {name.replace('_', ' ')} {amount(float(x))}" for name, x in self._numbers.items()
-        )
+            parts.append(f"{formats.duration((self.total - self.done) / pace)} left")
+        for name, number in self._numbers.items():
+            parts.append(f"{name.replace('_', ' ')} {amount(float(number))}")
+        label = f"{self.label}: " if self.label else ""
+        return label + ", ".join(parts)
 
     def __exit__(self, *_: object) -> None:
         """Print a last line, unless nothing was printed and the work was short."""
         now = time.monotonic()
         if self._printed or now - self._began >= FIRST:
-            say(f"{self.line(now)}, after {duration(now - self._began)}")
-
-
-def duration(seconds: float) -> str:
-    """Write ``1:02`` (minutes and seconds), or ``3:01:02`` with hours."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+            say(f"{self.line(now)}, after {formats.duration(now - self._began)}")
 
 
 def amount(value: float) -> str:
-    """Write a number with three digits that matter: 0.00123, 5.12, 45.2, 1,234."""
+    """Write a number with three significant digits: 0.00123, 5.12, 45.2; whole from 100: 1,234."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")

@@ -1,4 +1,4 @@
-"""A run: the passages that a system found for every query of a split."""
+"""Runs: the ranked passages of a system for every query of a split."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cdmae.arrays import open_parquet, read_batches
 from cdmae.files import complete
 
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
-QUERY_GROUP = 1 << 12  # queries that are written together
-QUERIES_AT_ONCE = 1 << 10  # queries that are read together
+QUERY_GROUP = 1 << 12  # queries per row group of the file
+QUERIES_AT_ONCE = 1 << 10  # queries per batch of `read_run`
 
 
 @dataclass(frozen=True)
 class Run:
     """Ranked passages per query: ``passages[starts[q]:starts[q + 1]]`` for query q, best first.
 
-    Ties are ordered by passage row. passages: int32 [N]; scores: float32 [N]; starts: int64 [Q +
-    1].
+    Ties are ordered by passage row. passages: int32 [N]; scores: float32 [N]; starts: int64
+    [Q + 1].
     """
 
     passages: np.ndarray
@@ -42,39 +42,34 @@ class Run:
 
     def split(self, counts: Iterable[int]) -> list[Run]:
         """Cut into runs of consecutive queries, `counts` queries each."""
-        edges = np.cumsum([0, *counts])
-        parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
-        return [
-            Run(
-                self.passages[starts[0] : starts[-1]],
-                self.scores[starts[0] : starts[-1]],
-                starts - starts[0],
-            )
-            for starts in parts
-        ]
+        runs = []
+        for first, last in pairwise(np.cumsum([0, *counts]).tolist()):
+            starts = self.starts[first : last + 1]
+            cut = slice(starts[0], starts[-1])
+            runs.append(Run(self.passages[cut], self.scores[cut], starts - starts[0]))
+        return runs
 
     @classmethod
     def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:
-        """Join one array of passages and one of scores per query."""
+        """Join one array of passages and one array of scores per query."""
         starts = np.zeros(len(passages) + 1, dtype=np.int64)
         np.cumsum([len(ranked) for ranked in passages], out=starts[1:])
+        all_passages = np.concatenate([np.empty(0, np.int32), *passages])
+        all_scores = np.concatenate([np.empty(0, np.float32), *scores])
         return cls(
-            np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int32, copy=False),
-            np.concatenate([np.empty(0, np.float32), *scores]).astype(np.float32, copy=False),
+            all_passages.astype(np.int32, copy=False),
+            all_scores.astype(np.float32, copy=False),
             starts,
         )
 
 
 def write_run(path: Path | str, run: Run) -> None:
     """Write a run, one row per query."""
-    columns = [
-        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(values)).cast(
-            field.type
-        )
-        for values, field in zip((run.passages, run.scores), RUN, strict=True)
-    ]
+    starts = pa.array(run.starts, pa.int64())
+    passages = pa.LargeListArray.from_arrays(starts, pa.array(run.passages))
+    scores = pa.LargeListArray.from_arrays(starts, pa.array(run.scores))
+    table = pa.table({"passages": passages, "scores": scores}).cast(RUN)
     with complete(path) as aside:
-        table = pa.Table.from_arrays(columns, schema=RUN)
         pq.write_table(table, aside, row_group_size=QUERY_GROUP, write_page_checksum=True)
 
 
@@ -89,25 +84,26 @@ def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     Memory holds each list once, whatever the size of the file.
     """
     file = open_parquet(Path(path), RUN)
-    groups = (
-        file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups)
-    )
-    most = sum(groups)  # an empty list counts as one value
-    passages = np.empty(most, np.int32)
-    scores = np.empty(most, np.float32)
-    keep = np.zeros(file.metadata.num_rows, bool)
-    keep[... if rows is None else rows] = True
-    lengths = np.zeros(len(keep), np.int64)
+    capacity = 0
+    for group in range(file.num_row_groups):
+        # counts an empty list as one value
+        capacity += file.metadata.row_group(group).column(0).num_values
+    passages = np.empty(capacity, np.int32)
+    scores = np.empty(capacity, np.float32)
+    wanted = np.full(file.metadata.num_rows, rows is None)
+    if rows is not None:
+        wanted[rows] = True
+    lengths = np.zeros(len(wanted), np.int64)
     query = 0
     end = 0
     for batch in read_batches(file, Path(path), QUERIES_AT_ONCE):
-        here = keep[query : query + len(batch)]
-        batch = batch if here.all() else batch.filter(pa.array(here))
-        lengths[query + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
+        chosen = wanted[query : query + len(batch)]
+        batch = batch if chosen.all() else batch.filter(pa.array(chosen))
+        lengths[query + np.flatnonzero(chosen)] = batch["passages"].value_lengths().to_numpy()
         values = batch["passages"].flatten()
         cut = slice(end, end + len(values))
         passages[cut] = values
         scores[cut] = batch["scores"].flatten()
-        query += len(here)
+        query += len(chosen)
         end += len(values)
     return Run(passages[:end], scores[:end], np.concatenate([[0], np.cumsum(lengths)]))

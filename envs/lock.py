@@ -1,14 +1,14 @@
-"""Write the locked files again from the requirements: `make lock`, where PyPI is reached.
+"""Write the locked files from the requirements: `make lock`, on a machine that reaches PyPI.
 
 constraints.txt      every package that requirements.txt brings, directly or not, exactly
 requirements-gpu.txt the requirements with faiss-gpu instead of faiss-cpu; the two are never
                      installed together
 cpu.yaml, gpu.yaml   the same for conda: clusters, and Snakemake's --sdm conda
-lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that
+lock/*.txt           the packages of ./run: the same versions, with the SHA-256 of every file that
                      PyPI has of each, for all supported versions of Python and all machines,
                      and without the packages that uv.toml leaves out
     pip.txt          pip itself and setuptools, which builds pyserini
-    run.txt          what a run needs, but for the next three
+    run.txt          the packages of a run except for the next three
     cpu.txt, gpu.txt faiss for either, the second with CUDA's libraries
     torch.txt        torch as PyPI has it; on Linux with CUDA's libraries
     slurm.txt        the executor for SLURM, where there is an sbatch
@@ -32,12 +32,10 @@ BINARY = "--require-hashes\n--only-binary :all:\n--no-binary pyserini\n"
 LOCKED = f"# Made by `make lock`, for `pip install --no-deps --no-build-isolation`.\n{BINARY}"
 BUILDS = "pip\nsetuptools\n"
 PYTHON = "3.11"
-CUDA = re.compile(
-    "nvidia-|cuda-|triton$"
-)  # what torch requires on Linux; all else of torch's is in run.txt
-ELSEWHERE = re.compile(
-    "sys_platform == '(win32|emscripten)'"
-)  # where ./run, a script for sh, does not run
+# requirements of torch on Linux; its other requirements are in run.txt
+CUDA = re.compile("nvidia-|cuda-|triton$")
+# systems on which ./run, a shell script, does not run
+ELSEWHERE = re.compile("sys_platform == '(win32|emscripten)'")
 
 
 def main(options: list[str]) -> None:
@@ -52,7 +50,8 @@ def main(options: list[str]) -> None:
 
 def resolve(requirements: str, folder: Path, options: list[str]) -> dict[str, str]:
     """Choose the version of every package, the present one where it fits."""
-    asked, kept = folder / "requirements.txt", folder / "constraints.txt"
+    asked = folder / "requirements.txt"
+    kept = folder / "constraints.txt"
     asked.write_text(requirements)
     kept.write_text((HERE / "constraints.txt").read_text())
     uv("--no-config", "--python-platform", "linux", "-o", kept, asked, *options)
@@ -73,8 +72,9 @@ def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
 
 
 def conda(requirements: str, pins: dict[str, str]) -> str:
-    """Write a conda file with all pins in its pip section: conda copies it, so it cannot name
-    constraints.txt.
+    """Write a conda file with all pins in its pip section.
+
+    conda copies the file, so it cannot name constraints.txt.
     """
     head = (
         f"{MADE}channels:\n  - conda-forge\ndependencies:\n  - python={PYTHON}\n  - pip\n  - pip:\n"
@@ -117,7 +117,8 @@ def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
 
 def compiled(requirements: str, pins: Path, folder: Path) -> dict[str, str]:
     """Give the line and hashes of every package that requirements bring, by name."""
-    asked, made = folder / "asked.txt", folder / "made.txt"
+    asked = folder / "asked.txt"
+    made = folder / "made.txt"
     asked.write_text(requirements)
     made.unlink(missing_ok=True)
     uv(

@@ -1,12 +1,12 @@
-"""Make the environment `.venv` once, then become what was asked for; `./run` calls this with a
-suitable Python.
+"""Make the environment `.venv` once, then replace this process by the requested command.
 
-Standard library only, and in syntax that an old Python still reads, so that the wrong one ends in a
-sentence. pip installs the files of lock/, and takes only packages whose hashes they list;
-CDMAE_UNLOCKED=1 installs the same versions from the requirement files instead, from wherever pip
-finds them, without looking at hashes. `.venv` is stamped by a hash of each file that was installed
-and of the version of Python: a changed lock is brought up to date in place, and a set-up that was
-interrupted goes on (pip keeps what it has downloaded).
+`./run` calls this with a suitable Python. Standard library only, and in a syntax that an old Python
+still reads, so the wrong Python ends with a sentence. pip installs the files of lock/, and accepts
+only packages with the listed hashes. CDMAE_UNLOCKED=1 installs the same versions from the
+requirement files, from any index and without hashes.
+
+`.venv` is stamped by a hash of each installed file and of the version of Python. After a change of
+the lock it is updated in place, and an interrupted set-up resumes (pip caches its downloads).
 """
 
 import collections
@@ -25,36 +25,25 @@ ROOT = os.path.dirname(HERE)
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 STAMP = os.path.join(VENV, "stamp")
-RECORDS = os.path.join(
-    VENV, "lib", "python*", "site-packages", "*.dist-info"
-)  # pip writes them last
+# the folders that pip writes last
+RECORDS = os.path.join(VENV, "lib", "python*", "site-packages", "*.dist-info")
 LOG = os.path.join(ROOT, ".venv.log")
-OLDEST, NEWEST = (
-    (3, 11),
-    (3, 13),
-)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
-SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
+OLDEST = (3, 11)  # transformers 5 and pyserini refuse older ones
+NEWEST = (3, 13)  # a dependency has no wheel for newer ones
+SPACE = 4  # GB: 2.4 installed, and the files that pip unpacks meanwhile
 PIP = "lock/pip.txt"
 TORCH = "lock/torch.txt"
 CPU_TORCH = "lock/torch-cpu.txt"
 BEGUN = time.time()
-UNLOCK = (
-    "CDMAE_UNLOCKED=1 ./run installs the same versions from wherever pip finds them, "
-    "without looking at hashes"
-)
-IN_PARALLEL = [
-    "-n",
-    "logical",
-    "--maxprocesses",
-    "4",
-    "--no-loadscope-reorder",
-]  # of pytest: a process a core, up to 4
-EVERY = 10  # seconds between two lines that tell how far pip is
-LAST = 8  # lines of pip's that are shown when it fails
+UNLOCK = "CDMAE_UNLOCKED=1 ./run installs the same versions from any index, without hashes"
+# options of pytest: one process per core, at most 4
+IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--no-loadscope-reorder"]
+EVERY = 10  # seconds between two lines of progress
+LAST = 8  # lines of pip's output that are shown when it fails
 
 
 def main(arguments):
-    """Set up what is missing, then run pytest or the workflow in the place of this process."""
+    """Set up missing packages, then replace this process by pytest or the workflow."""
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
         stop(
             "needs Python 3.11 to 3.13, and this is %s (%s)"
@@ -63,9 +52,8 @@ def main(arguments):
     set_up(wanted_files(wanted_device(), tests=arguments[:1] == ["test"]))
     os.environ["PATH"] = os.path.dirname(PYTHON) + os.pathsep + os.environ.get("PATH", "")
     os.environ.pop("PYTHONPATH", None)
-    os.environ.pop(
-        "PYTHONDONTWRITEBYTECODE", None
-    )  # nothing was compiled when it was installed: every job would anew
+    # pip compiled nothing; without bytecode every job would compile all modules again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[:1] == ["test"]:
         os.chdir(ROOT)
         named = [each for each in arguments[1:] if os.path.exists(each.partition("::")[0])]
@@ -76,9 +64,7 @@ def main(arguments):
 
 
 def wanted_device():
-    """Tell which requirements: those for a GPU where NVIDIA's driver answers, unless CDMAE_DEVICE
-    says otherwise.
-    """
+    """Return CDMAE_DEVICE; without it, gpu if NVIDIA's driver answers, otherwise cpu."""
     device = os.environ.get("CDMAE_DEVICE")
     if device not in (None, "", "cpu", "gpu"):
         stop("the environment variable CDMAE_DEVICE is %r; allowed: cpu, gpu" % device)
@@ -86,7 +72,7 @@ def wanted_device():
 
 
 def wanted_files(device, tests):
-    """Name the files of envs/ to install, in their order."""
+    """List the files of envs/ to install, in order."""
     unlocked = os.environ.get("CDMAE_UNLOCKED")
     if unlocked not in (None, "", "1"):
         stop("the environment variable CDMAE_UNLOCKED is %r; allowed: 1" % unlocked)
@@ -104,14 +90,14 @@ def wanted_files(device, tests):
 
 
 def set_up(files):
-    """Bring `.venv` up to these files; one process at a time."""
+    """Update `.venv` to these files; one process at a time."""
     import fcntl
 
     if stamped(files) and works():
         return
     if not os.access(ROOT, os.W_OK | os.X_OK):
         stop(
-            "%s cannot be written to, where .venv is made; "
+            "%s cannot be written to, but .venv is made there; "
             "allowed: a checkout of your own, such as a clone" % ROOT
         )
     with open(os.path.join(ROOT, ".venv.lock"), "w") as lock:
@@ -134,8 +120,9 @@ def set_up(files):
 
 
 def works(module="sys"):
-    """Tell whether `.venv` has this version of Python, which starts (its base may have gone) and
-    imports a module.
+    """Return whether `.venv` has this version of Python, which starts and imports a module.
+
+    It does not start after its base has been removed.
     """
     program = "import sys, %s; sys.exit(sys.version_info[:2] != %r)" % (
         module,
@@ -145,7 +132,7 @@ def works(module="sys"):
 
 
 def succeeds(*command):
-    """Tell whether a command is there and ends well; what it says is not shown."""
+    """Return whether a command exists and succeeds; its output is not shown."""
     try:
         with open(os.devnull, "w") as nowhere:
             return subprocess.call(command, stdout=nowhere, stderr=nowhere) == 0
@@ -154,17 +141,12 @@ def succeeds(*command):
 
 
 def check_space():
-    """Stop where the disk is too small for what is still to be installed."""
-    there = (
-        sum(
-            os.lstat(os.path.join(top, name)).st_size
-            for top, _, names in os.walk(VENV)
-            for name in names
-        )
-        / 1e9
-    )
+    """Stop if the disk is too small for the packages that are still to be installed."""
+    installed = 0
+    for top, _, names in os.walk(VENV):
+        installed += sum(os.lstat(os.path.join(top, name)).st_size for name in names)
     free = shutil.disk_usage(ROOT).free / 1e9
-    if there + free < SPACE:
+    if installed / 1e9 + free < SPACE:
         stop(
             "setting up .venv needs about %d GB, and the disk of %s has %.1f GB free"
             % (SPACE, ROOT, free)
@@ -172,7 +154,7 @@ def check_space():
 
 
 def make():
-    """Make an empty `.venv`, in the place of a broken one."""
+    """Make an empty `.venv`, instead of a broken one."""
     shutil.rmtree(VENV, ignore_errors=True)
     made = subprocess.run(
         [sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -183,25 +165,23 @@ def make():
 
 
 def install(files):
-    """Install the files, and stop with pip's last words where it fails."""
+    """Install the files; if that fails, stop with the end of pip's output."""
     locked = "constraints.txt" not in files
     device = "cpu" if {"lock/cpu.txt", "requirements.txt"} & set(files) else "gpu"
-    likely = (
-        ["constraints.txt"]
-        if not locked
-        else [name for name in files if name != TORCH or CPU_TORCH not in files]
-    )
-    total = sum(
-        line[:1].isalpha()
-        for name in likely
-        for line in read(os.path.join(HERE, name)).splitlines()
-    )
+    likely = ["constraints.txt"]
+    if locked:
+        likely = [name for name in files if name != TORCH or CPU_TORCH not in files]
+    lines = []
+    for name in likely:
+        lines += read(os.path.join(HERE, name)).splitlines()
+    total = sum(line[:1].isalpha() for line in lines)
     say(
         "setting up .venv for a %s: about %d packages, a few minutes, once"
         % (device.upper(), total)
     )
-    other = "faiss-gpu" if device == "cpu" else "faiss-cpu"  # the two share a folder: never both
-    subprocess.call([PYTHON, "-m", "pip", "uninstall", "--quiet", "--quiet", "--yes", other])
+    other = "faiss_gpu" if device == "cpu" else "faiss_cpu"  # the two share a folder: never both
+    if glob.glob(os.path.join(os.path.dirname(RECORDS), other + "-*.dist-info")):
+        subprocess.call([PYTHON, "-m", "pip", "uninstall", "--quiet", "--quiet", "--yes", other])
     open(LOG, "w").close()
     if locked:
         rest = [name for name in files if name not in (PIP, CPU_TORCH, TORCH)]
@@ -209,38 +189,38 @@ def install(files):
     else:
         failed = pip(files, total)
     if failed:
-        advice = remedy(failed) if locked else "run again to go on"
+        advice = remedy(failed) if locked else "run again to resume"
         stop(
-            "pip failed; its last words (all of them in %s):\n  %s\n%s"
+            "pip failed; the end of its output (all of it is in %s):\n  %s\n%s"
             % (LOG, "\n  ".join(failed), advice)
         )
 
 
 def torch(files, total):
-    """Install torch: its CPU build where no GPU is asked for and pip finds it, else PyPI's; return
-    as `pip` does.
+    """Install torch: for a CPU its CPU build if pip finds it, otherwise PyPI's.
+
+    Returns the end of pip's output if it fails, otherwise an empty list.
     """
     if CPU_TORCH in files:
         if not pip([CPU_TORCH], total):
             return []
         say(
-            "pip finds no CPU build of torch that the lock lists and takes PyPI's, "
+            "pip finds no locked CPU build of torch and installs PyPI's, "
             "on Linux with 3 GB for CUDA"
         )
     return pip([TORCH], total)
 
 
 def pip(files, total):
-    """Install some files, with pip's words in a log, and tell how far it is; return its last words
-    if it fails.
+    """Install some files, log pip's output, and report progress.
+
+    Returns the end of pip's output if it fails, otherwise an empty list.
     """
     command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    command += ["--no-compile"]  # half the time; what is used is compiled when it is first imported
+    command += ["--no-compile"]  # half the time; modules are compiled when they are imported
     if "constraints.txt" not in files:
-        command += [
-            "--no-deps",
-            "--no-build-isolation",
-        ]  # the lists are complete; setuptools is in the first of them
+        # the lists are complete; setuptools is in the first list
+        command += ["--no-deps", "--no-build-isolation"]
     for name in files:
         command += ["-c" if name == "constraints.txt" else "-r", os.path.join(HERE, name)]
     last = collections.deque(["pip starts"], LAST)
@@ -249,7 +229,7 @@ def pip(files, total):
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
         )
-        threading.Thread(target=tell, args=(last, total, ended), daemon=True).start()
+        threading.Thread(target=report, args=(last, total, ended), daemon=True).start()
         for line in process.stdout:
             log.write(line)
             if not line.startswith("WARNING"):
@@ -259,23 +239,20 @@ def pip(files, total):
 
 
 def remedy(words):
-    """Say what to do about a failure that pip's last words tell of."""
+    """Return the remedy for a failure, by the end of pip's output."""
     said = "\n".join(words)
     if "DO NOT MATCH THE HASHES" in said:
         return (
-            "this file is not the locked one, and was not installed; if it is meant to be used, "
-            + UNLOCK
+            "this file is not the locked one and was not installed; to install it anyway, " + UNLOCK
         )
     if "No matching distribution found" in said:
         machine = "Python %d.%d on %s" % (sys.version_info[:2] + (platform.machine(),))
-        return "the lock has nothing for %s that pip finds; %s" % (machine, UNLOCK)
-    return "run again to go on"
+        return "pip finds no locked package for %s; %s" % (machine, UNLOCK)
+    return "run again to resume"
 
 
-def tell(last, total, ended):
-    """Say every few seconds for how long pip has been at work and what it does; while it installs,
-    it says nothing.
-    """
+def report(last, total, ended):
+    """Report the time and pip's present step every few seconds: pip reports no installation."""
     installing = False
     while not ended.wait(EVERY):
         doing = last[-1]
@@ -291,7 +268,7 @@ def tell(last, total, ended):
 
 
 def stamps(files):
-    """Hash each file, with the version of Python that `.venv` was made with."""
+    """Hash each file, with the version of Python in `.venv`."""
     lines = []
     for name in files:
         text = "%d.%d" % sys.version_info[:2] + (read(os.path.join(HERE, name)) or "")
@@ -300,12 +277,12 @@ def stamps(files):
 
 
 def stamped(files):
-    """Tell whether these files, and perhaps others, are what was installed last."""
+    """Return whether the last set-up installed these files, perhaps with others."""
     return set(stamps(files)) <= set((read(STAMP) or "").splitlines())
 
 
 def read(path):
-    """Return the text of a file, or None where there is none."""
+    """Return the text of a file; None if the file does not exist."""
     try:
         with open(path) as file:
             return file.read()
@@ -314,7 +291,7 @@ def read(path):
 
 
 def say(text):
-    """Print one line that tells where it comes from."""
+    """Print one line with the name of its origin."""
     sys.stderr.write("cdmae: %s\n" % text)
     sys.stderr.flush()
 
@@ -329,4 +306,4 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except KeyboardInterrupt:
-        stop("stopped from the keyboard; run again to go on")
+        stop("stopped from the keyboard; run again to resume")

@@ -1,8 +1,8 @@
 """Load models in several versions of sentence-transformers: ``python load_elsewhere.py JOB.json``.
 
-Each version runs in its own process, forked from one that has imported torch and transformers,
-because that import takes ten times as long as all else. The vectors and scores of a version are
-written to ``{output}/{version}.npz``.
+Each version runs in its own process, forked from a process that has imported the libraries below,
+because their import takes ten times as long as everything else. The vectors and scores of a version
+are written to ``{output}/{version}.npz``.
 """
 
 import json
@@ -11,8 +11,17 @@ import sys
 import traceback
 
 import numpy as np
+import requests  # noqa: F401
+import sklearn.metrics  # noqa: F401
 import torch
-from transformers import AutoModel, AutoTokenizer, Trainer  # noqa: F401
+from transformers import (  # noqa: F401
+    AutoModel,
+    AutoTokenizer,
+    BertForSequenceClassification,
+    BertModel,
+    BertTokenizer,
+    Trainer,
+)
 
 
 def load(version, package, models, output):

@@ -10,7 +10,7 @@ from unittest import mock
 
 from snakemake.rules import Rule
 
-from cdmae.plan.work import Job
+from cdmae.plan.planned import Job
 from workflow.dry_run import dry_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,7 @@ class Planned(NamedTuple):
     reasons: set[str]
     record: Job
     megabytes: int
+    minutes: int
     priority: int
     command: str
     rule: Rule
@@ -36,7 +37,7 @@ def plan(
     values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
 ) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
-    with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", _ones):
+    with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", ones):
         known = dry_run(
             targets=targets, values={**values, "standalone": True}, cores=cores, gpus=gpus
         )
@@ -51,6 +52,7 @@ def plan(
             {str(reason) for reason in detail.non_derived_params},
             job,
             detail.resources["mem_mb"],
+            detail.resources["runtime"],
             priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
             detail.rule,
@@ -64,7 +66,8 @@ def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
     return [job.record for job in plan(values, *targets, **machine).values()]
 
 
-def _ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
+def ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
+    """Return the fingerprint 1 for every module."""
     return dict.fromkeys([script, *modules], "1")
 
 

@@ -87,6 +87,7 @@ def with_system(config, name, encoder=None, stage=None, **changes):
         config["stages"][name] = {**config["stages"]["stage1"], **stage}
         system["stage"] = name
     config["systems"][name] = system
+    config["report"]["compare"][name] = ["cdmae-stage1"]
     return config
 
 

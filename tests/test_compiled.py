@@ -1,6 +1,4 @@
-"""Compiled functions: they run where nothing can be kept on disk, and what is kept is never out of
-date.
-"""
+"""Compiled functions: they work without a cache on disk, and the cache is never out of date."""
 
 import importlib
 import pkgutil
@@ -14,9 +12,7 @@ import cdmae
 from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
 
 
-def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other_errors_are_raised(
-    monkeypatch,
-):
+def test_functions_are_compiled_without_a_cache_and_other_errors_are_raised(monkeypatch):
     njit = numba.njit
 
     def refuse(*arguments, **options):
@@ -42,9 +38,8 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other
         compiled(abs)
 
 
-def test_compiled_functions_call_only_those_of_their_own_file():
-    # numba compiles what a function calls into it, and compiles it anew when its own file changes,
-    # not another one.
+def test_compiled_functions_call_only_functions_of_their_own_file():
+    """numba's cache notices changes of a function's own file, not of the files that it calls."""
     found = 0
     for module in ("tokens", "importance", "masking", "masking.strategies"):
         package = importlib.import_module(f"cdmae.{module}")
@@ -69,14 +64,14 @@ def test_compiled_functions_call_only_those_of_their_own_file():
     assert cdmae.__path__
 
 
-def test_asking_for_cache_lines_changes_nothing_and_may_reach_beyond_the_end():
+def test_prefetching_changes_nothing_and_may_be_out_of_bounds():
     @numba.njit
     def walk(array):
         total = 0
-        for place in range(len(array)):
-            prefetch_to_read(array, place + 100)
-            prefetch_to_write(array, place - 100)
-            total += array[place]
+        for index in range(len(array)):
+            prefetch_to_read(array, index + 100)
+            prefetch_to_write(array, index - 100)
+            total += array[index]
         return total
 
     array = np.arange(10, dtype=np.uint64)

@@ -99,7 +99,7 @@ def test_a_full_disk_a_checkout_of_others_and_an_unknown_device_stop_the_set_up(
         patch.setattr(start.os, "access", lambda path, mode: path != start.ROOT)
         start.set_up(["requirements.txt"])
     assert capsys.readouterr().err.startswith(
-        f"cdmae: {start.ROOT} cannot be written to, where .venv is made; allowed"
+        f"cdmae: {start.ROOT} cannot be written to, but .venv is made there; allowed"
     )
     monkeypatch.setenv("CDMAE_DEVICE", "tpu")
     with pytest.raises(SystemExit):
@@ -146,7 +146,9 @@ def test_after_the_tests_a_run_installs_nothing_and_the_tests_add_to_a_run(start
 
 def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
     """Where pip says nothing for minutes, the installed packages are counted."""
-    words, waits, clock = [], iter([False, False, True]), iter([10, 70])
+    words = []
+    waits = iter([False, False, True])
+    clock = iter([10, 70])
     monkeypatch.setattr(start, "BEGUN", 0)
     monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: next(clock)))
 
@@ -161,7 +163,7 @@ def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
 
     for name in ("a-1.dist-info", "b-2.dist-info", "a"):
         Path(start.VENV, "lib/python3.12/site-packages", name).mkdir(parents=True)
-    start.tell(words, 190, Ended())
+    start.report(words, 190, Ended())
     assert capsys.readouterr().err.splitlines() == [
         "cdmae: 0:10  Downloading torch-2.9.whl (900 MB)",
         "cdmae: 1:10  2 of about 190 packages installed",
@@ -182,20 +184,20 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(
     capsys.readouterr()
 
     lock = Path(start.HERE, "lock/run.txt")
-    right, wrong = wheel(tmp_path, "right"), wheel(tmp_path, "wrong")
+    right = wheel(tmp_path, "right")
+    wrong = wheel(tmp_path, "wrong")
     wrong = wrong.translate(str.maketrans("0123456789", "1234567890"))
     machine = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {platform.machine()}"
     for line, said in {
-        f"missing==1 --hash=sha256:{right}": f"the lock has nothing for {machine} that pip finds; CDMAE_UNLOCKED=1 ",
-        f"wrong==1 --hash=sha256:{wrong}": "this file is not the locked one, and was not installed; if it is meant",
-        "right==1": "run again to go on",
+        f"missing==1 --hash=sha256:{right}": f"pip finds no locked package for {machine}; CDMAE_UNLOCKED=1 ",
+        f"wrong==1 --hash=sha256:{wrong}": "this file is not the locked one and was not installed; to install it",
+        "right==1": "run again to resume",
     }.items():
         lock.write_text(f"--require-hashes\n{line}\n")
         with pytest.raises(SystemExit):
             start.set_up(files)
-        assert (
-            said in (failed := capsys.readouterr().err) and "pip failed; its last words" in failed
-        )
+        failed = capsys.readouterr().err
+        assert said in failed and "pip failed; the end of its output" in failed
         assert not Path(start.STAMP).exists()
     assert not list(tmp_path.glob(".venv/lib/*/site-packages/*-1.dist-info"))
 
@@ -204,10 +206,7 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(
     Path(start.HERE, "lock/torch-cpu.txt").write_text("torch==2+cpu\n")
     wheel(tmp_path, "torch", "2")
     start.set_up(files)
-    assert (
-        "pip finds no CPU build of torch that the lock lists and takes PyPI's"
-        in capsys.readouterr().err
-    )
+    assert "pip finds no locked CPU build of torch and installs PyPI's" in capsys.readouterr().err
     assert {path.name for path in tmp_path.glob(".venv/lib/*/site-packages/[rt]*.dist-info")} == {
         "right-1.dist-info", "torch-2.dist-info",
     }  # fmt: skip
@@ -217,9 +216,7 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(
         Path(start.HERE, f"lock/{name}.txt").write_text("# nothing\n")
     start.set_up(files)
     assert Path(start.STAMP).read_text() == stamp
-    assert os.lstat(start.PYTHON).st_ctime_ns == made, (
-        "the environment was made anew instead of going on"
-    )
+    assert os.lstat(start.PYTHON).st_ctime_ns == made, "the environment was made again"
 
     monkeypatch.setenv("CDMAE_UNLOCKED", "1")
     Path(start.HERE, "requirements.txt").write_text("wrong\n")
@@ -323,7 +320,7 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
 
 
 WORD = "neither a command nor a rule nor a file; "
-PATH = "nothing that this config makes; "
+PATH = "not made by this config; "
 SERCH = f"serch is {WORD}did you mean search?"
 SEVERAL = "several results; allowed: one of them, such as results/"
 
@@ -336,7 +333,7 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         ("tset", WORD + "did you mean test?"),
         ("adpot", WORD + "did you mean adopt?"),
         ("importnace", WORD + "did you mean importance?"),
-        ("xyz", WORD + "./run --help lists what there is"),
+        ("xyz", WORD + "./run --help lists the commands"),
         (
             "results/measures/cdmae-stag3.tsv",
             PATH + "did you mean results/measures/cdmae-stage3.tsv?",
@@ -346,7 +343,7 @@ SEVERAL = "several results; allowed: one of them, such as results/"
             "results/trec/bm25/pydocs.tset.run",
             PATH + "did you mean results/trec/bm25/pydocs.test.run?",
         ),
-        (f"{ROOT}/results/qqq", PATH + "./run -n lists what it makes"),
+        (f"{ROOT}/results/qqq", PATH + "./run -n lists its results"),
         ("results//encoders/cdmea", PATH + "did you mean results/encoders/cdmae?"),
         ("results/masked_terms/mae.json", PATH + "did you mean results/masked_terms/cdmae.json?"),
         ("mine.yaml", PATH + "config files follow --configfile"),
@@ -469,7 +466,8 @@ def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypat
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
-    overlay, more = tmp_path / "own.yaml", tmp_path / "more.yaml"
+    overlay = tmp_path / "own.yaml"
+    more = tmp_path / "more.yaml"
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
     monkeypatch.chdir(tmp_path)
@@ -568,26 +566,24 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
         commands.read(name, words)
 
 
-def test_a_file_of_tests_stays_in_one_process():
-    """The tests of a file share what it makes, those of the workflow a finished run."""
+def test_a_file_of_tests_stays_in_one_process(tmp_path):
+    """The tests of a file share its fixtures, all tests of the workflow share a finished run."""
     options = module(ENVS / "start.py").IN_PARALLEL
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *options,
-        "-n",
-        "2",
-        "-vv",
-        "-o",
-        "console_output_style=classic",
-    ]
+    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest"]
+    command += [*options, "-n", "2", "-vv", "-o", "console_output_style=classic"]
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
     }
-    files = ("tests/plan/test_machine.py", "tests/config/test_settings.py")
+    environment["PYTHONPATH"] = f"{ROOT}:{ROOT / 'tests'}"
+    files = ("test_one.py", "test_two.py")
+    for file in files:
+        (tmp_path / file).write_text("def test_a(): pass\ndef test_b(): pass\n")
     found = subprocess.run(
-        [*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True
+        [*command, "--rootdir", tmp_path, *files],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     ran = set(re.findall(r"^\[(gw\d)\] PASSED (\S+)::", found.stdout, flags=re.MULTILINE))
     assert {file for _, file in ran} == set(files), found.stdout

@@ -10,8 +10,9 @@ from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
-from cdmae.pretraining.batches import Batch, Masked, Reader, Step
+from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks
@@ -71,9 +72,9 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
     return next(reader(name, lengths=lengths).steps(0, 1))
 
 
-def network_of(name: str, pooling: str = "cls") -> nn.Module:
+def network_of(name: str, pooling: str = "cls", **changed: float) -> nn.Module:
     made = objective(name)(
-        language_model(), as_objective(name, SETTINGS, pooling=pooling), seed=5
+        language_model(), as_objective(name, SETTINGS, pooling=pooling, **changed), seed=5
     ).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
@@ -96,7 +97,8 @@ def learnt(network: nn.Module, step: Step) -> tuple[Tensor, dict[str, Tensor]]:
 
 
 def gradients(network: nn.Module, loss: Tensor) -> dict[str, Tensor]:
-    names, weights = zip(*network.named_parameters(), strict=True)
+    trained = [each for each in network.named_parameters() if each[1].requires_grad]
+    names, weights = zip(*trained, strict=True)
     return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
 
 

@@ -17,7 +17,7 @@ from cdmae.config.objectives.mae import Mae
 from cdmae.config.objectives.none import NotPretrained
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer
-from cdmae.pretraining.batches import Reader
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, write_tokens
 from cdmae.training import setup

@@ -1,7 +1,7 @@
-"""Adds to the facts of a report the circumstances of the run: versions, machine, and when it began.
+"""Add versions, machine and start time of a run to the facts of its report.
 
-They are no reason to make the report again, so they are no parameter of its rule, which calls this
-as a script.
+They are no reason to make the report again, so they are no parameter of its rule, which runs this
+module as a script.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from cdmae.files import read_json, write_json
 from cdmae.plan.describe import describe
 
-STARTED = "CDMAE_STARTED"  # the environment variable in which a run hands on when it began
+STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
 PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
 
 

@@ -1,5 +1,6 @@
-"""The commands of `./run` that are not Snakemake's: a signature is the command line, its docstring
-the help.
+"""The commands of ``./run`` that Snakemake lacks.
+
+Their signatures are their command lines, their docstrings the help texts.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +43,22 @@ def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> 
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
-    words, options = read(name, rest)
-    COMMANDS[name](*words, **options)
+    positional, options = read(name, rest)
+    COMMANDS[name](*positional, **options)
 
 
 def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Read what follows a command: its words, and its options by name."""
+    """Return the positional arguments of a command, and its options by name."""
     options = read_arguments(COMMANDS[name], arguments, f"./run {name}")
     after: list[str] = []
     if "configfile" in options:
         options["configfile"], after = divided(options["configfile"])
-    if after and "words" not in options:
+    kinds = {key: each.kind for key, each in signature(COMMANDS[name]).parameters.items()}
+    positional = [key for key, kind in kinds.items() if kind is Parameter.VAR_POSITIONAL]
+    if after and not positional:
         raise InputError(f"{after[0]} is no config file; ./run {name} --help lists the options")
-    return [*options.pop("words", []), *after], options
+    given = [word for key in positional for word in options.pop(key)]
+    return [*given, *after], options
 
 
 def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -68,7 +73,7 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def plan(
-    *words: str,
+    *targets: str,
     configfile: list[str] = (),  # type: ignore[assignment]
     cores: int | None = None,
     gpus: int | None = None,
@@ -76,18 +81,18 @@ def plan(
     memory: int | None = None,
     all: bool = False,
 ) -> None:
-    """Tell what a run takes: jobs, hours, disk, memory.
+    """Estimate the jobs, hours, disk and memory of a run.
 
-    Words are targets, as of a run: a table or figure such as table_stages, or a path such as
-    results/report/index.html; without, it is the whole run. The machine is this one, unless it is
-    described:
+    Targets are as for a run: a table or figure such as table_stages, or a path such as
+    results/report/index.html. The default is the whole run, on this machine. Options describe
+    another machine:
 
       --cores       processor cores
       --gpus        GPUs; where this machine has none and --gpu is given, 1
       --gpu         their kind: h200, h100, a100, l40s, v100, rtx4090
-      --memory      GB; unknown if another machine is described
-      --all         count what is made already, too
-      --configfile  config files as of a run, laid over config/config.yaml
+      --memory      GB; unknown for another machine
+      --all         count finished jobs, too
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
     on this machine.
@@ -99,35 +104,37 @@ def plan(
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
-    from cdmae.plan.work import Planned
+    from cdmae.plan.planned import Planned
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    config, here = configured(configfile), machine.here()
+    config = configured(configfile)
+    here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
         "cores": here.cores if cores is None else cores,
         "gpus": here.gpus or int(bool(gpu)) if gpus is None else gpus,
     }
-    bytes_ = memory * 2**30 if memory is not None else None if elsewhere else here.memory
+    bytes_ = None if elsewhere else here.memory
+    if memory is not None:
+        bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    os.environ[DEVICE] = (
-        "gpu" if size["gpus"] else "cpu"
-    )  # jobs ask for the GPUs of the machine that is described
-    planned = dry_run(configfile, words, **size)
+    # jobs ask for the GPUs of the described machine
+    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
+    planned = dry_run(configfile, targets, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
-    """Go on from the newest training states that an edit of the code has orphaned.
+    """Resume from the newest training states that an edit of the code has orphaned.
 
-    For edits that leave the results as they are. The states move to where the code as it is now
-    looks for them.
+    For edits that leave the results as they are. The states move to the folders in which the
+    edited code looks for them.
 
-      --configfile  config files as of a run, laid over config/config.yaml
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run adopt
@@ -144,33 +151,31 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     with lock(config.results):
         adopted = [state.adopt(name, folder) for name, folder in trainings.items()]
     lines = [line for line in adopted if line]
-    print("\n".join(lines or ["there is no older training state to go on from"]))
+    print("\n".join(lines or ["there is no older training state to resume from"]))
 
 
 def search(
-    *words: str,
+    *text: str,
     configfile: list[str] = (),  # type: ignore[assignment]
     system: str | None = None,
     collection: str | None = None,
     depth: int = 5,
 ) -> None:
-    """Ask a system: the passages that it ranks first for a text.
+    """Print the passages that a system ranks first for a text.
 
-    Words are the text, in quotation marks or not.
+    The text is one or several words, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: one only searched, else the first
-      --depth       how many passages are shown, up to evaluation.depth; default: 5
-      --configfile  config files as of a run, laid over config/config.yaml
+      --collection  a collection of the evaluation; default: one without judgments, else the first
+      --depth       number of passages, up to evaluation.depth; default: 5
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run search "fit a polynomial to data points"
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
-    config, text = (
-        configured(configfile),
-        joined("search", words, "fit a polynomial to data points"),
-    )
+    config = configured(configfile)
+    question = joined("search", text, "fit a polynomial to data points")
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(
@@ -192,7 +197,7 @@ def search(
     from cdmae.retrieval.answers import Answer, show
     from cdmae.retrieval.asking import ask
 
-    run = ask(about, text, most, length=config.evaluation.lengths.get(collection, 0))
+    run = ask(about, question, most, length=config.evaluation.lengths.get(collection, 0))
     rows, scores = (values[:depth] for values in run.ranked(0))
     passages = take_passages(folder, rows).to_pylist()
     answers = [
@@ -200,11 +205,11 @@ def search(
     ]
     print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(show(text, answers, width=width, coloured=coloured()))
+    print(show(question, answers, width=width, coloured=coloured()))
 
 
 def can_be_asked(config: Config, name: str) -> bool:
-    """Say whether a system can answer: not the runs of others, nor what is made from them."""
+    """Return whether a system answers new queries: third-party runs and their fusions do not."""
     system = config.systems[name]
     return system.answers and all(can_be_asked(config, part) for part in system.parts())
 
@@ -214,7 +219,8 @@ def best_system(config: Config, names: list[str]) -> str:
     from cdmae.evaluation.per_query import read_measures
 
     collection, split = systems.shown(config)
-    measure, means = config.evaluation.measured(collection, split)[0], {}
+    measure = config.evaluation.measured(collection, split)[0]
+    means = {}
     for name in seeds.first(names):
         path = existing(place(config.results, "measures", system=name))
         frame = read_measures(path)
@@ -245,20 +251,21 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     return config.systems[name].asked(config, name, made, part)
 
 
-def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
+def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
     """Shade a text by the importance of its words.
 
-    Words are the text, in quotation marks or not. A question mark follows words whose importance is
-    mostly a guess: the collection repeats fewer than half of their n-grams.
+    The text is one or several words, in quotation marks or not. Importance is in nats. A question
+    mark follows words whose importance is mostly a guess: the collection repeats fewer than half of
+    their n-grams.
 
       --encoder     an encoder with importance-aware masks; default: the last one
-      --configfile  config files as of a run, laid over config/config.yaml
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run importance "return the number of dimensions of the input array"
     """
     config = configured(configfile)
-    text = joined("importance", words, "return the number of dimensions of the input array")
+    whole = joined("importance", text, "return the number of dimensions of the input array")
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
@@ -272,16 +279,16 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 
     from cdmae.importance import shading
 
-    scored = shading.score(text, Path(table), Path(tokenizer))
+    scored = shading.score(whole, Path(table), Path(tokenizer))
     print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
     if any(word.mark for word in scored):
         say(shading.NOTE)
 
 
-def compare(*words: str, qrels: str, measures: str = "") -> None:
+def compare(*runs: str, qrels: str, measures: str = "") -> None:
     """Compare runs with the first one: means, differences, paired t-tests corrected by Holm.
 
-    Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
+    Runs are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
     packed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
@@ -293,7 +300,7 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     from cdmae.config.schema import Evaluation
     from cdmae.evaluation import compare
 
-    if len(words) < 2:
+    if len(runs) < 2:
         raise InputError(
             "compare needs two runs or more, such as "
             "./run compare bm25.run mine.run --qrels dev.tsv"
@@ -303,7 +310,7 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise InputError(f"--measures has {name} twice; allowed: each once")
-    print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
+    print(compare.table(compare.compare(list(map(Path, runs)), Path(qrels), names)))
 
 
 def sizes(
@@ -314,16 +321,16 @@ def sizes(
     split: str | None = None,
     dimensions: str = "",
 ) -> None:
-    """Tell what smaller vectors of a retriever cost: fewer dimensions, fewer bits for a number.
+    """Measure smaller vectors of a retriever: with fewer dimensions, or fewer bits per number.
 
-    A row a size: its bytes for a passage, the first measure of the evaluation, and the paired
-    t-test against the vectors as they are, corrected by Holm. It reads what a run has made.
+    One row per size: bytes per passage, the first measure of the evaluation, and a paired t-test
+    against the full vectors, corrected by Holm. It reads the results of a run.
 
-      --system      a retriever of the config, or a foreign one; default: the best one on dev
+      --system      a retriever of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
-      --split       a split of it; default: the first one
-      --dimensions  how many are kept, between commas; default: half of them, a quarter, an eighth
-      --configfile  config files as of a run, laid over config/config.yaml
+      --split       a split of the collection; default: the first one
+      --dimensions  numbers between commas; default: a half, a quarter and an eighth of all
+      --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
       ./run sizes --system cdmae-stage3 --split test
@@ -331,7 +338,7 @@ def sizes(
     """
     config = configured(configfile)
     dense = [name for name in config.systems if name not in systems.sparse(config)]
-    retrievers = [name for name in dense if config.systems[name].encodes]
+    retrievers = [name for name in dense if config.systems[name].encoded_by]
     if not retrievers:
         raise InputError(
             "the config has no dense retriever; give the --configfile of a run that has one"
@@ -357,7 +364,8 @@ def sizes(
     from cdmae.retrieval.vectors import read_vectors
     from cdmae.training import setup
 
-    name, threads = config.evaluation.measured(collection, split)[0], machine.here().cores
+    name = config.evaluation.measured(collection, split)[0]
+    threads = machine.here().cores
     frame = compression.compare_sizes(
         lambda texts: encode(about, texts, config.evaluation.lengths.get(collection, 0), threads),
         read_vectors(about["vectors"]),
@@ -382,7 +390,7 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result is there; `asked`: that a run makes only where one asks for it."""
+    """Check that a result exists; `asked`: a result that a run makes only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} is not made yet; {what} with the same config files makes it")
@@ -398,7 +406,7 @@ def joined(name: str, words: tuple[str, ...], example: str) -> str:
 
 
 def coloured() -> bool:
-    """Tell whether what is printed may have colours."""
+    """Return whether standard output may have colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 

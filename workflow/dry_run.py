@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
-from cdmae.plan.work import Job
+from cdmae.plan.planned import Job
 from workflow import overlays
 from workflow.targets import ask
 
@@ -27,8 +27,8 @@ def dry_run(
 ) -> dict[Job, jobs.Job]:
     """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
-    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for
-    what the Snakefile or Snakemake refuses.
+    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError` if
+    the Snakefile or Snakemake refuses the config or the targets.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import RuleException, WorkflowError

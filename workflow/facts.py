@@ -20,13 +20,14 @@ TABLES = (
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
+OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
-    """List what the report is made from; its rule adds versions and times.
+    """List the contents of the report; its rule adds versions and times.
 
-    Measures are those of every seed, what else it shows of a training is of the first.
+    Measures are of every seed; all else that the report shows of a training is of the first seed.
     """
     on = config.results
     masked = systems.masked_by_importance(config)
@@ -60,7 +61,8 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "fusions": {
             name: place(on, "fusion", system=name)
-            for name in seeds.first(systems.of_kind(config, "fusion"))
+            for name in seeds.first(config.systems)
+            if config.systems[name].weighs
         },
         "sparsity": {
             name: place(on, "sparsity", system=name)
@@ -72,15 +74,14 @@ def facts(config: Config) -> dict[str, Any]:
 
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
-    """List the files and folders that a page reads, or an exhibit; of collections those that tell
-    their making.
-    """
+    """List the files and folders that a page or an exhibit reads."""
     parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     paths["latency"] = [sources["latency"]] if sources.get("latency") else []
-    return paths | {
-        "collections": [f"{folder}/about.json" for folder in sources["collections"].values()]
-    }
+    paths["collections"] = [
+        f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS
+    ]
+    return paths
 
 
 def importance_of(config: Config, encoder: str) -> str:
@@ -99,14 +100,13 @@ def _negatives_of(config: Config, system: str) -> str:
 def exhibit(config: Config, name: str) -> dict[str, Any]:
     """List the results behind a table or figure of the paper.
 
-    Raises `InputError` if it cannot be made.
-
-    The report knows what it selects; importing that takes a second, which only those who ask for
-    one wait for.
+    Raises `InputError` if it cannot be made. The import takes a second, which only a request for an
+    exhibit should cost.
     """
     from cdmae.report.paper.exhibits import wanted
 
-    needs, on = wanted(name, config.values()), config.results
+    needs = wanted(name, config.values())
+    on = config.results
     evaluated = config.evaluation.collections if needs.systems else ()
     known = (
         facts(config)
@@ -129,9 +129,10 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
 
 
 def card(config: Config, system: str) -> dict[str, Any]:
-    """List what the card of a trained system tells about its making; `about` are files to read."""
+    """List the contents of the card of a trained system; `about` are files to read."""
     entry = config.systems[system]
-    encoder, stage = config.encoders[entry.encoder], config.stages[entry.stage]
+    encoder = config.encoders[entry.encoder]
+    stage = config.stages[entry.stage]
     parts = {
         "stage": stage.values(teacher=bool(entry.teacher)),
         "encoder": encoder.values(),

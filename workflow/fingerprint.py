@@ -1,8 +1,7 @@
-"""What code a result depends on: module to hash of its syntax tree, for a script and all it imports
-from the project.
+"""Map a script, and the project's modules that it imports, to hashes of their syntax trees.
 
-Comments, docstrings, blank lines and formatting do not count, so tidying up restarts nothing; the
-mapping lets the workflow name the module that changed. The hash is the same on every supported
+Comments, docstrings, blank lines and formatting do not count, so tidying up restarts nothing. The
+mapping lets the workflow name the module that changed. The hashes are the same on every supported
 Python.
 """
 
@@ -21,8 +20,7 @@ PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
-# Modules that pass values and words but compute no result: what the settings say reaches a job as
-# its parameters.
+# Modules that pass values and words but compute no result: settings reach a job as its parameters.
 NO_JOBS = ("demands", "load", "reference")  # modules of the config that read files, before any job
 CONFIG = [
     path.relative_to(ROOT).with_suffix("").parts
@@ -45,7 +43,9 @@ def fingerprint(
     Raises `FileNotFoundError` for a plugin or a script that does not exist, and `InputError` for a
     file that is not Python.
     """
-    root, hashes, waiting = Path(root), {}, [Path(script).as_posix(), *plugins]
+    root = Path(root)
+    hashes: dict[str, str] = {}
+    waiting = [Path(script).as_posix(), *plugins]
     while waiting:
         module = waiting.pop()
         if module in hashes or module in NEUTRAL:
@@ -54,7 +54,7 @@ def fingerprint(
         if path is None:
             raise FileNotFoundError(f"there is no module {module} below {root}")
         hashes[module], names = _parse(path.read_bytes(), str(path))
-        parent = module.rpartition(".")[0]  # what is imported first
+        parent = module.rpartition(".")[0]  # the package, which is imported first
         package = module if path.name == "__init__.py" else parent
         for name in [parent, *(importlib.util.resolve_name(name, package) for name in names)]:
             while name.split(".")[0] in FOLLOWED and _path(name, root) is None:
@@ -83,8 +83,9 @@ def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _text(node: object) -> str:
-    """Return a syntax tree as text, without docstrings, positions and fields that are empty or new
-    in some Python.
+    """Return a syntax tree as text.
+
+    Docstrings, positions, and fields that are empty or new in some Python are left out.
     """
     if isinstance(node, list):
         return "[" + ",".join(map(_text, node)) + "]"

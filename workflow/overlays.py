@@ -1,6 +1,7 @@
-"""The config files of a run, which only the Snakefile reads.
+"""Keep the config files of a run from Snakemake: only the Snakefile reads them.
 
-Snakemake would run code in a file that says ``__use_yte__``, before the Snakefile could refuse it.
+Snakemake would run code in a file with the key ``__use_yte__``, before the Snakefile could refuse
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FILES: list[Path] = []  # of this process: Snakemake itself gets none
 
 
 def hand_over(files: Iterable[str | Path]) -> None:
-    """Set the config files of the next run of this process."""
+    """Set the config files of the next run in this process."""
     FILES[:] = [Path(file).absolute() for file in files]
 
 

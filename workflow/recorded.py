@@ -1,4 +1,4 @@
-"""Parameters as Snakemake records them, and the names of those that have changed since.
+"""Put parameters into the form that Snakemake records, and name recorded values that changed.
 
 A rule has one parameter for the settings that decide its result and one for its code, both plain
 mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import logging
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from snakemake.logging import get_event
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from cdmae.fields import show
+from workflow import engine
 from workflow.fingerprint import FOLLOWED
 
 if TYPE_CHECKING:
@@ -32,6 +34,21 @@ class Json(dict):
 
     def __str__(self) -> str:
         return json.dumps(self)
+
+
+class Options(Json):
+    """A mapping that a command line receives as options; Snakemake records it as a plain one."""
+
+    def __init__(self, *mappings: Mapping[str, Any], **values: Any) -> None:
+        """Take the values of options by name; an underscore becomes a dash."""
+        super().__init__(plain(dict(*mappings, **values)))
+
+    def __str__(self) -> str:
+        words: list[str] = []
+        for key, value in self.items():
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{key.replace('_', '-')}", *(shlex.quote(str(each)) for each in values)]
+        return " ".join(words)
 
 
 def plain(values: Mapping[str, Any]) -> Json:
@@ -52,27 +69,18 @@ class Reasons:
     def __call__(self, record: logging.LogRecord) -> bool:
         """Change the reason in a log record, and let the record pass."""
         if get_event(record) == LogEvent.JOB_INFO:
-            change = changed(self.job_of(record.jobid))
+            change = engine.changed_params(self.job_of(record.jobid))
             record.reason = record.reason.replace(
                 f"{SAID}{change}", f"{SAID}{enumerated(named(change))}"
             )
         return True
 
 
-def changed(job: Job) -> ParamsChange:
-    """Return the recorded and the present parameters of a job that differ.
-
-    The project reads nothing else of Snakemake's records; `tests/rules/test_recorded.py` names the
-    version for which this holds.
-    """
-    return job.dag.reason(job).params_changed
-
-
 def summary(jobs: Iterable[Job]) -> list[str]:
     """List the changes for which jobs run again, each with the jobs that it concerns."""
     concerned: dict[str, list[str]] = {}
     for job in jobs:
-        for words in named(changed(job)):
+        for words in named(engine.changed_params(job)):
             concerned.setdefault(words, []).append(" ".join([job.rule.name, *job.wildcards]))
     return [f"{words}: {enumerated(names)}" for words, names in concerned.items()]
 
@@ -86,7 +94,8 @@ def enumerated(words: list[str]) -> str:
 def named(change: ParamsChange) -> list[str]:
     """Name the settings and modules that differ between two sets of recorded parameters."""
     try:
-        before, now = flat(change.only_old), flat(change.only_new)
+        before = flat(change.only_old)
+        now = flat(change.only_new)
     except (SyntaxError, TypeError, ValueError):
         return ["its parameters were recorded by another version of the workflow"]
     keys = [key for key in before | now if before.get(key) != now.get(key)]

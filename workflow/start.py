@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -15,18 +16,16 @@ from cdmae.errors import InputError  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of our commands, or Snakemake in this process, whose Snakefile checks config, targets
-    and surroundings.
+    """Run one of our commands, or Snakemake in this process.
 
     Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without
-    its profile.
+    its profile. The Snakefile checks config, targets and surroundings.
     """
     os.environ["PYTHONPATH"] = str(ROOT)
-    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = (
-        "1"  # transformers would report a model's name to a service
-    )
+    # transformers would report a model's name to a service
+    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    from workflow.commands import COMMANDS, command, configured, divided
+    from workflow.commands import COMMANDS, command, divided
 
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
@@ -34,6 +33,7 @@ def main(arguments: list[str]) -> None:
     from snakemake import cli
     from snakemake.exceptions import CliException
 
+    from cdmae.config.load import gather, load
     from workflow import overlays
     from workflow.targets import ask
 
@@ -42,23 +42,26 @@ def main(arguments: list[str]) -> None:
     try:
         options = cli.get_argument_parser().parse_args(arguments)
         overrides = cli.parse_config(options.config)
-    except (
-        CliException,
-        ValueError,
-    ) as error:  # of a number that is none, of --config without a value
+    # for text instead of a number, and for --config without a value
+    except (CliException, ValueError) as error:
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
     files, words = divided(list(map(str, options.configfile)))
     asked = ask([*options.targets, *words])
-    configured(files, overrides)
+    working = Path(options.directory or ROOT).absolute()
+    working.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(working):
+        load(gather(ROOT / "config/config.yaml", files, overrides))
     profile = options.workflow_profile
     if profile not in (None, "none") and not list(Path(profile).glob("*.yaml")):
         raise InputError(
             f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none"
         )
-    parser, options = cli.parse_args(arguments)  # with those of the profile
+    parser, options = cli.parse_args(arguments)  # with the profile's options
     overlays.hand_over(files or options.configfile)
+    options.directory = working
+    os.chdir(ROOT)
     options.targets = asked
-    # the Snakefile reads them: Snakemake would run code in one with __use_yte__
+    # the Snakefile reads config files: Snakemake would run the code in one with __use_yte__
     options.configfile = []
     sys.exit(0 if cli.args_to_api(options, parser) else 1)
 

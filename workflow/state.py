@@ -1,8 +1,8 @@
-"""Name the folder of a training's state by its settings, its code and its inputs' content.
+"""Name the folder of a training's state by its settings, its code and the content of its inputs.
 
-After a change of anything that its result depends on it starts afresh, and never goes on from a
-state that the change has made stale. What is made again in the same bits keeps it. A rule calls it
-as a script, with the standard library.
+A training resumes only from a state that fits: after a change of anything that its result depends
+on, the folder is another one, and the training starts again. Inputs that are made again in the same
+bits keep the state. The rules run this module as a script; it needs only the standard library.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ def key_of(facts: Any) -> str:
 
 
 def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
-    """Name the state folder of a training below `folder`, by its `key` (`key_of`) and the content
-    of its inputs.
+    """Name the state folder of a training, below `folder`.
 
-    Hidden files do not count: Snakemake leaves its time stamps in folders.
+    key: the hash of `key_of`. Hidden files of the inputs do not count, because Snakemake leaves
+    time stamps in folders.
     """
     whole = hashlib.sha256(key.encode())
     for top in map(Path, inputs):
-        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+        paths = sorted(top.rglob("*")) if top.is_dir() else [top]
+        for path in paths:
             if path.is_file() and not path.name.startswith("."):
                 whole.update(f"{path.relative_to(top)} ".encode())
                 with path.open("rb") as file:
@@ -39,36 +40,36 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
 
 
 def adopt(name: str, folder: Path) -> str:
-    """Give a training without a state of its own the newest older one; return a report, empty where
-    nothing was done.
+    """Move the newest older state of a training to `folder`, where the training now looks for it.
 
-    Meant for an edit that leaves the mathematics alone, such as a renamed variable. Only the user
-    can know that. Raises `InputError` where a training still holds the older state.
+    Returns a report, or an empty text if there is nothing to move. This is for edits that leave the
+    mathematics as it is, such as a renamed variable, which only the user can know. Raises
+    `InputError` if a training is using the older state.
     """
-    from cdmae.training import leases  # a script has only the standard library
+    from cdmae.training import leases  # the script has only the standard library
 
-    older = [
-        other
-        for other in folder.parent.glob("*")
-        if other != folder and any(other.glob("step-*.pt"))
-    ]
-    if not older or any(folder.glob("step-*.pt")):
+    times = {
+        path.parent: path.stat().st_mtime_ns
+        for path in sorted(
+            folder.parent.glob("*/step-*.pt"), key=lambda path: path.stat().st_mtime_ns
+        )
+    }
+    if not times or folder in times:
         return ""
-    newest = max(
-        older, key=lambda other: max(path.stat().st_mtime_ns for path in other.glob("step-*.pt"))
-    )
+    newest = max(times, key=times.__getitem__)
     folder.mkdir(parents=True, exist_ok=True)
     with leases.held(newest, name), leases.held(folder, name):
         states = sorted(path.name for path in newest.glob("step-*.pt"))
-        if not states:  # the training that held the lease has finished
+        if not states:  # the training that was using it has finished
             return ""
-        for path in [*newest.glob("step-*.pt"), *newest.glob("*.tsv"), *newest.glob("snapshots/*")]:
-            place = folder / path.relative_to(newest)
-            if not place.is_dir():
-                place.parent.mkdir(exist_ok=True)
-                path.replace(place)
+        for pattern in ("step-*.pt", "*.tsv", "snapshots/*"):
+            for path in newest.glob(pattern):
+                moved = folder / path.relative_to(newest)
+                if not moved.is_dir():
+                    moved.parent.mkdir(exist_ok=True)
+                    path.replace(moved)
     step = int(states[-1].split(".")[0].removeprefix("step-"))
-    return f"{name} goes on from step {step:,} of the state {newest.name}"
+    return f"{name} resumes from step {step:,} of the state {newest.name}"
 
 
 if __name__ == "__main__":

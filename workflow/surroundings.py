@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from cdmae.cli import PARENT
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.log import say
@@ -22,8 +23,12 @@ from cdmae.log import say
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
 IMAGE = "CDMAE_IMAGE"
+PROGRAMS = "CDMAE_PROGRAMS"  # the folder of this Python
+STATES = "CDMAE_STATES"
+# variables that jobs need where they do not inherit the environment, as in Kubernetes
+PASSED = (DEVICE, STATES, "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 REGISTRIES = ("docker://", "oras://", "library://")  # from which apptainer pulls images
-RECORDS = ".snakemake"  # Snakemake's folder in a checkout
+RECORDS = ".snakemake"  # Snakemake's folder in the working directory
 
 
 def device_here() -> str:
@@ -36,29 +41,45 @@ def device_here() -> str:
     return device
 
 
-def check_records(checkout: Path) -> None:
-    """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as
-    in a dry run.
+def states_here(results: str) -> str:
+    """Return the folder of training states: in the results, or in the folder CDMAE_STATES.
+
+    A state must outlive its job. Where nodes keep no files, CDMAE_STATES is a mounted volume.
     """
-    if re.search("[{}]", str(checkout)):
-        raise InputError(
-            f"the checkout {checkout} has braces in its path, which Snakemake replaces; "
-            "rename the folder"
-        )
-    records = checkout / RECORDS
-    folder = records if records.exists() else checkout
+    volume = os.environ.get(STATES, "")
+    return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
+
+
+def check_records(source: Path, working: Path) -> None:
+    """Refuse folders with braces in their paths, and one where Snakemake cannot keep its records.
+
+    Snakemake needs its records in a dry run, too.
+    """
+    for folder in (source, working):
+        if re.search("[{}]", str(folder)):
+            raise InputError(
+                f"the folder {folder} has braces in its path, which Snakemake replaces; rename it"
+            )
+    records = working / RECORDS
+    folder = records if records.exists() else working
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
             f"{folder} cannot be written to, where Snakemake keeps its records; "
-            "allowed: a checkout of your own, such as a clone"
+            "allowed: a folder of your own, such as a clone"
         )
 
 
-def put_python_first() -> None:
-    """Put the programs of this process's Python first on the PATH."""
-    os.environ["PATH"] = os.pathsep.join(
-        [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
-    )
+def pass_to_jobs(*, own_environment: bool) -> None:
+    """Set the environment variables that ``workflow/launch`` and the scripts of jobs read.
+
+    A job ends with this process: killed together with Snakemake, it saves its state instead of
+    running next to the jobs of the next run. Without an environment of their own, jobs run with
+    this Python, even if its environment is not activated.
+    """
+    os.environ[PARENT] = str(os.getpid())
+    os.environ.pop(PROGRAMS, None)
+    if not own_environment:
+        os.environ[PROGRAMS] = os.path.dirname(sys.executable)
 
 
 def image_here(checkout: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a run is asked for: whether its config makes it, and what else may have been meant."""
+"""Check the targets of a run: whether the config makes them, and which name may be meant."""
 
 from __future__ import annotations
 
@@ -20,53 +20,51 @@ if TYPE_CHECKING:
     from snakemake.rules import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
-NONE = "(?!)"  # the constraint of a wildcard for which no name may stand
-ASKED: list[
-    str
-] = []  # of this process: Snakemake reads the Snakefile before it looks at its targets
+NONE = "(?!)"  # the constraint of a wildcard that has no names
+# the targets of this process: Snakemake reads the Snakefile before it looks at its targets
+ASKED: list[str] = []
 
 
 def ask(targets: Iterable[str]) -> list[str]:
-    """Set what the run is asked for, as the rules name it, whether it begins with ``./`` or the
-    checkout's own path.
+    """Set the targets of the run, and return them as the rules name them.
+
+    A path may begin with ``./`` or with the path of the checkout.
     """
-    ASKED[:] = [
-        os.path.normpath(name).removeprefix(f"{ROOT}/") if "/" in name else name for name in targets
-    ]
+    ASKED.clear()
+    for name in targets:
+        path = os.path.normpath(name).removeprefix(f"{ROOT}/")
+        ASKED.append(path if "/" in name else name)
     return list(ASKED)
 
 
 def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it makes of the entries of a config: its wildcards are
-    constrained to these.
+    """Map every rule to the paths that it makes of a config; constraints list the names.
 
-    Of the negatives only those that a training asks for are made.
+    Of negatives, only the runs that a training reads are made.
     """
     mined = {".".join(key) for key in systems.mined(config)}
-    outputs: dict[str, list[str]] = {rule.name: [] for rule in rules}
+    outputs: dict[str, list[str]] = {}
     for rule in rules:
+        made: list[str] = []
         for pattern in rule.output:
-            names = {
-                name: known.pattern.split("|")
-                for name, known in get_wildcard_constraints(pattern).items()
-            }
+            constraints = get_wildcard_constraints(pattern)
+            names = {name: known.pattern.split("|") for name, known in constraints.items()}
             if [NONE] not in names.values():
-                outputs[rule.name] += expand(strip_wildcard_constraints(pattern), **names)
-    return {
-        rule: [
-            path
-            for path in made
-            if Path(path).parent.name != "negatives" or Path(path).stem in mined
-        ]
-        for rule, made in outputs.items()
-    }
+                made += expand(strip_wildcard_constraints(pattern), **names)
+        outputs[rule.name] = [path for path in made if _is_made(Path(path), mined)]
+    return outputs
+
+
+def _is_made(path: Path, mined: set[str]) -> bool:
+    """Return whether a path is no negatives, or negatives that are mined."""
+    return path.parent.name != "negatives" or path.stem in mined
 
 
 def check(rules: Sequence[Rule], config: Config) -> None:
-    """Look at what the run is asked for; Snakemake looks for files that are no results.
+    """Check the targets of the run, except for files that are no results.
 
-    Raises `InputError` for what no job makes, with the nearest name; for what stands for several
-    results; and for an exhibit that the config lacks the entries for.
+    Raises `InputError` for a target that no job makes, with the nearest name. So it does for a
+    target that means several results, and for an exhibit without the entries that it needs.
     """
     outputs = paths(rules, config) if ASKED else {}
     alone = [rule.name for rule in rules if not rule.has_wildcards()]
@@ -76,24 +74,25 @@ def check(rules: Sequence[Rule], config: Config) -> None:
             exhibit(config, Path(target).stem)
         if Path(target).suffix in YAML:
             raise InputError(
-                f"{target} is nothing that this config makes; config files follow --configfile"
+                f"{target} is not made by this config; config files follow --configfile"
             )
         if target in known or target in alone or os.path.isfile(target):
             continue
         several = outputs.get(target) or [path for path in known if path.startswith(f"{target}/")]
         if several:
-            what = "rule that makes" if target in outputs else "folder of"
+            kind = "rule that makes" if target in outputs else "folder of"
             raise InputError(
-                f"{target} is a {what} several results; allowed: one of them, such as {several[0]}"
+                f"{target} is a {kind} several results; allowed: one of them, such as {several[0]}"
             )
         if target in outputs or target.startswith(f"{os.path.normpath(config.results)}/"):
-            what, remedy = "nothing that this config makes", "./run -n lists what it makes"
+            wrong = "not made by this config"
+            remedy = "./run -n lists its results"
         elif "/" not in target:
-            what, remedy = (
-                "neither a command nor a rule nor a file",
-                "./run --help lists what there is",
-            )
+            wrong = "neither a command nor a rule nor a file"
+            remedy = "./run --help lists the commands"
         else:
             continue
         near = difflib.get_close_matches(target, [*known, *alone, *COMMANDS, "test"], n=1)
-        raise InputError(f"{target} is {what}; " + (f"did you mean {near[0]}?" if near else remedy))
+        raise InputError(
+            f"{target} is {wrong}; " + (f"did you mean {near[0]}?" if near else remedy)
+        )

@@ -1,3 +1,1 @@
-"""What a GPU has to show, in one command: `python -m benchmarks.gpu`; what it needs is in
-`benchmarks/gpu.md`.
-"""
+"""Check and measure the GPU paths: ``python -m benchmarks.gpu``; see `benchmarks/gpu.md`."""

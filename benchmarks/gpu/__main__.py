@@ -1,13 +1,13 @@
-"""Show what the GPU paths do, on a machine with one GPU or, with toy sizes, on a CPU.
+"""Check and measure the GPU paths, on a machine with one GPU or, with toy sizes, on a CPU.
 
     python -m benchmarks.gpu --output FOLDER [--minutes 9] [--parts PART...]
     torchrun --nproc-per-node 2 -m benchmarks.gpu --output FOLDER --parts machine parity speed
 
-Parts run in the order of what would break, each in a process of its own: a part that crashes, fails
-an assertion on the device or hangs takes no other along. After every row FOLDER holds all of them
-in results.json and results.md. Each part ends at its share of the minutes; what it leaves over is
-the next one's. What is not installed becomes a row that says so. `benchmarks/gpu.md` says what to
-carry to a machine without a network.
+The parts most likely to break run first, each in its own process. A part that crashes, fails an
+assertion on the device or hangs does not stop the others. After every row FOLDER holds all rows in
+results.json and results.md. Each part has its share of the minutes; the next part gets the minutes
+that it leaves. A package that is not installed becomes a row. `benchmarks/gpu.md` lists the files
+to carry to a machine without a network.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
-    begun, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
+    begun = time.monotonic()
+    first = os.environ.get("RANK", "0") == "0"
     results = Results(options.output) if first else None
     # A library that asks for a GPU while it is imported would spoil CUDA for all that are forked
     # from that process.

@@ -1,4 +1,4 @@
-"""What the rows were measured on, and which packages are here."""
+"""Record the machine that the rows were measured on, and its packages."""
 
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ def rows(here: Run) -> Iterator[Row]:
         note=f"processes: {here.group.size}; sizes: {here.sizes.network}",
     )
     if here.on_gpu:
-        card, reduced = (
-            torch.cuda.get_device_properties(here.device),
-            torch.backends.cuda.matmul.allow_tf32,
-        )
+        card = torch.cuda.get_device_properties(here.device)
+        reduced = torch.backends.cuda.matmul.allow_tf32
         driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
         yield Row("GPU", card.name, note=f"driver {driver}; CUDA {torch.version.cuda}")
         yield Row("memory of the GPU", card.total_memory / 2**30, "GB")

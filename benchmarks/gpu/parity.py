@@ -1,15 +1,15 @@
-"""Forward and gradient on the device beside the CPU's float32: attention, every objective, the
-three trainers.
+"""Compare forward passes and gradients on the device with float32 on the CPU.
 
-An error is that of everything computed, as one vector: |here - reference| / |reference|. That of a
-training step is its gradient's or its loss's, whichever is larger.
+The parts are attention, every objective, and the three trainers. An error is the distance of all
+computed numbers as one vector: |here - reference| / |reference|. The error of a training step is
+the larger one of its gradient's and its loss's.
 
-In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 through some layers.
-1e-4 is allowed, which TF32 (1e-3 for one product) does not reach. In bfloat16 a number has 8 bits,
-so that a single product is off by up to 4e-3 and a gradient by several percent: nothing says how
-far, but the CPU's own bfloat16. Twice its error is allowed, because the kernels round at other
-places. simlm and dupmae choose, by a draw and by a maximum: what is nearly equal may fall on either
-side, so four times is allowed there.
+In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 after some layers. The
+limit is 1e-4, below the error of TF32 (1e-3 for one product). In bfloat16 a number has 8 bits, so a
+single product is off by up to 4e-3 and a gradient by several percent. The only measure of this is
+the CPU's own bfloat16. Twice its error is allowed, because the kernels round at other positions.
+simlm and dupmae choose, by a draw and by a maximum. Nearly equal numbers may fall on either side,
+so four times is allowed there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 CPU = torch.device("cpu")
-EXACT, LEAST = 1e-4, 4e-3
+EXACT = 1e-4
+LEAST = 4e-3
 TIMES = {"simlm": 4.0, "dupmae": 4.0}
 LENGTHS = (1, 5, 2, 17, 40, 3, 1, 150)
 CHOSEN = {  # rows that attend, of the packed passages of these lengths
@@ -68,11 +69,13 @@ def _row(
     rounded: Parts | None,
     note: str = "",
 ) -> Row:
-    """Compare with the reference; rounded: what the CPU makes of it in bfloat16."""
-    allowed, value = EXACT, error(computed, reference)
+    """Compare with the reference; rounded: the CPU's result in bfloat16."""
+    allowed = EXACT
+    value = error(computed, reference)
     if rounded is not None:
         own = error(rounded, reference)
-        allowed, note = max(LEAST, TIMES.get(name, 2.0) * own), f"{note}; {own:.1e} on the CPU"
+        allowed = max(LEAST, TIMES.get(name, 2.0) * own)
+        note = f"{note}; {own:.1e} on the CPU"
     return Row(
         f"{name}, {precision}",
         value,
@@ -97,9 +100,7 @@ def error(computed: Parts, reference: Parts) -> float:
 
 
 def _attention(here: Run, name: str, size: int, chosen: np.ndarray | None) -> Iterator[Row]:
-    """Compare what comes out, and the gradients of query, key and value; in bfloat16 of the very
-    same numbers.
-    """
+    """Compare outputs and the gradients of query, key and value; in bfloat16 of equal numbers."""
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
         reference = _attended(CPU, torch.float32, dtype, size, chosen)
         rounded = _attended(CPU, dtype, dtype, size, chosen) if precision == "bf16" else None
@@ -116,13 +117,15 @@ def _attended(
     chosen: np.ndarray | None,
     heads: int = 3,
 ) -> Parts:
-    """Return output and gradients, float32 on the CPU, without the filler; their inputs are
-    `rounded` first.
+    """Return output and gradients, float32 on the CPU, without padding.
+
+    The inputs are `rounded` first.
     """
     starts = np.cumsum((0, *LENGTHS))
     of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device).layout
     to = of if chosen is None else packed.select(chosen, starts, device).layout
-    draw, inputs = torch.Generator().manual_seed(1), []
+    draw = torch.Generator().manual_seed(1)
+    inputs = []
     for layout in (to, of, of, to):
         states = torch.zeros(layout.rows, heads * size)
         states[: len(layout.cells)] = torch.randn(len(layout.cells), heads * size, generator=draw)
@@ -144,9 +147,7 @@ def _attended(
 
 
 def _compared(here: Run, name: str, step: Callable[[], tuple[nn.Module, Learn]]) -> Iterator[Row]:
-    """Compare loss and gradient of a step; several processes share the device's, the CPU's is of
-    one.
-    """
+    """Compare loss and gradient of a step; several processes share only the device's step."""
     network, learn = step()
     reference, rounded = (
         learnt(network, learn, precision, Ranks()) for precision in ("fp32", "bf16")
@@ -171,11 +172,9 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
     from cdmae.pretraining import trainer
 
     options = argparse.Namespace(size=size, vocabulary=1000, length=64, batch=12, objective=name)
-    network, settings, batch = (
-        pretraining.networks(options)[0],
-        pretraining.settings(name),
-        pretraining.step(options),
-    )
+    network = pretraining.networks(options)[0]
+    settings = pretraining.settings(name)
+    batch = pretraining.step(options)
 
     def learn(precision: str, group: Ranks) -> Tensor:
         with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several for each process
@@ -193,7 +192,8 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     from cdmae.finetuning import retriever
 
     draw = np.random.default_rng(2)
-    teacher, excluded = draw.standard_normal((6, 4), np.float32), draw.random((6, 24)) < 0.1
+    teacher = draw.standard_normal((6, 4), np.float32)
+    excluded = draw.random((6, 24)) < 0.1
     excluded[np.arange(6), np.arange(0, 24, 4)] = False  # the positive
     batch = replace(finetuning.batch("tiny", 6, 4), excluded=excluded, teacher=teacher)
     stage = Dense(collection="c", chunk=4, passage_length=144, temperature=10.0)
@@ -219,7 +219,8 @@ def reranker_step() -> tuple[nn.Module, Learn]:
         "max_length": 144,
     }  # which pairs are best is left to another part
     stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
-    network, pairs = finetuning.cross_encoder("tiny"), finetuning.pairs("tiny", 24)
+    network = finetuning.cross_encoder("tiny")
+    pairs = finetuning.pairs("tiny", 24)
 
     def learn(precision: str, group: Ranks) -> Tensor:
         return reranker.learn(

@@ -1,9 +1,8 @@
-"""The trainers' scripts with the settings of `config/full.yaml`, killed and resumed; then the whole
-of it by Snakemake.
+"""Run the trainers' scripts with the settings of `config/full.yaml`, killed and resumed.
 
-The collection is made up (`benchmarks.zipf`), as are the negatives, because BM25 needs Java. A GPU
-adds up in another order from run to run, so a resumed training is held against how far two
-trainings that nobody killed lie apart.
+Then run the whole pipeline by Snakemake. The collection is made up (`benchmarks.zipf`), as are the
+negatives, because BM25 needs Java. A GPU's order of additions changes from run to run. A resumed
+training is therefore compared with the distance between two uninterrupted trainings.
 """
 
 from __future__ import annotations
@@ -74,7 +73,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     }
     if not here.on_gpu:
         settings = {name: part | SMALL[name] for name, part in settings.items()}
-    begun, threads, count = time.perf_counter(), torch.get_num_threads(), here.sizes.collection
+    begun = time.perf_counter()
+    threads = torch.get_num_threads()
+    count = here.sizes.collection
     asked = count // 10
     names = "collection", "tokenizer", "tokens", "counts", "importance", "negatives"
     paths = {name: here.folder / "data" / name for name in names}
@@ -100,7 +101,8 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
-    encoder, output = ready["settings"]["encoder"], here.folder / "data/encoder"
+    encoder = ready["settings"]["encoder"]
+    output = here.folder / "data/encoder"
     options = {
         "settings": encoder,
         "start": ready["settings"]["start"],
@@ -120,12 +122,15 @@ def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
-    """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state;
-    compare the weights.
+    """Compare the weights of uninterrupted trainings with a training after a SIGKILL.
+
+    On a GPU two trainings are uninterrupted; the SIGKILL comes after the first state.
     """
     from safetensors.torch import load_file
 
-    names, trained, step = ["whole", *(["again"] if here.on_gpu else []), "killed"], {}, ""
+    names = ["whole", *(["again"] if here.on_gpu else []), "killed"]
+    trained = {}
+    step = ""
     for name in names:
         folder = here.folder / "data" / name
         options = {
@@ -155,22 +160,23 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
         for name in names[1:]
     }
     allowed = SPREAD * gaps.get("again", 0.0)
-    target, note = "the same bits", ""
+    target = "the same bits"
+    note = ""
     if here.on_gpu:
-        target, note = (
-            f"at most {allowed:.1e}",
-            f"another training that nobody killed is {gaps['again']:.1e} away",
-        )
+        target = f"at most {allowed:.1e}"
+        note = f"another training that nobody killed is {gaps['again']:.1e} away"
     yield Row(
         "resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note
     )
 
 
 def _script(here: Run, script: str, **options: Any) -> float:
-    """Run a script to its end or that of the time; return its seconds, or raise an error with its
-    last words.
+    """Run a script until it or its time ends; return its seconds.
+
+    Raises an error with the last lines of a script that fails.
     """
-    begun, process = time.perf_counter(), _started(_command(script, options))
+    begun = time.perf_counter()
+    process = _started(_command(script, options))
     said, killed = _heard(process, here.deadline)
     if killed:
         raise TimeoutError(f"{script}.py was still running: {said[-200:]}")
@@ -193,8 +199,9 @@ def _command(script: str, options: dict[str, Any]) -> list[str]:
 
 
 def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
-    """Start a command in the checkout, in a group of its own, whose scripts end when this process
-    does.
+    """Start a command in the checkout, in its own process group.
+
+    Its scripts end together with this process.
     """
     place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
     place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
@@ -212,9 +219,7 @@ def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str
 
 
 def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
-    """Return what a command says until it or its time ends, and whether it was killed because the
-    time had ended.
-    """
+    """Return the output of a command, and whether it was killed because its time had ended."""
     try:
         return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0], False
     except subprocess.TimeoutExpired:
@@ -240,11 +245,7 @@ def _workflow(here: Run) -> Iterator[Row]:
 
 
 def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
-    """Run Snakemake until it or its time ends, and count its jobs; none may fail, but they need not
-    all be done.
-
-    Raises `TimeoutError` or `RuntimeError` where it ends before it has counted its jobs.
-    """
+    """Run Snakemake until it or its time ends, and count its jobs; no job may fail."""
     process = _started(command)
     said, killed = _heard(process, deadline)
     done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(
@@ -257,7 +258,8 @@ def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
             if killed
             else RuntimeError(ended)
         )
-    failed, passed = re.findall(r"Error in rule (\w+)", said), killed or process.returncode == 0
+    failed = re.findall(r"Error in rule (\w+)", said)
+    passed = killed or process.returncode == 0
     if failed:
         note = f"failed: {', '.join(failed)}"
     elif not passed:

@@ -15,9 +15,7 @@ from cdmae.files import write_json, write_text
 
 @dataclass(frozen=True)
 class Row:
-    """A value in its unit, or a word; `passed` tells whether it reaches its target, None where it
-    has none.
-    """
+    """A value in its unit, or a word; `passed`: whether it reaches its target (None: no target)."""
 
     name: str
     value: float | str = ""
@@ -28,7 +26,7 @@ class Row:
 
 
 def work(part: str, number: int, deadline: float, folder: Path, line: Connection) -> None:
-    """Run a part in this process, the only one that imports what it needs; send its rows."""
+    """Run a part in this process, the only one that imports the part; send its rows."""
     from benchmarks.gpu.steps import run
 
     for row in run(part, number, deadline, folder):
@@ -36,9 +34,7 @@ def work(part: str, number: int, deadline: float, folder: Path, line: Connection
 
 
 def received(line: Connection, process: BaseProcess, end: float) -> Iterator[Row]:
-    """Yield the rows of a part until it or its time ends; say so where that is not how it should
-    end.
-    """
+    """Yield the rows of a part until it or its time ends, and a row if it ends too early."""
     try:
         while line.poll(max(0.0, end - time.monotonic())):
             yield line.recv()

@@ -1,6 +1,4 @@
-"""Search on the device beside the CPU's, bit by bit; a run reranked in the device's precision
-beside float32.
-"""
+"""Compare search on the device with the CPU's, bit by bit, and reranking with float32."""
 
 from __future__ import annotations
 
@@ -29,11 +27,13 @@ def _search(here: Run) -> Iterator[Row]:
 
     from cdmae.retrieval.search import search
 
-    sizes, draw = here.sizes, np.random.default_rng(1)
+    sizes = here.sizes
+    draw = np.random.default_rng(1)
     passages = draw.standard_normal((sizes.vectors, sizes.plan.width), np.float32)
     passages[-sizes.vectors // 10 :] = passages[: sizes.vectors // 10]  # ties
     queries = draw.standard_normal((sizes.asked, sizes.plan.width), np.float32)
-    runs, by_gpu = {}, hasattr(faiss, "StandardGpuResources") and faiss.get_num_gpus() > 0
+    runs = {}
+    by_gpu = hasattr(faiss, "StandardGpuResources") and faiss.get_num_gpus() > 0
     for device in ("cpu", *([str(here.device)] if by_gpu else [])):
         begun = time.perf_counter()
         runs[device] = search(
@@ -78,8 +78,10 @@ def _reranked(here: Run) -> Iterator[Row]:
     from cdmae.retrieval import vectors
     from cdmae.training import setup
 
-    listed, network = max(5, min(100, here.sizes.encoded // 8)), finetuning.cross_encoder("tiny")
-    pairs, orders = finetuning.pairs("tiny", 8 * listed), []
+    listed = max(5, min(100, here.sizes.encoded // 8))
+    network = finetuning.cross_encoder("tiny")
+    pairs = finetuning.pairs("tiny", 8 * listed)
+    orders = []
     for device, precision in (
         (torch.device("cpu"), "fp32"),
         (here.device, "fp32"),

@@ -1,6 +1,4 @@
-"""How large everything is: BERT base and the paper's shapes on a GPU, toys on a CPU, where the
-command is tested.
-"""
+"""Define the sizes: BERT base and the paper's shapes on a GPU, toy sizes on a CPU."""
 
 from __future__ import annotations
 
@@ -13,11 +11,16 @@ from cdmae.plan.flops import Network
 class Sizes:
     """Sizes of the parts.
 
-    network: of `benchmarks.pretraining.SIZES`. batch, length: of a pre-training step; padded: its
-    passages where the head reads every position. groups: queries x passages of a fine-tuning step,
-    then of one with a teacher; chunk: passages computed together. encoded: passages and pairs;
-    peer: those of a batch of others. vectors, asked, depth: of a search. repeats: steps that are
-    timed. collection, steps: passages that the scripts read, and the steps of their pre-training.
+    network: a key of `benchmarks.pretraining.SIZES`
+    batch, length: passages of a pre-training step, and their length
+    padded: passages where the head reads every position
+    groups: queries x passages of a fine-tuning step, then of a step with a teacher
+    chunk: passages computed together
+    encoded: passages and pairs that are encoded
+    peer: passages in a batch of the peers
+    vectors, asked, depth: of a search
+    repeats: steps that are timed
+    collection, steps: passages that the scripts read, and steps of their pre-training
     """
 
     network: str

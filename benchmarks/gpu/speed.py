@@ -1,11 +1,11 @@
-"""Tokens a second, the share of the device's peak (MFU) and memory, beside what others would run,
-in one process.
+"""Measure tokens per second, the share of the device's peak (MFU) and memory, next to peers.
 
-A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW.
-Tokens are real ones. Operations are those of the plan (`cdmae.plan.flops`), which counts the last
-layer whole, though ours is computed at the rows that a loss reads. Gradient caching computes most
-of a forward pass twice; MFU counts it once. Others compute in bfloat16, too. The peak is the dense
-one of the device's name, which a row names; for a CPU that assumed of a core.
+A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW. Only
+real tokens count. Operations are counted as in the plan (`cdmae.plan.flops`), which counts the
+whole last layer, although ours computes it only at the rows that a loss reads. Gradient caching
+computes most of a forward pass twice; MFU counts it once. Peers also compute in bfloat16. The peak
+is the dense one for the device's name, which a row names; for a CPU it is an assumed speed per
+core.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ def _measured(
     target: float = 0.0,
     note: str = "",
 ) -> Generator[Row, None, float]:
-    """Time a step; yield its tokens a second, its share of the peak and the memory; return its
-    seconds.
-    """
+    """Time a step; yield tokens per second, share of the peak and memory; return seconds."""
     if here.on_gpu:
         torch.cuda.reset_peak_memory_stats()
     seconds = _seconds(here, step)
@@ -86,16 +84,15 @@ def _measured(
 
 
 def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
-    """Return the share of the device's peak that a rate is, in operations a second; no share where
-    none is known.
-    """
+    """Return operations per second as a share of the device's peak; "" if the peak is unknown."""
     card = torch.cuda.get_device_name() if here.on_gpu else "assumed of the cores"
     peak: float | None = machine.CORE * torch.get_num_threads()
     if here.on_gpu:
         peak = next(
             (peak for part, peak in PEAK.items() if part in card.lower().replace(" ", "")), None
         )
-    goal, reached = f"at least {100 * target:.0f} %" if target else "", f"{rate / 1e12:.4g}"
+    goal = f"at least {100 * target:.0f} %" if target else ""
+    reached = f"{rate / 1e12:.4g}"
     if peak is None:
         return Row(
             f"{name}: MFU",
@@ -118,7 +115,8 @@ def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
 
 def _seconds(here: Run, step: Callable[[], object]) -> float:
     """Return the median of some steps, after one that warms up; of fewer where they take long."""
-    wait, taken = torch.cuda.synchronize if here.on_gpu else lambda: None, []
+    wait = torch.cuda.synchronize if here.on_gpu else lambda: None
+    taken = []
     step()
     while len(taken) < here.sizes.repeats:
         if taken and here.group.any(sum(taken) > LONGEST or time.monotonic() > here.deadline):
@@ -137,10 +135,8 @@ def _beside(
     """Time another form; target: how many times faster ours has to be."""
     theirs = _seconds(here, step)
     passed = theirs / ours >= target if target and here.on_gpu else None
-    note, goal = (
-        f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times",
-        f"ours {target:g} times" if target else "",
-    )
+    note = f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times"
+    goal = f"ours {target:g} times" if target else ""
     return Row(name, tokens / theirs, "tokens/s", goal, passed, note)
 
 
@@ -185,7 +181,7 @@ def _pretraining(here: Run) -> Iterator[Row]:
 
 
 def _objective(here: Run, name: str, batch: int) -> tuple[nn.Module, argparse.Namespace]:
-    """Return an objective on the device, without dropout, and what its reader takes."""
+    """Return an objective on the device, without dropout, and its reader's arguments."""
     sizes = here.sizes
     options = argparse.Namespace(
         size=sizes.network, vocabulary=sizes.vocabulary, length=sizes.length, batch=batch
@@ -225,8 +221,10 @@ def _padded_pretraining(here: Run) -> Iterator[Row]:
     from cdmae.pretraining import trainer
 
     network, options = _objective(here, "retromae", here.sizes.padded)
-    batch, settings = pretraining.step(options), pretraining.settings("retromae")
-    naive, tokens = Naive("retromae", network), int(batch.sides["encoder"].inputs.starts[-1])
+    batch = pretraining.step(options)
+    settings = pretraining.settings("retromae")
+    naive = Naive("retromae", network)
+    tokens = int(batch.sides["encoder"].inputs.starts[-1])
 
     def padded() -> None:
         with torch.device(here.device), setup.autocast("bf16", here.device):
@@ -255,7 +253,8 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
         batch = replace(
             batch, teacher=np.random.default_rng(1).standard_normal((queries, group), np.float32)
         )
-    stage, tokens = replace(STAGE, chunk=here.sizes.chunk), batch.sequences.starts[-1]
+    stage = replace(STAGE, chunk=here.sizes.chunk)
+    tokens = batch.sequences.starts[-1]
     step = _updating(
         network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0)
     )
@@ -287,16 +286,15 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
 
 
 def _encoding(here: Run) -> Iterator[Row]:
-    """Measure ours, then transformers by its kinds of attention, then sentence-transformers, which
-    tokenises, too.
-    """
+    """Measure ours, transformers by kind of attention, and sentence-transformers."""
     from cdmae.models.checkpoint import Model
     from cdmae.retrieval import vectors
 
     network = finetuning.network(here.sizes.network).to(here.device)
     sequences = finetuning.batch(here.sizes.network, 1, here.sizes.encoded).sequences
     sequences = sequences.take(np.arange(1, len(sequences)))
-    model, tokens = Model("retriever", network, None, {}, "bf16"), int(sequences.starts[-1])
+    model = Model("retriever", network, None, {}, "bf16")
+    tokens = int(sequences.starts[-1])
     operations = here.sizes.plan.forward(sequences.lengths).sum()
     encode = partial(vectors.encode, model, sequences, here.device)
     seconds = yield from _measured(here, "encoding", encode, tokens, operations)
@@ -319,7 +317,7 @@ def _encoding(here: Run) -> Iterator[Row]:
 
 @torch.inference_mode()
 def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
-    """Read padded batches, sorted by length, and bring what they give to the host."""
+    """Read padded batches, sorted by length, and copy the results to the host."""
     order = np.argsort(-sequences.lengths, kind="stable")
     with torch.device(here.device), setup.autocast("bf16", here.device):
         for begin in range(0, len(order), here.sizes.peer):
@@ -328,9 +326,7 @@ def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
 
 
 def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) -> Iterator[Row]:
-    """Let sentence-transformers encode the same word-pieces, spelt so that its tokenizer reads them
-    again.
-    """
+    """Encode the same word-pieces with sentence-transformers, spelt for its tokenizer."""
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizer
 
@@ -353,10 +349,8 @@ def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) ->
     peer.max_seq_length = STAGE.passage_length
     peer = peer.to(torch.bfloat16) if here.on_gpu else peer
     for size in (32, here.sizes.peer):  # its default, and a large one
-        name, tokens = (
-            f"encoding by sentence-transformers, batches of {size}",
-            int(sequences.starts[-1]),
-        )
+        name = f"encoding by sentence-transformers, batches of {size}"
+        tokens = int(sequences.starts[-1])
         encode = partial(peer.encode, texts, batch_size=size, show_progress_bar=False)
         yield _beside(here, name, tokens, ours, encode, ENCODING)
 
@@ -366,11 +360,10 @@ def _reranking(here: Run) -> Iterator[Row]:
     from cdmae.retrieval import vectors
 
     network = finetuning.cross_encoder(here.sizes.network).to(here.device).eval()
-    pairs, budget = (
-        finetuning.pairs(here.sizes.network, here.sizes.encoded),
-        vectors.BUDGET[here.device.type],
-    )
-    tokens, operations = int(pairs.starts[-1]), here.sizes.plan.forward(pairs.lengths).sum()
+    pairs = finetuning.pairs(here.sizes.network, here.sizes.encoded)
+    budget = vectors.BUDGET[here.device.type]
+    tokens = int(pairs.starts[-1])
+    operations = here.sizes.plan.forward(pairs.lengths).sum()
     score = partial(reranker.score_all, network, pairs, "bf16", budget, here.device)
     seconds = yield from _measured(here, "reranking", score, tokens, operations)
     forward = partial(_forward, here, network, pairs)

@@ -1,6 +1,4 @@
-"""The steps of a part, in its process: one that fails, or is not to be had, is a row, and the next
-one runs.
-"""
+"""Run the steps of a part: a step that fails or is impossible is a row, and the next one runs."""
 
 from __future__ import annotations
 
@@ -25,8 +23,9 @@ OURS = ("benchmarks", "cdmae", "workflow")
 
 @dataclass(frozen=True)
 class Run:
-    """The processes and the sizes of a part; `deadline`: when it begins nothing more, by
-    `time.monotonic`.
+    """The processes and the sizes of a part.
+
+    deadline: the time by `time.monotonic` after which no step starts
     """
 
     group: Ranks
@@ -36,7 +35,7 @@ class Run:
 
     @property
     def device(self) -> torch.device:
-        """Return what is measured."""
+        """Return the measurements."""
         return self.group.device
 
     @property
@@ -46,9 +45,7 @@ class Run:
 
 
 def run(part: str, number: int, deadline: float, folder: Path) -> Iterator[Row]:
-    """Yield the rows of a part, the `number`-th one; under torchrun it joins those of the same
-    part.
-    """
+    """Yield the rows of the part with an index; under torchrun all processes join it."""
     if (
         "MASTER_PORT" in os.environ
     ):  # a store of its own for every part: torchrun's would know the last one's addresses

@@ -1,15 +1,15 @@
-"""Sources of collections: one module per source; the config names a source by its file's name.
+"""Sources of collections: one module per source; the config uses the name of its file.
 
-Each module has settings (`cdmae.fields`), the class ``Settings``, a `Source`: its fields are the
-keys of the config, its methods answer the workflow's questions. All methods but ``load`` and
-``check`` need only the standard library and pydantic, because every start of the workflow calls
-them.
+Each module has a class ``Settings``, a subclass of `Source`. Its fields (`cdmae.fields`) are the
+keys of the config, and the workflow calls its methods. All of them except ``load`` and ``check``
+need only the standard library and pydantic, because they are called whenever the workflow starts.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 
-# rows are int32; the row after the last one represents judged passages that are missing
+# row numbers are int32; the row after the last passage represents missing judged passages
 MOST_PASSAGES = 2**31 - 1
 
 
@@ -41,7 +41,7 @@ class Source:
         return []
 
     def folders(self) -> list[Path]:
-        """List the folders of which every file may become part of the collection.
+        """List the folders that are read as a whole: any file in them may join the collection.
 
         The results must not be inside them.
         """
@@ -83,20 +83,26 @@ class Source:
 
 
 def check_rows(rows: int, what: str) -> None:
-    """Raise `InputError` for more passages or queries than int32 row numbers."""
+    """Raise `InputError` for more passages or queries than int32 can number."""
     if rows > MOST_PASSAGES:
         raise InputError(
             f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
-            "numbered; divide the "
-            "collection into several"
+            "numbered; divide the collection into several"
         )
+
+
+def readable() -> bool:
+    """Return whether this environment has the packages that read collections.
+
+    An environment with Snakemake alone has not: the jobs, which run in another one, check the data.
+    """
+    return all(find_spec(package) for package in ("pandas", "pyarrow"))
 
 
 def names() -> list[str]:
     """List the names of the sources: the modules and packages in the folder `sources`."""
-    return sorted(
-        module.name for module in pkgutil.iter_modules([str(Path(__file__).with_name("sources"))])
-    )
+    folder = Path(__file__).with_name("sources")
+    return sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
 
 
 def source(name: str) -> ModuleType:
@@ -112,25 +118,24 @@ def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
     A passage is relevant if its grade is 1 or more. qrels: split -> frame (query_id, passage_id,
     grade), without an id if the passage is not in the collection.
     """
-    there = {split: rows.dropna(subset="passage_id") for split, rows in qrels.items()}
-    return {
-        split: int(rows.loc[rows["grade"] > 0, "query_id"].nunique())
-        for split, rows in there.items()
-    }
+    counts = {}
+    for split, rows in qrels.items():
+        is_relevant = rows["passage_id"].notna() & (rows["grade"] > 0)
+        counts[split] = int(rows.loc[is_relevant, "query_id"].nunique())
+    return counts
 
 
 def check_batch(
     stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]
 ) -> None:
-    """Refuse a stage (``stages.x``) whose batch is larger than its split.
+    """Raise `InputError` if a stage (``stages.x``) takes more queries per step than its split has.
 
-    relevant: the counts of the function `relevant`.
+    relevant: the counts that the function `relevant` returns.
     """
     most = relevant.get(split, queries)
     if queries > most:
         raise InputError(
             f"{stage}.queries is {queries}; allowed: up to {most}, the queries of "
-            f"collections.{collection}, split "
-            f"{split}, that have a relevant passage",
+            f"collections.{collection}, split {split}, that have a relevant passage",
             keys=(*stage.split("."), "queries"),
         )

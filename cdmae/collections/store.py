@@ -26,8 +26,9 @@ QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text",
 QRELS = pa.schema(
     [("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())]
 )
-EXCLUDED = -100  # the grade of a passage that its query's runs and groups must not have (BRIGHT)
-ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
+# the grade of a passage that must not appear in its query's runs and groups (BRIGHT)
+EXCLUDED = -100
+ROW_GROUP = 1 << 17  # the most passages that are written or read together
 
 
 @dataclass(frozen=True)
@@ -55,40 +56,67 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
     import pandas as pd  # late, because most jobs do not need it
 
     folder = Path(folder)
-    named = {name for frame in collection.qrels.values() for name in frame["passage_id"].dropna()}
-    count, rows = _write_passages(folder / "passages.parquet", collection.passages, sorted(named))
-    queries, qrels = [], []
+    judged_ids: set[str] = set()
+    for judgments in collection.qrels.values():
+        judged_ids.update(judgments["passage_id"].dropna())
+    count, passage_rows = _write_passages(
+        folder / "passages.parquet", collection.passages, sorted(judged_ids)
+    )
+    queries = []
+    qrels = []
     for split, frame in collection.queries.items():
-        queries.append(frame[["query_id", "text"]].assign(split=split))
-        if split not in collection.qrels:
-            continue
-        judged = collection.qrels[split]
         check_rows(len(frame), f"queries of split {split}")
-        query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
-        query = judged["query_id"].map(query_rows)
-        lost = judged["passage_id"].isna()
-        if lost.any():
-            say(
-                f"{lost.sum():,} judgments of split {split} are of passages that are not there: "
-                "every run misses them"
-            )
-        passage = judged["passage_id"].map(rows).where(~lost, count)
-        unknown = judged[query.isna() | passage.isna()]
-        if len(unknown):
-            raise InputError(
-                f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}"
-            )
-        rows_of = pd.DataFrame(
-            {"split": split, "query": query, "passage": passage, "grade": judged["grade"]}
-        )
-        qrels.append(rows_of.sort_values(["query", "passage"], kind="stable"))
-    for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
-        frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
-        with complete(folder / f"{name}.parquet") as aside:
-            table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
-            pq.write_table(table, aside, write_page_checksum=True)
+        queries.append(frame[["query_id", "text"]].assign(split=split))
+        if split in collection.qrels:
+            query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
+            judgments = collection.qrels[split]
+            qrels.append(_numbered(split, judgments, query_rows, passage_rows, count))
+    _write_frames(folder / "queries.parquet", QUERIES, queries)
+    _write_frames(folder / "qrels.parquet", QRELS, qrels)
     write_json(folder / "about.json", collection.about)
     return count
+
+
+def _numbered(
+    split: str,
+    judgments: pd.DataFrame,
+    query_rows: pd.Series,
+    passage_rows: pd.Series,
+    missing: int,
+) -> pd.DataFrame:
+    """Replace the ids of a split's judgments by row numbers, and sort them.
+
+    query_rows, passage_rows: id -> row; missing: the row of judged passages without an id.
+    """
+    import pandas as pd
+
+    lost = judgments["passage_id"].isna()
+    if lost.any():
+        say(
+            f"{lost.sum():,} judgments of split {split} are of passages that are not there: "
+            "every run misses them"
+        )
+    query = judgments["query_id"].map(query_rows)
+    passage = judgments["passage_id"].map(passage_rows).where(~lost, missing)
+    unknown = judgments[query.isna() | passage.isna()]
+    if len(unknown):
+        raise InputError(
+            f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}"
+        )
+    rows = pd.DataFrame(
+        {"split": split, "query": query, "passage": passage, "grade": judgments["grade"]}
+    )
+    return rows.sort_values(["query", "passage"], kind="stable")
+
+
+def _write_frames(path: Path, schema: pa.Schema, frames: list[pd.DataFrame]) -> None:
+    """Write the rows of all splits into one file."""
+    import pandas as pd
+
+    frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    with complete(path) as aside:
+        pq.write_table(table, aside, write_page_checksum=True)
 
 
 def _write_passages(
@@ -102,7 +130,7 @@ def _write_passages(
 
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
-    names = pa.array(judged, pa.string())
+    ids = pa.array(judged, pa.string())
     rows = np.full(len(judged), -1, dtype=np.int32)
     done = 0
     with (
@@ -111,9 +139,9 @@ def _write_passages(
     ):
         for batch in passages:
             check_rows(done + len(batch), "passages")
-            indices = pc.index_in(batch["passage_id"], names)
-            here = np.flatnonzero(indices.is_valid().to_numpy(zero_copy_only=False))
-            rows[indices.drop_null().to_numpy()] = done + here
+            indices = pc.index_in(batch["passage_id"], ids)
+            in_batch = np.flatnonzero(indices.is_valid().to_numpy(zero_copy_only=False))
+            rows[indices.drop_null().to_numpy()] = done + in_batch
             writer.write_batch(batch)
             done += len(batch)
     return done, pd.Series(rows, index=judged)[rows >= 0]
@@ -147,15 +175,15 @@ def stream_passages(
     The last table may be shorter. Memory holds one table and the row group that it is cut from.
     """
     file, edges = _passages(folder)
+    path = Path(folder) / "passages.parquet"
     last = int(edges[-1]) if last is None else last
     groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
-    begin = int(edges[groups[0]]) if len(groups) else 0
     table = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
-    for batch in read_batches(
-        file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns
-    ):
-        inside = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
-        begin += len(batch)
+    row = int(edges[groups[0]]) if len(groups) else 0  # of the batch's first passage
+    for batch in read_batches(file, path, rows, groups.tolist(), columns):
+        skipped = max(0, first - row)
+        inside = batch.slice(skipped, max(0, last - row - skipped))
+        row += len(batch)
         table = pa.concat_tables([table, pa.Table.from_batches([inside])])
         while len(table) >= rows:
             yield table.slice(0, rows)
@@ -165,18 +193,17 @@ def stream_passages(
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """Read the passages of some rows, in their order; read each row group that holds them once."""
+    """Read the passages of `rows`, in their order; each row group is read at most once."""
     file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
-    group = np.searchsorted(edges, rows, side="right") - 1
-    order = np.argsort(group, kind="stable")
+    group_of = np.searchsorted(edges, rows, side="right") - 1
+    parts = [file.schema_arrow.empty_table()]
     with reading(Path(folder) / "passages.parquet"):
-        parts = [
-            file.read_row_group(number).take(rows[order][group[order] == number] - edges[number])
-            for number in np.unique(group).tolist()
-        ]
-    table = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
-    return table.take(np.argsort(order))
+        for group in np.unique(group_of).tolist():
+            inside = rows[group_of == group] - edges[group]
+            parts.append(file.read_row_group(group).take(inside))
+    by_group = np.argsort(group_of, kind="stable")
+    return pa.concat_tables(parts).take(np.argsort(by_group))
 
 
 def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
@@ -194,7 +221,7 @@ def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
 
     The row number is the internal id.
     """
-    return _read_split(folder, "queries", "queries", QUERIES, split)
+    return _read_split(folder, "queries", QUERIES, split)
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
@@ -203,14 +230,12 @@ def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
     query and passage are row numbers. The row P represents judged passages that are not in the
     collection: measures count them, everything else ignores them.
     """
-    return _read_split(folder, "qrels", "judgments", QRELS, split)
+    return _read_split(folder, "qrels", QRELS, split)
 
 
-def _read_split(
-    folder: Path | str, file: str, rows: str, schema: pa.Schema, split: str
-) -> pd.DataFrame:
-    frame = read_frame(Path(folder) / f"{file}.parquet", schema)
+def _read_split(folder: Path | str, name: str, schema: pa.Schema, split: str) -> pd.DataFrame:
+    frame = read_frame(Path(folder) / f"{name}.parquet", schema)
     splits = frame["split"].unique().tolist()
     if split not in splits:
-        raise InputError(f"{folder} has no {rows} for split {split!r}; it has {splits or 'none'}")
+        raise InputError(f"{folder} has no {name} for split {split!r}; it has {splits or 'none'}")
     return frame.loc[frame["split"] == split, schema.names[1:]].reset_index(drop=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +88,23 @@ def check_example(example: str) -> None:
     if len(example) > MOST_EXAMPLE:
         words = f" has {len(example):,} characters; allowed: up to {MOST_EXAMPLE:,}"
         raise refusal(("report", "example"), words)
+
+
+def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str) -> None:
+    """Refuse lengths, by key, beyond a model's positions.
+
+    positions: None if only the job that loads the model knows them, which checks again; owner: of
+    the positions, in messages.
+    """
+    for key, length in lengths.items():
+        if positions is not None and length > positions:
+            raise refusal((key,), f" is {length}; allowed: up to {positions}, {owner}")
+
+
+def check_step(step: int, last: int, owner: str) -> None:
+    """Refuse a `take_step` after the last step of a training; owner: of the steps, in messages."""
+    if step > last:
+        raise refusal(("take_step",), f" is {step}; allowed: up to {last}, {owner}")
 
 
 def check_time(file: Path | str, keys: Keys) -> None:

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.collections.judged import unpacked
+from cdmae.collections.text_files import unpacked
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_example, check_results, check_time, read_measure
+from cdmae.config.checks import (
+    check_cycles,
+    check_example,
+    check_lengths,
+    check_results,
+    check_time,
+    read_measure,
+)
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -26,6 +33,7 @@ def check(config: Config) -> None:
     check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
     _check_names(config)
+    config.report.check(config.systems)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
@@ -91,7 +99,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
         pretrained.check_plain(file, ("collections", name))
         check_time(file, ("collections", name))
     small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
-    return collection.ask(name, "check") if small else {}
+    return collection.ask(name, "check") if small and collections.readable() else {}
 
 
 def _check_apart(config: Config, name: str) -> None:
@@ -175,7 +183,9 @@ def _check_measures(config: Config) -> None:
             raise refusal(
                 ("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once"
             )
-        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1)
+        # without the packages of jobs the job that measures checks them
+        known = collections.readable()
+        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1) if known else 1
     deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
     if cutoffs.get(deepest, 0) > evaluation.depth:
         words = f" is {evaluation.depth}; allowed: from {cutoffs[deepest]}, the depth of {deepest}"
@@ -191,9 +201,5 @@ def _check_lengths(config: Config) -> None:
                 keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}"
             )
         for name, system in config.systems.items():
-            positions = system.positions(config)
-            if positions is not None and length > positions:
-                raise refusal(
-                    keys,
-                    f" is {length}; allowed: up to {positions}, the positions of systems.{name}",
-                )
+            owner = f"the positions of systems.{name}"
+            _within(keys[:-1], check_lengths, {collection: length}, system.positions(config), owner)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from cdmae.config import pretrained
+from cdmae.config import checks, pretrained
 from cdmae.errors import InputError
 from cdmae.fields import Name, asdict, pick, refusal, rules_of, setting, settings, unfit
 
@@ -110,6 +110,10 @@ class Start:
     def known_positions(self) -> int | None:
         """Return the longest input; None if only the job that loads the checkpoint knows it."""
         return pretrained.positions(self.checkpoint) if self.checkpoint else self.positions
+
+    def positions_of(self, owner: str) -> str:
+        """Name the positions of ``starts.NAME`` in messages."""
+        return f"the positions of {owner}" if self.checkpoint else f"{owner}.positions"
 
     def known_layers(self) -> int | None:
         """Return the number of layers; None if only the job that loads the checkpoint knows it."""
@@ -290,7 +294,7 @@ class Pretraining(Encoder):
                 "allowed: a sum up to 1"
             )
         if self.steps:
-            self.check_step(self.steps, f"steps, {self.steps}")
+            checks.check_step(self.take_step, self.steps, "its steps")
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -314,15 +318,9 @@ class Pretraining(Encoder):
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
-    def check_step(self, steps: int, whose: str) -> None:
-        """Refuse a `take_step` after the last step."""
-        if self.take_step > steps:
-            raise InputError(f"take_step is {self.take_step}; allowed: up to {whose}")
-
-    def check_length(self, positions: int | None, whose: str) -> None:
+    def check_length(self, positions: int | None, owner: str) -> None:
         """Refuse passages longer than a model's input, as far as that is known."""
-        if positions is not None and self.max_length > positions:
-            raise unfit(self, "max_length", f"; allowed: up to {positions}, {whose}")
+        checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
     def check_layers(self, layers: int | None, whose: str) -> None:
         """Refuse settings that the encoder's number of layers does not allow, if that is known.
@@ -340,12 +338,9 @@ class Pretraining(Encoder):
         if self.snapshot_of:
             whole = config.encoders[self.snapshot_of]
             last = whole.take_step or whole.steps
-            if last and self.take_step > last:
-                raise unfit(
-                    self,
-                    "take_step",
-                    f"; allowed: up to {last}, the last step of encoders.{self.snapshot_of}",
-                )
+            if last:
+                owner = f"the last step of encoders.{self.snapshot_of}"
+                checks.check_step(self.take_step, last, owner)
         if "pmi_span" in self.maskings:
             unit = config.importance[self.importance].unit
             if unit != "word":
@@ -355,10 +350,17 @@ class Pretraining(Encoder):
                     f", whose unit is {unit}; allowed for pmi_span: one of words",
                 )
         self.check_layers(start.known_layers(), owner)
-        whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
-        self.check_length(start.known_positions(), whose)
+        self.check_length(start.known_positions(), start.positions_of(owner))
 
     # --- what the plan asks -----------------------------------------------------------------------
+
+    def read_tokens(self, corpus: Any) -> float:
+        """Return the mean tokens of a text that is read: a passage, or a span of it.
+
+        corpus: `cdmae.plan.sizes.Size`.
+        """
+        whole = corpus.tokens(self.spans * self.max_length)
+        return whole if self.spans == 1 else 1 + whole / self.spans
 
     def predicted(self, tokens: float) -> float:
         """Estimate how many of a text's tokens the language-model head predicts."""

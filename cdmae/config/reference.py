@@ -1,4 +1,4 @@
-"""Write every setting as a page and as a JSON schema into ``config/``.
+"""Write every setting as a page, ``config/README.md``, and as a JSON schema.
 
 Run ``python -m cdmae.config.reference``.
 """
@@ -119,8 +119,8 @@ def _removable(rule: Any) -> Any:
 
 
 if __name__ == "__main__":
-    folder = Path(__file__).parents[2] / "config"
-    (folder / "README.md").write_text(page(), encoding="utf-8")
-    (folder / "schema.json").write_text(
+    checkout = Path(__file__).parents[2]
+    (checkout / "config/README.md").write_text(page(), encoding="utf-8")
+    (checkout / "workflow/schemas/config.schema.json").write_text(
         json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8"
     )

@@ -11,6 +11,7 @@ refuses names that do not exist.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -134,7 +135,7 @@ class Evaluation:
     )
     baseline: str = setting(
         "",
-        meaning="the system that all other systems are compared with; none: no comparison",
+        meaning="the system that all others are compared with, in addition to report.compare",
         names="systems",
     )
     keep_vectors: bool = setting(
@@ -159,6 +160,9 @@ class Evaluation:
         )
 
 
+EVERY = "*"  # in `Report.compare`: every system that the config does not compare there by name
+
+
 @settings
 class Report:
     """The page at the end."""
@@ -180,6 +184,32 @@ class Report:
         low=0,
         high=100,
     )
+    compare: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
+        {},
+        meaning="system: list of the systems that it is compared with, in the order of the page, "
+        'in addition to evaluation.baseline; "*": every system. Without both, every system is '
+        "compared with the first BM25 system, or else the first system",
+    )
+
+    def check(self, systems: Iterable[str]) -> None:
+        """Refuse a comparison of unknown systems, of a system with itself, or given twice."""
+        known = list(systems)
+        pairs: set[frozenset[str]] = set()
+        for system, baselines in self.compare.items():
+            keys = ("report", "compare", system)
+            if system not in (EVERY, *known):
+                raise refusal(keys, f": no such system; {suggestion(system, known)}")
+            for baseline in baselines:
+                if baseline == system:
+                    raise refusal(keys, f" has {show(baseline)}, the system itself; remove it")
+                if baseline not in known:
+                    words = f" has {show(baseline)}, which is no system; "
+                    raise refusal(keys, words + suggestion(baseline, known))
+                pair = frozenset([system, baseline])
+                if pair in pairs:
+                    words = f" has {show(baseline)}, but the two are already compared; remove it"
+                    raise refusal(keys, words)
+                pairs.add(pair)
 
 
 Section: Any = Field(default_factory=dict)

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from cdmae.config import checks
 from cdmae.errors import InputError
-from cdmae.fields import Name, asdict, pick, setting, settings, unfit
+from cdmae.fields import Name, asdict, pick, setting, settings, show
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Start
+
+
+FRAME = 2  # special tokens around a text
 
 
 @settings
@@ -120,11 +124,8 @@ class Stage:
 
     def check_lengths(self, start: Start, owner: str) -> None:
         """Refuse lengths beyond the positions of ``starts.NAME``, as far as they are known."""
-        positions = start.known_positions()
-        whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
-        for key in self.lengths:
-            if positions is not None and getattr(self, key) > positions:
-                raise unfit(self, key, f"; allowed: up to {positions}, {whose}")
+        lengths = {key: getattr(self, key) for key in self.lengths}
+        checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return the settings that matter to a training, with or without a teacher."""
@@ -145,6 +146,17 @@ class Retriever(Stage):
     )
     passage_length: int = setting(
         144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8
+    )
+    query_prompt: str = setting(
+        "",
+        meaning='text before each query in training and search, such as "query: "; counted in '
+        "`query_length`",
+        source="E5, BGE",
+    )
+    passage_prompt: str = setting(
+        "",
+        meaning='text before each passage, such as "passage: "; counted in `passage_length`',
+        source="E5, BGE",
     )
     in_batch: bool = setting(
         True, meaning="passages of the other queries are negatives too", source="3.4"
@@ -168,14 +180,32 @@ class Retriever(Stage):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a tiny temperature, and a symmetric loss without in-batch negatives."""
+        """Refuse long prompts, tiny temperatures, symmetric losses without in-batch negatives."""
         super().__post_init__()
+        for text in ("query", "passage"):
+            length = getattr(self, f"{text}_length")
+            prompt = getattr(self, f"{text}_prompt")
+            if prompt[-1:].isalnum():
+                raise InputError(
+                    f"{text}_prompt is {show(prompt)}, whose last word would run into the text; "
+                    "allowed: a space, a line break or a punctuation mark at its end"
+                )
+            words = len(prompt.split())
+            if words + FRAME >= length:  # a word has at least one word-piece
+                raise InputError(
+                    f"{text}_prompt has {words} words and {text}_length is {length}; allowed: a "
+                    "prompt that leaves room for a text and two special tokens"
+                )
         if self.symmetric and not self.in_batch:
             raise InputError(
                 "symmetric is true and in_batch is false; allowed: symmetric with in_batch"
             )
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings that the model keeps, including the prompts."""
+        return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return the settings that matter to a training; `alpha` only with a teacher."""

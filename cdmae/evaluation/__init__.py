@@ -1,3 +1,1 @@
-"""How good a run is (`measures`), and whether the difference of two runs is more than luck
-(`significance`).
-"""
+"""Measure runs (`measures`), and test the differences between them (`significance`)."""

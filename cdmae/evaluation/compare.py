@@ -1,4 +1,4 @@
-"""Compare anybody's runs: their measures, and whether the differences are more than luck."""
+"""Compare TREC runs of any origin: their measures, and the significance of the differences."""
 
 from __future__ import annotations
 
@@ -15,26 +15,40 @@ from cdmae.log import say
 from cdmae.retrieval import trec
 from cdmae.terminal import printable
 
+# the columns that come from a `Difference`
+TESTED = ("a", "b", "difference", "p", "low", "high", "queries")
+
 
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
-    """Compare TREC runs with the first of them: a row a measure and run.
+    """Compare TREC runs with the first of them: a row for each measure and run.
 
     Columns: measure, run, mean, and of all but the first run: difference (its mean minus the
-    first's), low and high (95 % interval of the paired t-test), p, and p_holm, corrected for the
-    runs of a measure. Queries without judgments do not count; a judged query that a run lacks
-    counts 0, and a line says so.
+    first's), low and high (95 % interval of the paired t-test; none for one query), p, and p_holm,
+    corrected for the runs of a measure. Queries without judgments do not count; a judged query that
+    is missing in a run counts 0, and a message says so.
     """
-    for place, path in enumerate(runs):
-        if path in runs[:place]:
-            raise InputError(f"{path} is there twice; allowed: each run once")
-    lines, judged = [trec.read_lines(path) for path in runs], trec.read_qrels(qrels)
-    query_ids, passage_ids = (
-        pd.Index(pd.concat([judged[column], *(run[column] for run in lines)]).unique())
-        for column in ("query_id", "passage_id")
-    )
+    for index, path in enumerate(runs):
+        if path in runs[:index]:
+            raise InputError(f"{path} is given twice; allowed: each run once")
+    values = _values(runs, qrels, measures)
+    rows = []
+    for name in measures:
+        tested = against_first([frame[name] for frame in values.values()])
+        for run, row in zip(values, tested, strict=True):
+            rows.append({"measure": name, "run": run, **row})
+    return pd.DataFrame(rows).replace({np.nan: None})
+
+
+def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Measure each run: run -> values with a row per judged query and a column per measure."""
+    lines = [trec.read_lines(path) for path in runs]
+    judged = trec.read_qrels(qrels)
+    query_ids = _ids("query_id", judged, lines)
+    passage_ids = _ids("passage_id", judged, lines)
     judged["query"] = query_ids.get_indexer(judged["query_id"])
     judged["passage"] = passage_ids.get_indexer(judged["passage_id"])
-    asked, values = judged["query_id"].drop_duplicates(), {}
+    asked = judged["query_id"].drop_duplicates()
+    values = {}
     for path, run in zip(runs, lines, strict=True):
         answered = asked.isin(run["query_id"]).sum()
         if not answered:
@@ -46,29 +60,25 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
         ranked = trec.as_run(run, len(query_ids), len(run))
         measured = measure(ranked, judged, query_ids, measures, f"the judgments of {qrels}")
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
-    compared = []
-    for name in measures:
-        rows = against_first([frame[name] for frame in values.values()])
-        compared += [
-            {"measure": name, "run": run, **row} for run, row in zip(values, rows, strict=True)
-        ]
-    return pd.DataFrame(compared).replace({np.nan: None})
+    return values
+
+
+def _ids(column: str, judged: pd.DataFrame, lines: Sequence[pd.DataFrame]) -> pd.Index:
+    """List the ids in a column of the judgments and the runs, each once."""
+    columns = [judged[column], *(run[column] for run in lines)]
+    return pd.Index(pd.concat(columns).unique())
 
 
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
-    """Compare the values [Q] of several, query by query, with those of the first: a row each, as in
-    `compare`.
-    """
+    """Compare values [Q] with the first of several: a row each, with columns as in `compare`."""
     first, *others = values
     tests = [paired(other, first) for other in others]
     corrected = holm([test.p for test in tests])
-    return [
-        {"mean": first.mean()},
-        *(
-            {"mean": test.a, **test._asdict(), "p_holm": p}
-            for test, p in zip(tests, corrected, strict=True)
-        ),
-    ]
+    rows = [{"mean": first.mean()}]
+    for test, p in zip(tests, corrected, strict=True):
+        tested = {name: getattr(test, name) for name in TESTED}
+        rows.append({"mean": test.a, **tested, "p_holm": p})
+    return rows
 
 
 def table(compared: pd.DataFrame) -> str:
@@ -76,23 +86,25 @@ def table(compared: pd.DataFrame) -> str:
 
     Differences have their 95 % interval, which is not corrected, and p before and after Holm.
     """
-    what = compared.columns[: compared.columns.get_loc("mean")]
-
-    def shown(row: pd.Series) -> dict[str, str]:
-        named = {column: printable(str(value)) for column, value in row[what].items()}
-        words = {**named, "mean x 100": f"{100 * row['mean']:.2f}"}
-        if row["p"] is None:
-            return words
-        difference, low, high = (
-            f"{100 * row[name]:+.2f}" for name in ("difference", "low", "high")
-        )
-        interval = f"{difference} [{low}, {high}]"
-        return {
-            **words,
-            "difference, 95 %": interval,
-            "p": f"{row['p']:.2g}",
-            "p, Holm": f"{row['p_holm']:.2g}",
-        }
-
-    frame = pd.DataFrame([shown(row) for _, row in compared.iterrows()]).fillna("")
+    labels = compared.columns[: compared.columns.get_loc("mean")]
+    rows = [_table_row(row, labels) for _, row in compared.iterrows()]
+    frame = pd.DataFrame(rows).fillna("")
     return frame.to_markdown(index=False, disable_numparse=True)
+
+
+def _table_row(row: pd.Series, labels: pd.Index) -> dict[str, str]:
+    """Write the cells of a row under the heads of the table."""
+    cells = {label: printable(str(row[label])) for label in labels}
+    cells["mean x 100"] = f"{100 * row['mean']:.2f}"
+    if row["p"] is None:
+        return cells
+    difference = f"{100 * row['difference']:+.2f}"
+    if row["low"] is None:
+        return {**cells, "difference, 95 %": f"{difference} (one query)", "p": "", "p, Holm": ""}
+    interval = f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
+    return {
+        **cells,
+        "difference, 95 %": f"{difference} {interval}",
+        "p": f"{row['p']:.2g}",
+        "p, Holm": f"{row['p_holm']:.2g}",
+    }

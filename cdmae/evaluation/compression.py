@@ -1,19 +1,16 @@
-"""A retriever's vectors in fewer bytes, and what that costs: their first numbers only, and fewer
-bits for a number.
+"""Measure the cost of storing a retriever's vectors in fewer bytes.
 
-A prefix of a vector serves as a vector, well where the training asked for it (Matryoshka, Kusupati
-et al. 2022). Where the vectors have length 1 because they are compared by cosine, the prefixes get
-it, too.
+Smaller vectors have fewer dimensions, or fewer bits for a number. A prefix of a vector can be used
+as a vector, above all where the training optimised prefixes (Matryoshka, Kusupati et al. 2022).
+Prefixes of vectors of length 1, which are compared by cosine, are scaled to length 1 again.
 
-float32  the vectors as they are, so with all dimensions this is the run of the evaluation
+float32  unchanged; with all dimensions, the run is that of the evaluation
 float16  rounded
-int8     255 equal steps from the least to the greatest value that a dimension has in the collection
-binary   the signs: the queries' signs propose `RESCORED` times the depth by Hamming
-         distance, and the queries order the candidates
+int8     255 equal steps between the extremes of a dimension in the collection
+binary   the signs; the queries' signs propose `RESCORED` times the depth by Hamming distance, and
+         the queries order the candidates
 
-Queries stay float32: only passages are stored.
-
-Q queries, P passages, D dimensions.
+Queries stay float32: only passages are stored. Q queries, P passages, D dimensions.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ from cdmae.runs import Run
 
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 RESCORED = 4  # as in the library's examples
-UNIT = 1e-2  # how far from 1 the lengths of normalised vectors may be, of bfloat16 ones too
+UNIT = 1e-2  # tolerance of the lengths of normalised vectors, including bfloat16
 
 
 def compare_sizes(
@@ -54,13 +51,12 @@ def compare_sizes(
     threads: int = 1,
     device: str = "cpu",
 ) -> pd.DataFrame:
-    """Measure every size of the vectors [p, D] in `shards` by the measure `name`, and compare it
-    with the full one.
+    """Measure every size of the vectors [p, D] in `shards`, and compare it with the full size.
 
-    encode: texts to vectors, float32 [Q, D]. widths: the dimensions that are kept; none: D, D/2,
-    D/4, D/8. depth: of the runs, where the measure names no cutoff. Columns: measure, dimensions,
-    numbers, bytes (of a passage), and those of `cdmae.evaluation.compare`; the first row is the
-    full size.
+    encode: texts to vectors, float32 [Q, D]. name: the measure. widths: the numbers of dimensions;
+    none: D, D/2, D/4, D/8. depth: of the runs, where the measure names no cutoff. The first row is
+    the full size. Columns: measure, dimensions, numbers, bytes (of a passage), and the columns of
+    `cdmae.evaluation.compare`.
     """
     full = shards[0].shape[1]
     for width in widths:
@@ -69,14 +65,16 @@ def compare_sizes(
                 f"the dimensions to keep are {width}; allowed: from 1 to {full}, "
                 "the dimensions of the vectors"
             )
-    queries, qrels = read_queries(collection, split), read_qrels(collection, split)
+    queries = read_queries(collection, split)
+    qrels = read_qrels(collection, split)
     pairs = targets.left_out(collection, split, queries)
     deeper = depth + int(np.bincount(pairs[:, 0]).max(initial=0))
     encoded = encode(queries["text"].tolist())
-    rows, values = [], []
-    for width in dict.fromkeys(
-        [full, *(widths or [full >> halved for halved in (1, 2, 3) if full >> halved])]
-    ):
+    if not widths:
+        widths = [width for width in (full // 2, full // 4, full // 8) if width]
+    rows = []
+    values = []
+    for width in dict.fromkeys([full, *widths]):
         cut = prefixes(shards, width)
         for numbers, bits in BITS.items():
             run = find(encoded[:, :width], cut, numbers, deeper, threads=threads, device=device)
@@ -90,15 +88,15 @@ def compare_sizes(
                     "bytes": ceil(width * bits / 8),
                 }
             )
-    compared = [
-        {**row, **numbers} for row, numbers in zip(rows, against_first(values), strict=True)
-    ]
+    tested = against_first(values)
+    compared = [{**row, **numbers} for row, numbers in zip(rows, tested, strict=True)]
     return pd.DataFrame(compared).replace({np.nan: None})
 
 
 def prefixes(shards: Shards, width: int) -> Shards:
-    """Keep the first `width` dimensions of vectors [p, D], of length 1 again where the whole
-    vectors are.
+    """Keep the first `width` dimensions of vectors [p, D].
+
+    If all vectors have length 1, the results are scaled to length 1, too.
     """
     full = shards[0].shape[1]
     if width == full:
@@ -107,11 +105,10 @@ def prefixes(shards: Shards, width: int) -> Shards:
 
     def make(shard: np.ndarray | Shard) -> np.ndarray:
         cut = np.asarray(shard[:], np.float32)[:, :width]
-        return (
-            cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-            if unit
-            else cut
-        )
+        if not unit:
+            return cut
+        lengths = np.linalg.norm(cut, axis=1, keepdims=True)
+        return cut / np.maximum(lengths, np.finfo(np.float32).tiny)
 
     return [Shard((len(shard), width), partial(make, shard)) for shard in shards]
 
@@ -125,8 +122,9 @@ def find(
     threads: int = 1,
     device: str = "cpu",
 ) -> Run:
-    """Find the `depth` best passages of vectors [p, D] that are stored as `numbers`, for queries
-    float32 [Q, D].
+    """Find the `depth` best passages for queries, float32 [Q, D].
+
+    numbers: the form in which the vectors [p, D] are stored, a key of `BITS`.
     """
     if numbers == "binary":
         return _by_signs(queries, shards, depth)
@@ -134,32 +132,31 @@ def find(
     if numbers == "float16":
         read = partial(np.asarray, dtype=np.float16)
     if numbers == "int8":
-        low, high = (
-            bound([bound(shard[:], axis=0) for shard in shards if len(shard)], axis=0)
-            for bound in (np.min, np.max)
-        )
+        filled = [shard for shard in shards if len(shard)]
+        low = np.min([np.min(shard[:], axis=0) for shard in filled], axis=0)
+        high = np.max([np.max(shard[:], axis=0) for shard in filled], axis=0)
         read = partial(_in_steps, low=low, high=high)
     stored = [Shard(shard.shape, lambda shard=shard: read(shard[:])) for shard in shards]
     return search(queries, stored, depth, threads=threads, device=device)
 
 
 def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Store vectors [p, D] as bytes and read them again: each value becomes the lower end of its
-    step.
-    """
+    """Round each value of vectors [p, D] to the lower end of its step, as bytes store it."""
     codes = quantize_embeddings(vectors, "uint8", ranges=np.stack([low, high]))
     return low + codes * np.where(high > low, (high - low) / np.float32(255), 1)
 
 
 def _by_signs(queries: np.ndarray, shards: Shards, depth: int) -> Run:
-    """Find by Hamming distance, and order what is found by the product of the query and the signs,
-    ties by row.
+    """Find candidates by Hamming distance, and order them by the product of query and signs.
+
+    Ties are ordered by row.
     """
     signs = np.concatenate([np.packbits(shard[:] > 0, axis=1) for shard in shards])
     index = faiss.IndexBinaryFlat(8 * signs.shape[1])
     index.add(signs)
     _, near = index.search(np.packbits(queries > 0, axis=1), min(RESCORED * depth, len(signs)))
-    passages, scores = [], []
+    passages = []
+    scores = []
     for query, rows in zip(np.asarray(queries, np.float64), np.sort(near, axis=1), strict=True):
         products = np.unpackbits(signs[rows], axis=1, count=len(query)) @ query
         best = np.argsort(-products, kind="stable")[:depth]

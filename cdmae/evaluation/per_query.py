@@ -1,6 +1,4 @@
-"""Tables in tab-separated files: the measures of a system, query by query, and those that trainers
-and engine leave.
-"""
+"""Read and write tab-separated files: per-query measures, and the records of trainers and jobs."""
 
 from __future__ import annotations
 
@@ -35,10 +33,9 @@ def read_measures(path: Path | str) -> pd.DataFrame:
 
 
 def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.DataFrame:
-    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of
-    `pandas.read_csv`.
+    """Read a tab-separated file; raises `InputError` for an empty or truncated file.
 
-    `gaps`: whether cells may be empty.
+    gaps: whether cells may be empty. options: of `pandas.read_csv`.
     """
     import pandas as pd
 

@@ -1,10 +1,11 @@
-"""Significance of the difference between two systems: paired t-tests over queries.
+"""Test the difference between two systems: paired t-tests over queries, and the noise of seeds.
 
 Over many queries the t-test agrees with the randomisation test (Smucker, Allan, Carterette 2007).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,20 +17,40 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+NORMAL = 1.96  # standard errors from the mean to an end of a 95 % interval
+
+
 class Difference(NamedTuple):
-    """System a minus system b over the same queries."""
+    """System a minus system b over the same queries.
+
+    One query shows nothing about others: its interval is nan, its p is 1.
+    """
 
     a: float  # mean
     b: float  # mean
     difference: float
-    p: float  # two-sided
-    low: float  # of the 95 % interval
+    p: float  # two-sided, over the queries
+    low: float  # of the 95 % interval over the queries
     high: float
     queries: int
+    p_with_seeds: float  # with the noise of seeds too (`with_seeds`); otherwise p
+
+    @property
+    def half_width(self) -> float:
+        """Return half the width of the interval."""
+        return (self.high - self.low) / 2
+
+    @property
+    def has_interval(self) -> bool:
+        """Return whether there is more than one query."""
+        return not math.isnan(self.low)
 
 
 def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
-    """Compare the values of two systems, both [Q], query by query."""
+    """Compare the values of two systems, both [Q], query by query.
+
+    Where all queries differ by the same amount, p is the sign test's.
+    """
     from scipy.stats import ttest_rel  # takes a second to import; few callers of this module test
 
     a = np.asarray(a, dtype=np.float64)
@@ -42,15 +63,60 @@ def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
     differences = a - b
     mean = float(differences.mean())
     queries = len(differences)
-    if np.ptp(differences) > 1e-12:
+    if queries == 1:
+        p = 1.0
+        low = high = math.nan
+    elif np.ptp(differences) > 1e-12:
         test = ttest_rel(a, b)
         p = float(test.pvalue)
         low, high = map(float, test.confidence_interval(0.95))
-    else:  # without any spread, the p of a sign test
+    else:
         p = 2.0 ** (1 - queries) if abs(mean) > 1e-12 else 1.0
-        low = mean
-        high = mean
-    return Difference(float(a.mean()), float(b.mean()), mean, p, low, high, queries)
+        low = high = mean
+    return Difference(float(a.mean()), float(b.mean()), mean, p, low, high, queries, p)
+
+
+def pooled(several: Sequence[Difference]) -> Difference:
+    """Average differences over collections with equal weight.
+
+    The queries of different collections are independent, so the variances of the means add up. p
+    follows from a normal distribution with the pooled interval.
+    """
+    if len(several) == 1:
+        return several[0]
+    count = len(several)
+    mean = math.fsum(one.difference for one in several) / count
+    half = math.hypot(*(one.half_width for one in several)) / count
+    p = _p_of_normal(mean, half)
+    return Difference(
+        a=math.fsum(one.a for one in several) / count,
+        b=math.fsum(one.b for one in several) / count,
+        difference=mean,
+        p=p,
+        low=mean - half,
+        high=mean + half,
+        queries=sum(one.queries for one in several),
+        p_with_seeds=p,
+    )
+
+
+def with_seeds(gap: Difference, band: float) -> Difference:
+    """Add the p-value of the sum of both kinds of noise: the queries' and the seeds'.
+
+    Queries and seeds are crossed random effects (Clark 1973, "The language-as-fixed-effect
+    fallacy"), so their variances add up: Var(mean difference) = Var(over queries) / n + Var(over
+    seeds). band: the half-width of the 95 % interval of the seeds' part alone, which is 1.96 times
+    the root of the second variance. The result is at least the p-value over the queries alone.
+    """
+    p = _p_of_normal(gap.difference, math.hypot(gap.half_width, band)) if band else gap.p
+    return gap._replace(p_with_seeds=max(gap.p, p))
+
+
+def _p_of_normal(mean: float, half: float) -> float:
+    """Return the two-sided p-value of a mean with a 95 % interval of `half` to either side."""
+    if not half > 0:  # nan, or no spread at all
+        return 1.0
+    return math.erfc(abs(mean) / half * NORMAL / math.sqrt(2))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

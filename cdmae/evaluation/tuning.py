@@ -28,8 +28,8 @@ def best_weights(
 ) -> tuple[tuple[float, ...], float]:
     """Return the weights with the highest mean of the measure `name`, and that mean.
 
-    Of equal means the most even weights win. Every system alone is among the mixtures, so that on
-    these queries the fusion is never worse than one of its systems. depth: of the runs, if the
+    Of equal means the most even weights win. Every system alone is among the mixtures, so on these
+    queries the fusion is never worse than one of its systems. depth: of the runs, if the
     measure has no cutoff.
     """
     depth = min(depth, read_measure(name).params.get("cutoff", depth))

@@ -16,7 +16,7 @@ from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups
 from cdmae.log import say
-from cdmae.models import checkpoint, sequences
+from cdmae.models import checkpoint, networks, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
@@ -128,7 +128,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     "seconds": round(seconds, 1),
                     "notes": [*made.notes, *notes],
                 }
-                if commits := checkpoint.commits(checkpoint=encoder):
+                if commits := networks.commits(checkpoint=encoder):
                     about["commits"] = commits
                 with saved.finish(output) as aside:
                     checkpoint.save(aside, model, encoder, about)

@@ -179,11 +179,8 @@ def batch(
     """Return the batch of some examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked = data.examples.queries[rows]
-    lengths = model.lengths
-    queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
-    passages = sequences.single(
-        data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary
-    )
+    queries = sequences.texts(model, "query", data.queries, asked)
+    passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
     return Batch(
         joined(queries, passages),
         len(rows),

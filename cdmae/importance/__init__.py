@@ -1,3 +1,3 @@
-"""Which words matter: n-gram counts, PMI and AMI (equations 7 and 8)."""
+"""The importance of words: n-gram counts, PMI and AMI (equations 7 and 8)."""
 
-MOST_WORDS = 2**32 - 1  # of a collection whose n-grams are counted: numbers of n-grams are uint32
+MOST_WORDS = 2**32 - 1  # that one job counts together: the numbers of n-grams are uint32

@@ -1,7 +1,7 @@
 """Token importance: the average mutual information of words with their neighbours (eq. 7 and 8).
 
-Words that go together are easy to guess from one another. All of them are important, so the
-decoder's mask hides them together, and only the passage's vector can restore them
+Words that often occur together are easy to guess from one another. All of them are important:
+the decoder's mask hides them together, and only the passage's vector can restore them
 (section 3.2).
 
 W words, n-gram orders 1 to L (the window), T word-pieces.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import appending, read_array
 from cdmae.compiled import Threads, compiled
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
@@ -32,6 +32,7 @@ NORMALISERS = ("order", "pooled")
 EDGES = ("literal", "mean")
 LARGEST = 65504.0  # of float16
 BLOCK = 1024  # words
+PASSAGES = 1 << 17  # scored at a time
 
 
 def ami(
@@ -45,15 +46,15 @@ def ami(
 ) -> np.ndarray:
     """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
-    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its
-    segment; totals [L].
+    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where the n-gram would
+    leave its segment; totals [L].
 
-    Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting
-    the n-gram into at least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021,
-    eq. 3), and `product` cuts it into single words. Counts are divided by the number of n-grams of
-    their order, as equation 7 says, or, `pooled`, of all orders. `literal` divides each side by L -
-    1, with 0 for n-grams that do not exist at the segment's edges; `mean` takes twice the mean of
-    those that exist, which is the same inside a segment.
+    Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all ways
+    of cutting the n-gram into at least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine
+    et al. 2021, eq. 3). `product` cuts it into single words. Counts are divided by the number of
+    n-grams of their order, as in equation 7, or (`pooled`) of all orders. `literal` divides each
+    side by L - 1, with 0 for n-grams that do not exist at the segment's edges. `mean` takes twice
+    the mean of the n-grams that exist; inside a segment both are the same.
     """
     for name, value, allowed in (
         ("pmi", pmi, PMI),
@@ -63,99 +64,126 @@ def ami(
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
-    norms = np.log(totals if normaliser == "order" else np.full(len(totals), totals.sum()))
+    if normaliser == "pooled":
+        totals = np.full(len(totals), totals.sum())
+    norms = np.log(totals)
     logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
     values = np.empty(counts.shape[1], np.float32)
     cuts = np.linspace(0, len(values), max(1, threads) + 1).astype(np.int64)
+
+    def score(first: int, last: int) -> None:
+        _ami(counts, first, last, norms, logs, pmi == "min", edges == "mean", values)
+
     with Threads(threads) as pool:
-        pool.run(
-            lambda a, b: _ami(counts, a, b, norms, logs, pmi == "min", edges == "mean", values),
-            cuts,
-            cuts[1:],
-        )
+        pool.run(score, cuts, cuts[1:])
     return values
 
 
 @compiled
 def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
-    # Block by block, so that everything stays in the first-level cache; the n-grams that end in a
-    # block begin up to L - 1 words before it. Where there is no n-gram the sums hold what nothing
-    # reads.
+    # A block stays in the first-level cache. The n-grams that end in a block begin up to L - 1
+    # words before it. Sums of positions without an n-gram are never read.
     window = counts.shape[0]
-    best = np.zeros(
-        (window, BLOCK + 2 * window)
-    )  # of all ways of cutting, the whole included, the largest sum log p
-    pmi, sums, number = np.empty(best.shape[1]), np.empty(best.shape[1]), np.empty(best.shape[1])
+    # of all ways of cutting, including no cut, the largest sum log p
+    best = np.zeros((window, BLOCK + 2 * window))
+    width = best.shape[1]
+    pmi = np.empty(width)
+    sums = np.empty(width)
+    number = np.empty(width)
     for block in range(first, last, BLOCK):
-        begin = block - window + 1 if block >= window else 0
-        end = block + BLOCK if block + BLOCK < last else last
+        begin = max(block - window + 1, 0)
+        end = min(block + BLOCK, last)
         size = end - begin
-        for place in range(len(sums)):
-            sums[place] = 0.0
-            number[place] = 0.0
+        for i in range(width):
+            sums[i] = 0.0
+            number[i] = 0.0
         for order in range(window):  # n = order + 1
             count = counts[order, begin:]
             whole = best[order]
-            for place in range(len(count) if len(count) < size + window - 1 else size + window - 1):
-                seen = count[place]
-                whole[place] = (
-                    logs[seen] if seen < len(logs) else np.log(np.float64(seen))
-                ) - norms[order]
+            _log_shares(count[: size + window - 1], logs, norms[order], whole)
             if order == 0:
                 continue
-            cut, rest = best[0], best[order - 1, 1:]
-            for place in range(len(pmi) - 1):
-                pmi[place] = cut[place] + rest[place]
-            if smallest:
-                for left in range(1, order):
-                    cut, rest = best[left], best[order - left - 1, left + 1 :]
-                    for place in range(len(rest)):
-                        sum_ = cut[place] + rest[place]
-                        pmi[place] = sum_ if sum_ > pmi[place] else pmi[place]
-            for place in range(len(pmi)):
-                cut_ = pmi[place]
-                pmi[place] = whole[place] - cut_
-                whole[place] = whole[place] if smallest and whole[place] > cut_ else cut_
-            for place in range(size):
-                exists = count[place] > 0
-                pmi[place] = pmi[place] if exists else 0.0
-                number[place] += exists
-            ends, ends_number = sums[order:], number[order:]
-            for place in range(size):
-                sums[place] += pmi[place]
-            for place in range(size - order):
-                ends[place] += pmi[place]
-                ends_number[place] += count[place] > 0
-        for place in range(block - begin, size):
-            exist = number[place] if number[place] > 0.0 else 1.0
-            weight = 2.0 / exist if mean else 1.0 / (window - 1)
-            values[begin + place] = sums[place] * weight
+            _best_cut(best, order, smallest, pmi)
+            for i in range(width):
+                cut = pmi[i]
+                pmi[i] = whole[i] - cut
+                whole[i] = whole[i] if smallest and whole[i] > cut else cut
+            _add(count, pmi, order, size, sums, number)
+        for i in range(block - begin, size):
+            existing = max(number[i], 1.0)
+            weight = 2.0 / existing if mean else 1.0 / (window - 1)
+            values[begin + i] = sums[i] * weight
+
+
+@compiled
+def _log_shares(count, logs, norm, shares):  # noqa: ANN001, ANN202
+    """Write log p of the n-grams to `shares`, from their counts and the log of their number."""
+    for i in range(len(count)):
+        seen = count[i]
+        log = logs[seen] if seen < len(logs) else np.log(np.float64(seen))
+        shares[i] = log - norm
+
+
+@compiled
+def _best_cut(best, order, smallest, sums):  # noqa: ANN001, ANN202
+    """Write the largest sum log p over the ways of cutting an n-gram in two or more to `sums`."""
+    left = best[0]
+    right = best[order - 1, 1:]
+    for i in range(len(right)):
+        sums[i] = left[i] + right[i]
+    if not smallest:
+        return
+    for pieces in range(1, order):
+        left = best[pieces]
+        right = best[order - pieces - 1, pieces + 1 :]
+        for i in range(len(right)):
+            total = left[i] + right[i]
+            sums[i] = total if total > sums[i] else sums[i]
+
+
+@compiled
+def _add(count, pmi, order, size, sums, number):  # noqa: ANN001, ANN202
+    """Add each n-gram's PMI to the sums of its first and its last word, and count the n-grams."""
+    for i in range(size):
+        exists = count[i] > 0
+        pmi[i] = pmi[i] if exists else 0.0
+        number[i] += exists
+    last_sums = sums[order:]
+    last_number = number[order:]
+    for i in range(size):
+        sums[i] += pmi[i]
+    for i in range(size - order):
+        last_sums[i] += pmi[i]
+        last_number[i] += count[i] > 0
 
 
 def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
     """Give every word-piece the importance of its word: float16 [T]."""
-    edges = ngrams.segment_edges(tokens)
+    edges = tokens.edges
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
     halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
     pieces = np.empty(len(tokens.ids), np.uint16)
     words = _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
     if words != len(values):
-        raise InputError(
-            f"the counts are of {len(values):,} words, the tokens are {words:,}; delete both and "
-            "run again"
-        )
+        raise _mismatch(f"{len(values):,} words", f"{words:,}")
     return pieces.view(np.float16)
+
+
+def _mismatch(counted: str, found: str) -> InputError:
+    return InputError(
+        f"the counts are of {counted}, the tokens are {found}; delete both and run again"
+    )
 
 
 @compiled
 def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
     word = -1
     for segment in range(len(edges) - 1):
-        for place in range(edges[segment], edges[segment + 1]):
-            if place == edges[segment] or word_starts[ids[place]]:
+        for i in range(edges[segment], edges[segment + 1]):
+            if i == edges[segment] or word_starts[ids[i]]:
                 word += 1
             if word < len(values):
-                pieces[place] = values[word]
+                pieces[i] = values[word]
     return word + 1
 
 
@@ -163,7 +191,7 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 class Table:
     """Scores new text with a collection's n-gram counts; n-grams without a count have 1.
 
-    Words that are not in the collection count as seen once. `settings` are those of `ami`.
+    Words that are not in the collection count as seen once. `settings` are the arguments of `ami`.
     """
 
     ngrams: ngram_table.Table
@@ -179,16 +207,16 @@ class Table:
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """Return the share of each word's n-grams that the collection repeats: float64 [n].
 
-        A word's n-grams are the ones that `score` averages over. Without any the share is 1.
+        The n-grams of a word are the ones that `score` averages. Without any the share is 1.
         """
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         repeated = np.zeros(len(words))
         number = np.zeros(len(words))
         for shift, counts in enumerate(self.ngrams.look_up(words)[1:], 1):
-            begins = counts[:-shift]  # by the first word; the last one is `shift` words further
-            for place in (slice(None, -shift), slice(shift, None)):
-                repeated[place] += begins > 1
-                number[place] += begins > 0
+            begins = counts[:-shift]  # by first word; the last word is `shift` words further
+            for ends in (slice(None, -shift), slice(shift, None)):
+                repeated[ends] += begins > 1
+                number[ends] += begins > 0
         shares = np.where(number > 0, repeated / np.maximum(number, 1), 1.0)
         return np.repeat(shares, np.diff(np.append(starts, len(ids))))
 
@@ -207,15 +235,26 @@ def estimate(
 ) -> None:
     """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids.
 
-    counted: the folder of their n-grams, whose table scores new text; the importance refers to it
-    by a relative path. settings: those of `ami`.
+    Memory does not grow with the collection: passages are scored in blocks.
+
+    counted: the folder of the n-grams, whose table scores new text; the importance refers to it by
+    a relative path. settings: the arguments of `ami`.
     """
     counts = ngrams.Counts.read(counted)
-    values = ami(counts.counts, counts.totals, **settings, threads=threads)
+    unit = counts.table.unit
+    passages = (len(counts.segments) - 1) // 2
+    if passages != len(tokens):
+        raise _mismatch(f"{passages:,} passages", f"{len(tokens):,}")
     with complete(folder) as aside:
         aside.mkdir()
-        write_array(aside / "values.npy", broadcast(values, tokens, counts.table.unit))
-        ngram_table.refer(aside, os.path.relpath(counted, folder), counts.table.unit)
+        with appending(aside / "values.npy", np.float16) as append:
+            for first in range(0, passages, PASSAGES):
+                last = min(first + PASSAGES, passages)
+                words = slice(counts.segments[2 * first], counts.segments[2 * last])
+                block = np.ascontiguousarray(counts.counts[:, words])
+                values = ami(block, counts.totals, **settings, threads=threads)
+                append(broadcast(values, tokens.part(first, last), unit))
+        ngram_table.refer(aside, os.path.relpath(counted, folder), unit)
         write_json(aside / "settings.json", settings)
 
 

@@ -2,14 +2,14 @@
 
 An n-gram's key is ``number of its first n-1 words x V + last word``: exact for any vocabulary,
 without strings and without collisions. If the first or the last n-1 words of an n-gram occur once,
-so does it, and it need not be counted.
+so does the n-gram, and it need not be counted.
 
 Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of
-the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text:
-after it is counted, the counts stand where the keys stood, and one more walk over the text collects
-them, partition by partition, in order. Nothing is looked up, nothing is written at random, and the
-number of threads changes no bit. No processor follows so many streams by itself: each read and each
-write asks for its partition's next cache line, which makes both walks up to three times as fast.
+the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text.
+After it is counted, its counts replace its keys, and a second walk over the text reads them in
+order, partition by partition. Nothing is looked up, nothing is written at random, and the number of
+threads changes no bit. No processor prefetches so many streams by itself: each read and each write
+requests its partition's next cache line, which makes both walks up to three times as fast.
 
 W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the
 vocabulary.
@@ -25,9 +25,7 @@ from cdmae.compiled import compiled, prefetch_to_read, prefetch_to_write
 MIX = np.uint64(0x9E3779B97F4A7C15)
 BLOCK = 4096
 LINE = 8  # keys of a cache line
-COUNT = np.uint64(
-    0xFFFFFFFF
-)  # of an entry: its number is in the upper, its count in the lower half
+COUNT = np.uint64(0xFFFFFFFF)  # the lower half of an entry; its upper half is a number
 
 
 @compiled
@@ -42,60 +40,67 @@ def mix(key):
 
 @compiled
 def count_words(ids, edges, first, last, word_starts, lengths):
-    """Write the words in each of the segments `first` to `last` to `lengths` [S].
+    """Write the number of words in the segments `first` to `last` to `lengths` [S].
 
     ids [T]; edges int64 [S + 1].
     """
     for segment in range(first, last):
         words = 0
-        for place in range(edges[segment], edges[segment + 1]):
-            words += place == edges[segment] or word_starts[ids[place]]
+        for i in range(edges[segment], edges[segment + 1]):
+            words += i == edges[segment] or word_starts[ids[i]]
         lengths[segment] = words
 
 
 @compiled
-def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Assign numbers to the words of some segments: ids to single word-pieces, then longer words.
+def no_words():
+    """Return an empty hash table, pairs of 1 + a key and its number, and room for keys."""
+    return np.zeros(1 << 13, np.uint64), np.empty(1 << 11, np.uint64)
 
-    The segments are `first` to `last`; longer words have numbers from ``size`` on.
+
+@compiled
+def number_words(ids, edges, first, last, word_starts, size, segments, words):
+    """Give the words of the segments `first` to `last` numbers; return the keys of long words.
+
+    A word of one word-piece has its id as its number. Longer words have numbers from ``size`` on,
+    in the order of the text; their keys are ``number of the word without its last piece x size +
+    last piece``, uint64.
 
     size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W],
-    written. Returns the keys ``number of the word without its last piece x size + last piece`` of
-    the numbers ``size`` and up, uint64.
+    written.
     """
-    slots = np.zeros(1 << 13, np.uint64)  # 1 + a key, and beside it its number: one cache line
-    keys = np.empty(1 << 11, np.uint64)
-    known = 0
+    slots, keys = no_words()
+    used = 0
     for segment in range(first, last):
         written = segments[segment]
-        place, end = edges[segment], edges[segment + 1]
-        while place < end:
-            number = np.uint64(ids[place])
-            place += 1
-            while place < end and not word_starts[ids[place]]:
-                key = number * np.uint64(size) + np.uint64(ids[place])
+        i = edges[segment]
+        end = edges[segment + 1]
+        while i < end:
+            number = np.uint64(ids[i])
+            i += 1
+            while i < end and not word_starts[ids[i]]:
+                key = number * np.uint64(size) + np.uint64(ids[i])
                 slot = find(slots, key)
                 if not slots[slot]:
-                    if known == len(keys):
+                    if used == len(keys):
                         keys = np.concatenate((keys, np.empty_like(keys)))
                         slots = grow(slots)
                         slot = find(slots, key)
-                    keys[known] = key
+                    keys[used] = key
                     slots[slot] = key + np.uint64(1)
-                    slots[slot + 1] = np.uint64(size + known)
-                    known += 1
+                    slots[slot + 1] = np.uint64(size + used)
+                    used += 1
                 number = slots[slot + 1]
-                place += 1
+                i += 1
             words[written] = number
             written += 1
-    return keys[:known].copy()
+    return keys[:used].copy()
 
 
 @compiled
 def find(slots, key):
-    """Return the place of a key in a table, or where it should be put."""
+    """Return the slot of a key in a hash table, or the free slot where it belongs."""
     mask = len(slots) - 1
-    slot = np.int64(mix(key) & np.uint64(mask - 1))  # an even place
+    slot = np.int64(mix(key) & np.uint64(mask - 1))  # an even index
     while slots[slot] and slots[slot] != key + np.uint64(1):
         slot = (slot + 2) & mask
     return slot
@@ -103,7 +108,7 @@ def find(slots, key):
 
 @compiled
 def grow(slots):
-    """Copy a table to one with twice the room."""
+    """Copy a hash table to another of twice its size."""
     larger = np.zeros(2 * len(slots), np.uint64)
     for old in range(0, len(slots), 2):
         if slots[old]:
@@ -114,65 +119,63 @@ def grow(slots):
 
 
 @compiled
-def merge_words(size, keys, more):
-    """Merge the words `keys` with later words `more`; return all keys, and numbers for `more`."""
-    slots = np.zeros(1 << 13, np.uint64)
-    while len(slots) < 4 * (len(keys) + len(more)):
-        slots = np.zeros(2 * len(slots), np.uint64)
-    joined = np.empty(len(keys) + len(more), np.uint64)
-    for index in range(len(keys)):
-        joined[index] = keys[index]
-        slot = find(slots, keys[index])
-        slots[slot] = keys[index] + np.uint64(1)
-        slots[slot + 1] = np.uint64(size + index)
-    known = len(keys)
+def merge_words(size, slots, keys, used, more):
+    """Merge the words `more` of a later text with the first `used` words of `keys`.
+
+    Returns the hash table, the keys and their number, all of them grown, and numbers for `more`,
+    uint32.
+    """
     numbers = np.empty(len(more), np.uint32)
     for index in range(len(more)):
-        prefix, last = more[index] // np.uint64(size), more[index] % np.uint64(size)
+        prefix = more[index] // np.uint64(size)
+        last = more[index] % np.uint64(size)
         if prefix >= np.uint64(size):
             prefix = np.uint64(numbers[prefix - np.uint64(size)])
         key = prefix * np.uint64(size) + last
         slot = find(slots, key)
         if not slots[slot]:
+            if used == len(keys):
+                keys = np.concatenate((keys, np.empty_like(keys)))
+                slots = grow(slots)
+                slot = find(slots, key)
+            keys[used] = key
             slots[slot] = key + np.uint64(1)
-            slots[slot + 1] = np.uint64(size + known)
-            joined[known] = key
-            known += 1
+            slots[slot + 1] = np.uint64(size + used)
+            used += 1
         numbers[index] = slots[slot + 1]
-    return joined[:known].copy(), numbers
+    return slots, keys, used, numbers
 
 
 @compiled
 def renumber(words, size, numbers):
     """Replace the numbers ``size`` and up in `words` by `numbers`."""
-    for place in range(len(words)):
-        if words[place] >= size:
-            words[place] = numbers[words[place] - size]
+    for i in range(len(words)):
+        if words[i] >= size:
+            words[i] = numbers[words[i] - size]
 
 
 @compiled
 def count_numbers(words, occurrences):
     """Add the occurrences of each word to `occurrences` [V]."""
-    for place in range(len(words)):
-        occurrences[words[place]] += 1
+    for i in range(len(words)):
+        occurrences[words[i]] += 1
 
 
 @compiled
 def spread(words, occurrences, counts):
     """Write the occurrences of the word at each position to `counts` [W]."""
-    for place in range(len(words)):
-        counts[place] = occurrences[words[place]]
+    for i in range(len(words)):
+        counts[i] = occurrences[words[i]]
 
 
 # --- n-grams --------------------------------------------------------------------------------------
-# The walks over the text take no branch that depends on the data, since guessing one wrong costs
-# more than the work it saves: n-grams that need no counting have two partitions of their own, whose
-# one entry does not move.
+# The walks over the text do not branch on the data, since a wrong branch prediction costs more than
+# the work it saves. N-grams that need no counting have two partitions of their own, with one entry
+# each that does not move.
 
-OUTSIDE, ONCE = (
-    0,
-    1,
-)  # the counts in those two partitions: beyond the segment's end, and certainly met once
+# the counts in those two partitions: beyond the segment's end, and certainly one
+OUTSIDE = 0
+ONCE = 1
 
 
 @compiled
@@ -180,51 +183,55 @@ def room_left(segments, first, last, window, left):
     """Write the number of words to each segment's end, at most `window`, to `left` uint8 [W]."""
     for segment in range(first, last):
         end = segments[segment + 1]
-        for place in range(segments[segment], end):
-            left[place] = end - place if end - place < window else window
+        for i in range(segments[segment], end):
+            left[i] = min(end - i, window)
 
 
 @compiled
 def partition(order, words, vocabulary, numbers, shorter, left, shift, where, sizes):
     """Find the partition of the n-gram at each position of a stretch of text.
 
-    words, numbers, shorter (number and count of the (n-1)-gram), left: the stretch and what follows
-    it; where uint16: the stretch, written; sizes int64 [partitions + 2] is added to.
+    words, numbers, shorter (number and count of the (n-1)-gram), left: the stretch and the text
+    after it; where uint16: the stretch, written; sizes int64 [partitions + 2]: updated.
     """
     outside = len(sizes) - 2
     last = words[order - 1 :]
     following = shorter[1:]
-    length = len(where) if len(where) < len(last) else len(last)
+    length = min(len(where), len(last))
     for block in range(0, length, BLOCK):
-        stop = BLOCK if block + BLOCK < length else length - block
-        numbers_, last_, shorter_ = numbers[block:], last[block:], shorter[block:]
-        following_, left_, where_ = following[block:], left[block:], where[block:]
-        for place in range(stop):
-            key = np.uint64(numbers_[place]) * np.uint64(vocabulary) + np.uint64(last_[place])
-            inside = left_[place] >= order
-            counted = inside & (shorter_[place] > 1) & (following_[place] > 1)
-            chosen = (mix(key) >> np.uint64(shift)) if counted else np.uint64(outside + inside)
-            where_[place] = chosen
-        for place in range(stop):
-            sizes[where_[place]] += 1
-    for place in range(length, len(where)):
-        where[place] = outside
+        stop = min(BLOCK, length - block)
+        block_numbers = numbers[block:]
+        block_last = last[block:]
+        block_shorter = shorter[block:]
+        block_following = following[block:]
+        block_left = left[block:]
+        block_where = where[block:]
+        for i in range(stop):
+            key = np.uint64(block_numbers[i]) * np.uint64(vocabulary) + np.uint64(block_last[i])
+            inside = block_left[i] >= order
+            counted = inside & (block_shorter[i] > 1) & (block_following[i] > 1)
+            by_hash = mix(key) >> np.uint64(shift)
+            block_where[i] = by_hash if counted else np.uint64(outside + inside)
+        for i in range(stop):
+            sizes[block_where[i]] += 1
+    for i in range(length, len(where)):
+        where[i] = outside
 
 
 @compiled
 def scatter(order, words, vocabulary, numbers, where, ends, entries):
-    """Write the keys to where each lies among the `entries`.
+    """Write each key to its partition among the `entries`.
 
-    ends uint64 [partitions + 2]: where the next key of each partition goes, moved on, but for the
-    last two.
+    ends uint64 [partitions + 2]: the index of each partition's next key; all but the last two are
+    advanced.
     """
     last = words[order - 1 :]
     partitions = len(ends) - 2
-    for place in range(len(where) if len(where) < len(last) else len(last)):
-        partition = where[place]
+    for i in range(min(len(where), len(last))):
+        partition = where[i]
         free = ends[partition]
         prefetch_to_write(entries, np.int64(free) + LINE)
-        entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(last[place])
+        entries[free] = np.uint64(numbers[i]) * np.uint64(vocabulary) + np.uint64(last[i])
         ends[partition] = free + np.uint64(partition < partitions)
 
 
@@ -232,33 +239,33 @@ def scatter(order, words, vocabulary, numbers, where, ends, entries):
 def collect(where, ends, entries, bases, numbers, counts):
     """Copy each n-gram's number and count from its entry to `numbers` and `counts`.
 
-    bases uint64 [partitions + 2]: what to add to the numbers of each partition.
+    bases uint64 [partitions + 2]: added to the numbers of each partition.
     """
     partitions = len(ends) - 2
     entries[ends[partitions]] = OUTSIDE
     entries[ends[partitions + 1]] = ONCE
-    for place in range(len(where)):
-        partition = where[place]
-        at = ends[partition]
-        prefetch_to_read(entries, np.int64(at) + LINE)
-        entry = entries[at]
-        ends[partition] = at + np.uint64(partition < partitions)
-        numbers[place] = (entry >> np.uint64(32)) + bases[partition]
-        counts[place] = entry & COUNT
+    for i in range(len(where)):
+        partition = where[i]
+        index = ends[partition]
+        prefetch_to_read(entries, np.int64(index) + LINE)
+        entry = entries[index]
+        ends[partition] = index + np.uint64(partition < partitions)
+        numbers[i] = (entry >> np.uint64(32)) + bases[partition]
+        counts[i] = entry & COUNT
 
 
 @compiled
 def count_partitions(entries, begins, shift):
-    """Count the keys of some partitions, and replace each by its number and its count.
+    """Count the keys of some partitions, and replace each key by its number and its count.
 
-    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice
-    are numbered as they are met. Returns their keys and counts.
+    begins int64 [partitions + 1]: the edges of the partitions in `entries`. N-grams that occur at
+    least twice are numbered in the order of their second occurrences. Returns their keys and
+    counts.
     """
     largest = 0
     for partition in range(len(begins) - 1):
-        length = begins[partition + 1] - begins[partition]
-        largest = length if length > largest else largest
-    table = np.empty(2 * room(largest), np.uint64)  # a key, and beside it its number and count
+        largest = max(largest, begins[partition + 1] - begins[partition])
+    table = np.empty(2 * room(largest), np.uint64)  # pairs: a key, and its number and count
     repeated = np.empty(largest // 2, np.int64)
     kept_keys = np.empty((begins[-1] - begins[0]) // 2, np.uint64)
     kept_counts = np.empty((begins[-1] - begins[0]) // 2, np.uint32)

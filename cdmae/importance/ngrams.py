@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,11 +27,9 @@ from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
 from cdmae.tokens.corpus import Tokens
 
-PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
-PARTITIONS = (
-    1 << 12
-)  # partitions at most: each is written and read in turns, a cache line of it at a time
-GROUP = 64  # partitions counted at a time
+PARTITION = 1 << 14  # keys of a partition: its hash table then fits a core's second-level cache
+PARTITIONS = 1 << 12  # at most: each is written and read in turns, one cache line at a time
+GROUP = 64  # partitions counted together
 UNITS = ("word", "wordpiece")
 
 Repeated = tuple[np.ndarray, np.ndarray]  # keys and counts of n-grams that occur at least twice
@@ -41,9 +40,9 @@ class Counts:
     """The n-gram counts of a collection, orders 1 to L.
 
     counts uint32 [L, W]: ``counts[n - 1, i]`` occurrences of the n-gram that begins at word i, 0
-    where it would leave its segment; segments int64 [2 P + 1]: where each title and each text
-    begins, in words; totals int64 [L]: the number of n-grams of each order; table: the same counts
-    by n-gram.
+    where the n-gram would leave its segment; segments int64 [2 P + 1]: the offset of each title and
+    each text, in words; totals int64 [L]: the number of n-grams of each order; table: the same
+    counts by n-gram.
     """
 
     counts: np.ndarray
@@ -53,7 +52,7 @@ class Counts:
 
     @classmethod
     def read(cls, folder: Path | str) -> Counts:
-        """Read what `count_to` wrote; the counts stay on disk."""
+        """Read the folder that `count_to` wrote; the counts stay on disk."""
         folder = Path(folder)
         table = ngram_table.read(folder)
         segments = np.array(read_array(folder / "segments.npy"))
@@ -63,23 +62,28 @@ class Counts:
 def count_to(
     folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int = 1
 ) -> None:
-    """Count as `count` does, straight into a file of the folder, and write the rest beside it."""
+    """Count n-grams as `count` does, and write them to a folder.
+
+    The counts by position are computed in a memory-mapped file of the folder.
+    """
     with complete(folder) as aside:
         aside.mkdir()
-
-        def allocate(shape: tuple[int, int], dtype: type) -> np.ndarray:
-            array = np.lib.format.open_memmap(aside / "counts.npy", "w+", dtype, shape)
-            if hasattr(
-                os, "posix_fallocate"
-            ):  # a full disk is an error now, and would be a crash (SIGBUS) later
-                with open(aside / "counts.npy", "r+b") as file:
-                    os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-            return array
-
+        path = aside / "counts.npy"
+        allocate = partial(reserve, path)
         counts = count(tokens, unit=unit, window=window, threads=threads, allocate=allocate)
-        seal(aside / "counts.npy")
+        seal(path)
         write_array(aside / "segments.npy", counts.segments)
         ngram_table.write(aside, counts.table)
+
+
+def reserve(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarray:
+    """Memory-map a new array in a file, whose space is reserved."""
+    array = np.lib.format.open_memmap(path, "w+", dtype, shape)
+    # A full disk is an error now, and would be a crash (SIGBUS) later.
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    return array
 
 
 def count(
@@ -92,11 +96,10 @@ def count(
 ) -> Counts:
     """Count the n-grams of orders 1 to `window` (L) at every position of `tokens`.
 
-    `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither it
-    nor `threads` changes a bit of the result.
+    `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither
+    `allocate` nor `threads` changes a bit of the result.
     """
-    if unit not in UNITS:
-        raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+    check_unit(unit)
     words, segments, word_keys = words_of(tokens, unit, threads)
     pieces = len(tokens.word_starts)
     with Threads(threads) as pool:
@@ -106,36 +109,46 @@ def count(
         text = _Text(words, pieces + len(word_keys), left, pool)
         counts = allocate((window, len(words)), np.uint32)
         occurrences = _occurrences(text, counts[0])
-        numbers, rows, repeated = words, None, []
+        numbers = words
+        rows = None
+        sorted_tables = []
         for order in range(2, window + 1):
-            numbers, grams = text.count(order, numbers, counts[order - 2], counts[order - 1])
-            rows = pool.submit(
-                _canonical, grams, rows, text.vocabulary
-            )  # beside the counting of the next order
-            repeated.append(rows)
-        tables = [future.result() for future in repeated]
-    lengths = np.diff(segments)
-    by_key = np.argsort(word_keys)
+            numbers, repeated = text.count(order, numbers, counts[order - 2], counts[order - 1])
+            # sorted while the next order is counted
+            rows = pool.submit(_canonical, repeated, rows, text.vocabulary)
+            sorted_tables.append(rows)
+        tables = [future.result() for future in sorted_tables]
+    keys, numbers_by_key = sorted_words(word_keys, pieces)
     table = Table(
         unit=unit,
         pieces=pieces,
-        word_keys=word_keys[by_key],
-        word_numbers=(pieces + by_key).astype(np.uint32),
+        word_keys=keys,
+        word_numbers=numbers_by_key,
         occurrences=occurrences,
         keys=tuple(keys for _, keys, _ in tables),
         counts=tuple(counts for _, _, counts in tables),
-        totals=np.array(
-            [np.maximum(0, lengths - n + 1).sum() for n in range(1, window + 1)], np.int64
-        ),
+        totals=totals_of(segments, window),
     )
     return Counts(counts, segments, table.totals, table)
 
 
-def segment_edges(tokens: Tokens) -> np.ndarray:
-    """Return the offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
-    return np.append(
-        np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1]
-    )
+def check_unit(unit: str) -> None:
+    """Raise `InputError` for an unknown unit."""
+    if unit not in UNITS:
+        raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+
+
+def sorted_words(word_keys: np.ndarray, pieces: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sort the keys of long words, which are in the order of their numbers; return both."""
+    by_key = np.argsort(word_keys)
+    return word_keys[by_key], (pieces + by_key).astype(np.uint32)
+
+
+def totals_of(segments: np.ndarray, window: int) -> np.ndarray:
+    """Return the number of n-grams of each order, int64 [L]; segments: offsets in words."""
+    lengths = np.diff(segments)
+    orders = range(1, window + 1)
+    return np.array([np.maximum(0, lengths - n + 1).sum() for n in orders], np.int64)
 
 
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
@@ -150,23 +163,24 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
 def words_of(
     tokens: Tokens, unit: str, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the words, uint32 [W], the segments in words, int64 [2 P + 1], and long words' keys.
+    """Return the words' numbers, uint32 [W], and their segments, int64 [2 P + 1].
 
-    Words are numbers; words of several word-pieces have keys.
+    The third array holds the keys of the words of several word-pieces, by number.
     """
     ids = np.asarray(tokens.ids)
     pieces = len(tokens.word_starts)
-    edges = segment_edges(tokens)
+    edges = tokens.edges
     if unit == "wordpiece":
         _check_number(len(ids), pieces)
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
     segments = np.zeros(len(edges), np.int64)
     with Threads(threads) as pool:
         parts = shares(edges, pool.number)
-        pool.run(
-            lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]),
-            parts,
-        )
+
+        def measure(part: tuple[int, int]) -> None:
+            counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:])
+
+        pool.run(measure, parts)
         np.cumsum(segments, out=segments)
         _check_number(int(segments[-1]), pieces)
         words = np.empty(segments[-1], np.uint32)
@@ -176,20 +190,43 @@ def words_of(
                 ids, edges, *part, tokens.word_starts, pieces, segments, words
             )
 
-        keys, *others = pool.run(number, parts)
-    for (first, last), more in zip(parts[1:], others, strict=True):
-        keys, numbers = counting.merge_words(pieces, keys, more)
+        keys = pool.run(number, parts)
+    merged = LongWords(pieces)
+    for (first, last), own in zip(parts, keys, strict=True):
+        numbers = merged.add(own)
         counting.renumber(words[segments[first] : segments[last]], pieces, numbers)
-    return words, segments, keys
+    return words, segments, merged.keys
+
+
+class LongWords:
+    """The words of several word-pieces of several texts, numbered in the order of the texts."""
+
+    def __init__(self, pieces: int) -> None:
+        """Begin without words; the first one has the number `pieces`."""
+        self._pieces = pieces
+        self._slots, self._keys = counting.no_words()
+        self._used = 0
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The keys of all words by number, uint64."""
+        return self._keys[: self._used]
+
+    def add(self, keys: np.ndarray) -> np.ndarray:
+        """Add the words of a text, which refer to one another; return their numbers, uint32."""
+        self._slots, self._keys, self._used, numbers = counting.merge_words(
+            self._pieces, self._slots, self._keys, self._used, keys
+        )
+        return numbers
 
 
 def _check_number(words: int, pieces: int) -> None:
-    """Raise `InputError` for more words than numbers; long words' numbers follow the pieces'."""
+    """Raise `InputError` for more words than numbers; some numbers belong to word-pieces."""
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(
             f"the collection has {words:,} words; at most {most:,} can be counted together: "
-            "pre-train on a smaller collection, or with masks that do not read importance"
+            "count it in shards (--set-scatter shards=8), or pre-train on a smaller collection"
         )
 
 
@@ -208,10 +245,9 @@ def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Text:
-    """The words of a collection by number, uint32 [W], and what they are counted with.
+    """The words of a collection by number, uint32 [W], and the tools to count them.
 
-    left uint8 [W]: how many words there are from each to the end of its segment, at most the
-    window.
+    left uint8 [W]: the number of words from each to the end of its segment, at most the window.
     """
 
     words: np.ndarray
@@ -227,37 +263,61 @@ class _Text:
     def count(
         self, order: int, numbers: np.ndarray, shorter: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, list[Repeated]]:
-        """Fill the `counts` of one order from the order before, its `numbers` and counts `shorter`.
+        """Fill the `counts` of one order from the `numbers` and counts `shorter` of the last order.
 
-        Returns the number of the n-gram at each position, uint32 [W], and the n-grams that are
-        repeated.
+        Returns the number of the n-gram at each position, uint32 [W], and the repeated n-grams.
         """
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
         partitions = 1 << bits
         shift = 64 - bits
-        parts = self.parts()
         where = np.empty(len(self.words), np.uint16)
-        sizes = np.zeros((len(parts), partitions + 2), np.int64)
+        sizes = self._partition(order, numbers, shorter, shift, where)
+        begins = np.append(0, np.cumsum(sizes[:, :-2].sum(axis=0)))
+        ends = _ends(sizes, begins)
+        entries = self._scatter(order, numbers, where, ends, size=begins[-1] + 2 * len(sizes))
+        groups = [begins[first : first + GROUP + 1] for first in range(0, partitions, GROUP)]
+        repeated = self.pool.run(
+            lambda group: counting.count_partitions(entries, group, shift), groups
+        )
+        numbered = np.cumsum([0, *(len(keys) for keys, _ in repeated)])
+        bases = np.append(np.repeat(numbered[:-1], GROUP)[:partitions], [0, 0]).astype(np.uint64)
+        following = np.empty(len(self.words), np.uint32)
+
+        def collect(part: slice, end: np.ndarray) -> None:
+            counting.collect(where[part], end, entries, bases, following[part], counts[part])
+
+        self.pool.run(collect, self.parts(), ends)
+        return following, repeated
+
+    def _partition(
+        self, order: int, numbers: np.ndarray, shorter: np.ndarray, shift: int, where: np.ndarray
+    ) -> np.ndarray:
+        """Write each n-gram's partition to `where`; return their sizes by thread and partition."""
+        parts = self.parts()
+        sizes = np.zeros((len(parts), (1 << 64 - shift) + 2), np.int64)
 
         def partition(part: slice, size: np.ndarray) -> None:
             rest = slice(part.start, None)
-            columns = (
+            counting.partition(
+                order,
                 self.words[rest],
                 self.vocabulary,
                 numbers[rest],
                 shorter[rest],
                 self.left[rest],
+                shift,
+                where[part],
+                size,
             )
-            counting.partition(order, *columns, shift, where[part], size)
 
         self.pool.run(partition, parts, sizes)
-        begins = np.append(0, np.cumsum(sizes[:, :-2].sum(axis=0)))
-        # where the threads' parts of each partition begin; each thread's two entries for what is
-        # not counted come last
-        ends = np.empty(sizes.shape, np.uint64)
-        ends[:, :-2] = begins[:-1] + np.cumsum(sizes[:, :-2], axis=0) - sizes[:, :-2]
-        ends[:, -2:] = begins[-1] + np.arange(2 * len(parts)).reshape(-1, 2)
-        entries = np.empty(begins[-1] + 2 * len(parts), np.uint64)
+        return sizes
+
+    def _scatter(
+        self, order: int, numbers: np.ndarray, where: np.ndarray, ends: np.ndarray, size: int
+    ) -> np.ndarray:
+        """Return the keys by partition, uint64 [size]."""
+        entries = np.empty(size, np.uint64)
 
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
@@ -265,22 +325,19 @@ class _Text:
                 order, self.words[rest], self.vocabulary, numbers[rest], where[part], end, entries
             )
 
-        self.pool.run(scatter, parts, ends.copy())
-        groups = [begins[first : first + GROUP + 1] for first in range(0, partitions, GROUP)]
-        repeated = self.pool.run(
-            lambda group: counting.count_partitions(entries, group, shift), groups
-        )
-        known = np.cumsum([0, *(len(keys) for keys, _ in repeated)])
-        bases = np.append(np.repeat(known[:-1], GROUP)[:partitions], [0, 0]).astype(np.uint64)
-        following = np.empty(len(self.words), np.uint32)
-        self.pool.run(
-            lambda part, end: counting.collect(
-                where[part], end, entries, bases, following[part], counts[part]
-            ),
-            parts,
-            ends,
-        )
-        return following, repeated
+        self.pool.run(scatter, self.parts(), ends.copy())
+        return entries
+
+
+def _ends(sizes: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    """Return the index of each thread's first entry of each partition, uint64 like `sizes`.
+
+    Each thread's two entries for n-grams that are not counted come last.
+    """
+    ends = np.empty(sizes.shape, np.uint64)
+    ends[:, :-2] = begins[:-1] + np.cumsum(sizes[:, :-2], axis=0) - sizes[:, :-2]
+    ends[:, -2:] = begins[-1] + np.arange(2 * len(sizes)).reshape(-1, 2)
+    return ends
 
 
 def _canonical(
@@ -288,8 +345,8 @@ def _canonical(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Replace prefixes' numbers in the keys by their rows in the table `before`, and sort.
 
-    Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers
-    were.
+    Returns the row of each number, the sorted keys, and their counts. The last two do not depend on
+    the numbers.
     """
     keys = np.concatenate([np.empty(0, np.uint64), *(part for part, _ in repeated)])
     counts = np.concatenate([np.empty(0, np.uint32), *(part for _, part in repeated)])

@@ -1,4 +1,4 @@
-"""A text shaded by the importance of its words, for a terminal; as numbers for everything else."""
+"""Shade a text by the importance of its words in a terminal; print numbers elsewhere."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from cdmae.terminal import printable
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
-# from no ground to a dark one, of the 256 colours that terminals know; the text on it is black
+# backgrounds from none to dark, of the 256 colours of terminals; the text on them is black
 GROUNDS = (None, 230, 223, 217, 210, 203)
-
-
 GUESSED = 0.5  # below this share of repeated n-grams, a word's importance is mostly a guess
 UNSEEN = "?"
 NOTE = (
@@ -37,18 +35,20 @@ class Word(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Return the sign of a word whose importance is mostly a guess."""
+        """Return the mark of a word if its importance is mostly a guess."""
         return UNSEEN if self.seen < GUESSED else ""
 
 
 def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
     """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
-    vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
+    vocabulary = Vocabulary.read(tokenizer)
+    pieces = read_pieces(tokenizer)
     ids = np.asarray(tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1).ids)
     if not len(ids):
         raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
     estimate = ami.Table.read(table)
-    values, seen = estimate.score(ids, vocabulary), estimate.seen(ids, vocabulary)
+    values = estimate.score(ids, vocabulary)
+    seen = estimate.seen(ids, vocabulary)
     begins = np.flatnonzero(vocabulary.word_starts[ids] | (np.arange(len(ids)) == 0))
     return [
         Word(spell(word, pieces), float(values[begin]), float(seen[begin]))
@@ -62,20 +62,24 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
 
 
 def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
-    """Write the words on grounds as dark as they are important; guesses are marked."""
+    """Colour the background of each word by its importance; guesses are marked."""
     words = list(starmap(Word, scored))
     top = max([word.importance for word in words if word.importance > 0], default=1.0)
-    shown = []
+    shaded = []
     for word in words:
         text = printable(word.text)
-        ground = GROUNDS[round(max(0.0, min(1.0, word.importance / top)) * (len(GROUNDS) - 1))]
-        shaded = text if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
-        shown.append(shaded + word.mark)
-    return " ".join(shown)
+        share = max(0.0, min(1.0, word.importance / top))
+        ground = GROUNDS[round(share * (len(GROUNDS) - 1))]
+        if ground is not None:
+            text = f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
+        shaded.append(text + word.mark)
+    return " ".join(shaded)
 
 
 def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
-    """Write one word a line: word, tab, importance; another tab and a mark follow a guess."""
-    words = starmap(Word, scored)
-    lines = [(printable(word.text), f"{word.importance:.2f}", word.mark) for word in words]
-    return "\n".join("\t".join(line).rstrip("\t") for line in lines)
+    """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
+    lines = ["word\timportance (nats)\tguess"]
+    for word in starmap(Word, scored):
+        columns = (printable(word.text), f"{word.importance:.2f}", word.mark)
+        lines.append("\t".join(columns).rstrip("\t"))
+    return "\n".join(lines)

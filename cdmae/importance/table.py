@@ -1,7 +1,7 @@
-"""The n-grams that a collection repeats, by key: for counting those of new text.
+"""The n-grams that a collection repeats, by key, to count the n-grams of new text.
 
-What the table does not hold occurs once, or not at all; either way it counts as once. So the
-n-grams of the collection itself have exactly the counts that counting gave them.
+An n-gram that is not in the table occurs once or never; either way it counts as once. So the
+n-grams of the collection itself have exactly the counts of `cdmae.importance.ngrams`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,24 @@ from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 
 ABOUT = "table.json"
-REFERENCE = "ngrams.json"  # in the folder of an importance: the path of its table, from there
+REFERENCE = "ngrams.json"  # in the folder of an importance: the relative path of its table
+
+ARRAYS = ("word_keys", "word_numbers", "occurrences", "totals")  # besides two per order
 
 
 @dataclass(frozen=True)
 class Table:
     """The n-grams that occur at least twice, for looking up new text.
 
-    unit: `word` or `wordpiece`; pieces: the number of word-pieces; word_keys uint64, word_numbers
-    uint32: the words of several pieces, ``number of the word without its last piece x pieces + last
-    piece``, sorted, and their numbers; occurrences uint32 [V]: per number of a word; keys: per
-    order from 2, ``row of the first n-1 words among the keys of the order before (for 2: the word)
-    x V + number of the last word``, sorted; counts: per order from 2.
+    unit: `word` or `wordpiece`; pieces: the number of word-pieces.
+
+    word_keys uint64: the words of several pieces, ``number of the word without its last piece x
+    pieces + last piece``, sorted; word_numbers uint32: their numbers; occurrences [V]: by number.
+
+    keys: per order from 2, ``row of the first n-1 words x V + number of the last word``, uint64,
+    sorted. The row is among the keys of the order before; for order 2 it is the first word's
+    number. counts: per order from 2. Occurrences and counts are uint32, or uint64 of 2^32 words or
+    more.
     """
 
     unit: str
@@ -48,9 +54,10 @@ class Table:
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the words of one segment's word-pieces: numbers (-1 if unknown) and offsets."""
         ids = np.asarray(ids, dtype=np.int64)
-        begins = (
-            np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
-        )
+        if self.unit == "wordpiece":
+            begins = np.ones(len(ids), bool)
+        else:
+            begins = np.asarray(word_starts)[ids]
         begins[:1] = True
         starts = np.flatnonzero(begins)
         numbers = ids[starts].copy()
@@ -74,23 +81,24 @@ class Table:
         counts = np.zeros((self.window, len(words)), np.int64)
         counts[0] = np.maximum(1, np.where(words < 0, 1, self.occurrences[words]))
         rows = np.where(counts[0] > 1, words, -1)
+        vocabulary = np.uint64(len(self.occurrences))
         for order in range(2, self.window + 1):
             inside = max(0, len(words) - order + 1)
-            prefix, last = rows[:inside], words[order - 1 : order - 1 + inside]
-            known = np.flatnonzero((prefix >= 0) & (last >= 0))
-            keys = prefix[known].astype(np.uint64) * np.uint64(len(self.occurrences)) + last[
-                known
-            ].astype(np.uint64)
+            prefix = rows[:inside]
+            last = words[order - 1 : order - 1 + inside]
+            repeated = np.flatnonzero((prefix >= 0) & (last >= 0))
+            keys = prefix[repeated].astype(np.uint64) * vocabulary
+            keys += last[repeated].astype(np.uint64)
             rows = np.full(inside, -1)
-            rows[known] = _find(self.keys[order - 2], keys)
-            counts[order - 1, :inside] = 1
+            rows[repeated] = _find(self.keys[order - 2], keys)
             hits = rows >= 0
+            counts[order - 1, :inside] = 1
             counts[order - 1, :inside][hits] = self.counts[order - 2][rows[hits]]
         return counts
 
 
 def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return the rows of `keys` in the sorted `table`, -1 where there is none."""
+    """Return the rows of `keys` in the sorted `table`, -1 for keys that are not in it."""
     if not len(table):
         return np.full(len(keys), -1)
     rows = np.minimum(np.searchsorted(table, keys), len(table) - 1)
@@ -99,15 +107,17 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and one file per array."""
-    arrays = {
-        name: getattr(table, name)
-        for name in ("word_keys", "word_numbers", "occurrences", "totals")
-    }
+    for name in ARRAYS:
+        write_array(folder / f"{name}.npy", getattr(table, name))
     for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
-        arrays |= {f"keys_{order}": keys, f"counts_{order}": counts}
-    for name, array in arrays.items():
-        write_array(folder / f"{name}.npy", array)
-    write_json(folder / ABOUT, {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+        write_array(folder / f"keys_{order}.npy", keys)
+        write_array(folder / f"counts_{order}.npy", counts)
+    write_about(folder, table.unit, table.pieces, table.window)
+
+
+def write_about(folder: Path, unit: str, pieces: int, window: int) -> None:
+    """Write ``table.json``, last: a folder without it is incomplete."""
+    write_json(folder / ABOUT, {"unit": unit, "pieces": pieces, "window": window})
 
 
 def refer(folder: Path, table: Path | str, unit: str) -> None:
@@ -125,9 +135,8 @@ def unit_of(folder: Path | str) -> str:
 def read(folder: Path | str) -> Table:
     """Read a table that `write` wrote; the arrays stay on disk.
 
-    Raises `InputError` if the table is missing or incomplete.
-
-    folder: of n-grams, or of an importance, which refers to its n-grams.
+    folder: of n-grams, or of an importance, which refers to its n-grams. Raises `InputError` if the
+    table is missing or incomplete.
     """
     folder = Path(folder)
     if (folder / REFERENCE).exists():
@@ -141,16 +150,13 @@ def read(folder: Path | str) -> Table:
     try:
         about = read_json(folder / ABOUT)
         orders = range(2, about["window"] + 1)
-        words = (
-            read_array(folder / f"{name}.npy")
-            for name in ("word_keys", "word_numbers", "occurrences")
+        return Table(
+            unit=about["unit"],
+            pieces=about["pieces"],
+            keys=tuple(read_array(folder / f"keys_{order}.npy") for order in orders),
+            counts=tuple(read_array(folder / f"counts_{order}.npy") for order in orders),
+            **{name: read_array(folder / f"{name}.npy") for name in ARRAYS},
         )
-        keys, counts = (
-            tuple(read_array(folder / f"{name}_{order}.npy") for order in orders)
-            for name in ("keys", "counts")
-        )
-        totals = read_array(folder / "totals.npy")
-        return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
     except (OSError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} holds no table of n-grams ({error!r}); delete it and run again"

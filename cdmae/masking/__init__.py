@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "encoder_side", "hide", "key", "mask", "read",
-    "read_spans", "sides", "strategy", "values",
+    "DELETE", "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "encoder_side", "hide", "key", "mask",
+    "read", "read_spans", "sides", "strategy", "values",
 ]  # fmt: skip
 
-SELECT, CORRUPT, SAMPLE = 1, 2, 3  # salts of the streams
+SELECT, CORRUPT, SAMPLE, DELETE = 1, 2, 3, 4  # salts of the streams
 MOST = 1 << 16  # word-pieces of a passage for which `hide` has distinct random streams
 CELLS_AT_ONCE = 1 << 20  # of the masks per position: a few MB
 # The upper half of a draw decides whether a token is replaced, the lower half by which token.
@@ -60,7 +60,7 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last five fields serve objectives whose masks differ from equation 1.
+    The last seven fields serve objectives whose masks differ from equation 1.
     """
 
     strategy: str
@@ -74,6 +74,10 @@ class Side:
     next: bool = False  # the input is the second of two spans, of which the encoder reads the first
     sampled: bool = False  # every token has a number in [0, 1) for sampling its replacement
     spans: int = 1  # consecutive spans per passage
+    # shortest and longest share of the passage: two independent crops instead of spans, in which
+    # nothing is predicted
+    crops: tuple[float, float] | None = None
+    deleted: float = 0.0  # share of the word-pieces of a crop that are deleted
 
 
 PLAIN = Side("", 0.0)  # the text itself, of which every token is predicted

@@ -22,7 +22,7 @@ FIRST = np.uint64(0xBF58476D1CE4E5B9)
 SECOND = np.uint64(0x94D049BB133111EB)
 UNIT = 2.0**-53
 LAYERS = 256
-EDGE = 3.6541528853610088  # right edge of the lowest layer's box; the tail lies beyond
+EDGE = 3.6541528853610088  # right edge of the lowest layer's box, where the tail begins
 AREA = 0.00492867323399  # of each layer, under exp(-x^2 / 2)
 
 Key = np.uint64 | np.ndarray

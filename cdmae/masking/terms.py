@@ -82,7 +82,7 @@ def describe(
         return round(float((stop[batch.ids] & whole)[mask].mean()), 4) if mask.any() else 0.0
 
     ends = _ends(batch)
-    # A stop-word is a whole word: the "a" of "aorta" is none.
+    # A stop-word is a whole word; the "a" of "aorta" is not a stop-word.
     whole = batch.word_starts & (ends == np.arange(1, batch.ids.shape[1] + 1))
     described = {}
     for name in ("uniform", "importance"):

@@ -30,7 +30,7 @@ from cdmae.config.pretrained import BEHIND_PADDING
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
-KINDS = {  # the ends of transformers' class names; `FAMILIES` has the beginnings
+KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
     "encoder": "ForMaskedLM",
     "generator": "ForMaskedLM",
     "retriever": "Model",
@@ -47,14 +47,18 @@ def layers(model: nn.Module) -> nn.ModuleList:
     """Return the layers of an encoder without a head."""
     if model.config.model_type == "modernbert":
         return model.layers
-    return (model.transformer if model.config.model_type == "distilbert" else model.encoder).layer
+    if model.config.model_type == "distilbert":
+        return model.transformer.layer
+    return model.encoder.layer
 
 
 def first_position(config: PretrainedConfig) -> int:
     """Return the id of a text's first position."""
     if config.model_type not in BEHIND_PADDING:
         return 0
-    return 1 + (BEHIND_PADDING["mpnet"] if config.model_type == "mpnet" else config.pad_token_id)
+    if config.model_type == "mpnet":
+        return 1 + BEHIND_PADDING["mpnet"]
+    return 1 + config.pad_token_id
 
 
 def positions(config: PretrainedConfig) -> int:
@@ -110,24 +114,37 @@ class Parts:
 
 
 def parts(layer: nn.Module) -> Parts:
-    """Take the modules of a layer of DistilBERT, MPNet, or BERT, ELECTRA and RoBERTa."""
+    """Return the modules of a layer of DistilBERT, MPNet, BERT, ELECTRA or RoBERTa."""
     block = layer.attention
-    if hasattr(layer, "ffn"):
-        wide = layer.ffn
-        attended = block.q_lin, block.k_lin, block.v_lin, block.out_lin, layer.sa_layer_norm
+    if hasattr(layer, "ffn"):  # DistilBERT
+        inner = layer.ffn
         return Parts(
-            *attended,
-            lambda states: wide.activation(wide.lin1(states)),
-            wide.lin2,
-            layer.output_layer_norm,
+            query=block.q_lin,
+            key=block.k_lin,
+            value=block.v_lin,
+            mix=block.out_lin,
+            norm=layer.sa_layer_norm,
+            widen=lambda states: inner.activation(inner.lin1(states)),
+            narrow=inner.lin2,
+            last_norm=layer.output_layer_norm,
         )
-    if hasattr(block, "attn"):
+    feedforward = {
+        "widen": layer.intermediate,
+        "narrow": layer.output.dense,
+        "last_norm": layer.output.LayerNorm,
+    }
+    if hasattr(block, "attn"):  # MPNet
         own = block.attn
-        attended = own.q, own.k, own.v, own.o, block.LayerNorm
-    else:
-        own, after = block.self, block.output
-        attended = own.query, own.key, own.value, after.dense, after.LayerNorm
-    return Parts(*attended, layer.intermediate, layer.output.dense, layer.output.LayerNorm)
+        return Parts(own.q, own.k, own.v, own.o, block.LayerNorm, **feedforward)
+    own = block.self
+    return Parts(
+        own.query,
+        own.key,
+        own.value,
+        block.output.dense,
+        block.output.LayerNorm,
+        **feedforward,
+    )
 
 
 # --- heads ----------------------------------------------------------------------------------------
@@ -145,8 +162,9 @@ class Head:
     @property
     def bias(self) -> Tensor:
         """Return the bias of the logits [V]."""
-        bias = self.output.bias
-        return self.output.weight.new_zeros(len(self.output.weight)) if bias is None else bias
+        if self.output.bias is None:
+            return self.output.weight.new_zeros(len(self.output.weight))
+        return self.output.bias
 
     def transform(self, states: Tensor) -> Tensor:
         """Return the transformed states, from which the output matrix makes the logits."""
@@ -161,16 +179,12 @@ def head(model: PreTrainedModel) -> Head:
     """Return the head of a model for masked language modelling."""
     family = model.config.model_type
     if family == "bert":
-        parts = model.cls.predictions
-        return Head(
-            parts.transform.dense,
-            parts.transform.transform_act_fn,
-            parts.transform.LayerNorm,
-            parts.decoder,
-        )
+        before = model.cls.predictions.transform
+        output = model.cls.predictions.decoder
+        return Head(before.dense, before.transform_act_fn, before.LayerNorm, output)
     if family == "electra":
-        parts = model.generator_predictions
-        return Head(parts.dense, parts.activation, parts.LayerNorm, model.generator_lm_head)
+        before = model.generator_predictions
+        return Head(before.dense, before.activation, before.LayerNorm, model.generator_lm_head)
     if family == "distilbert":
         return Head(
             model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
@@ -186,7 +200,7 @@ def head(model: PreTrainedModel) -> Head:
 class Classifier:
     """A head with one label: ``output(drop(norm(activation(dense(drop(vector))))))``.
 
-    It also holds the two dropout probabilities.
+    before, between: the probabilities of the inner and of the outer dropout.
     """
 
     pooling: str
@@ -200,22 +214,22 @@ class Classifier:
 
 def classifier(network: PreTrainedModel) -> Classifier:
     """Return the head of a reranker."""
-    config, last = network.config, network.classifier
-    family, own = config.model_type, getattr(config, "classifier_dropout", None)
-    share = dropout(config) if own is None else own
+    config = network.config
+    last = network.classifier
+    family = config.model_type
+    share = getattr(config, "classifier_dropout", None)
+    if share is None:
+        share = dropout(config)
     if family == "bert":
-        return Classifier(
-            "cls", 0.0, network.bert.pooler.dense, torch.tanh, nn.Identity(), share, last
-        )
+        dense = network.bert.pooler.dense
+        return Classifier("cls", 0.0, dense, torch.tanh, nn.Identity(), share, last)
     if family == "distilbert":
         share = config.seq_classif_dropout
-        return Classifier(
-            "cls", 0.0, network.pre_classifier, functional.relu, nn.Identity(), share, last
-        )
+        dense = network.pre_classifier
+        return Classifier("cls", 0.0, dense, functional.relu, nn.Identity(), share, last)
     if family == "modernbert":
-        parts = network.head
-        return Classifier(
-            config.classifier_pooling, 0.0, parts.dense, parts.act, parts.norm, share, last
-        )
+        before = network.head
+        pooling = config.classifier_pooling
+        return Classifier(pooling, 0.0, before.dense, before.act, before.norm, share, last)
     activation = last.activation if family == "electra" else torch.tanh
     return Classifier("cls", share, last.dense, activation, nn.Identity(), share, last.out_proj)

@@ -1,4 +1,4 @@
-"""Attention between packed rows: each row attends to its own passage, and no row to padding.
+"""Attention between packed rows: each row attends to its own passage, never to padding.
 
 Layers call `attend`, which has three implementations:
 
@@ -11,18 +11,23 @@ masked grid     with a mask: torch's ``scaled_dot_product_attention`` (`_masked`
                 ModernBERT's windows
 ==============  ===================================================================================
 
-Read `Grid` first, which spreads rows over padded cells during one call and collects them again,
-then `attend` and its implementations, and `Distances` last. Queries may have other rows than keys
-and values: where the last layer is computed at chosen rows alone, the grids `to` and `of` differ.
+Read `Grid` first, which spreads rows over padded cells during one call and collects them again.
+Then read `attend` and its implementations, and `Distances` last. Queries may have other rows than
+keys and values: where the last layer is computed at chosen rows alone, the grids `to` and `of`
+differ.
 
-Torch offers three alternatives to this file, all of them slower on a CPU, where tests and small
+Torch offers three alternatives to this file. All of them are slower on a CPU, where tests and small
 runs train:
 
 - ``scaled_dot_product_attention`` needs the padded grid too. On one core, forward and backward in
-  bfloat16, it takes three to six times as long as `_Attention`: 93 vs. 21 ms for 256 passages of 20
-  to 64 word-pieces (2 heads of 64), 119 vs. 21 ms for 64 such passages (12 heads of 32), and 58 vs.
-  18 ms for 8 passages of 75 to 150 (12 heads of 64). In float32 it takes 1.1 to 1.2 times as long;
-  it is faster only at 300 to 512 word-pieces, 119 vs. 220 ms.
+  bfloat16, it takes three to six times as long as `_Attention`:
+
+  - 93 vs. 21 ms for 256 passages of 20 to 64 word-pieces (2 heads of 64),
+  - 119 vs. 21 ms for 64 such passages (12 heads of 32),
+  - 58 vs. 18 ms for 8 passages of 75 to 150 word-pieces (12 heads of 64).
+
+  In float32 it takes 1.1 to 1.2 times as long. It is faster only at 300 to 512 word-pieces, 119 vs.
+  220 ms.
 - Jagged nested tensors take no mask, and on the CPU they are computed passage by passage.
 - ``flex_attention`` has no backward pass on the CPU.
 
@@ -50,46 +55,45 @@ class Grid:
 
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
         """Take a `Layout` and, where attention depends on it, each row's position, int64 [S]."""
-        self.layout, self.heads, self.positions = layout, heads, positions
+        self.layout = layout
+        self.heads = heads
+        self.positions = positions
 
     @cached_property
     def cells(self) -> Tensor:
         """Return the cell ``(b, h, position)`` of each real row's heads, int64 [rows x H]."""
-        longest, cells = self.layout.longest, self.layout.cells
-        first = cells + cells.div(longest, rounding_mode="floor") * ((self.heads - 1) * longest)
-        return (
-            first[:, None] + torch.arange(0, self.heads * longest, longest, device=cells.device)
-        ).view(-1)
+        longest = self.layout.longest
+        cells = self.layout.cells
+        passage = cells.div(longest, rounding_mode="floor")
+        first = cells + passage * ((self.heads - 1) * longest)
+        heads = torch.arange(0, self.heads * longest, longest, device=cells.device)
+        return (first[:, None] + heads).view(-1)
 
     @cached_property
     def sources(self) -> Tensor:
         """Return the row and head of each cell, int64 [B x H x n]; padding reads the first."""
         sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
-        return sources.index_copy_(
-            0, self.cells, torch.arange(len(self.cells), device=sources.device)
-        )
+        rows = torch.arange(len(self.cells), device=sources.device)
+        return sources.index_copy_(0, self.cells, rows)
 
     @cached_property
     def real(self) -> Tensor | None:
         """Return the mask of cells that hold a row, bool [B, n]; None where all do."""
         layout = self.layout
-        if len(layout.cells) == len(layout) * layout.longest:
+        count = len(layout) * layout.longest
+        if len(layout.cells) == count:
             return None
-        real = torch.zeros(
-            len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device
-        )
+        real = torch.zeros(count, dtype=torch.bool, device=layout.cells.device)
         return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
 
     @cached_property
-    def places(self) -> Tensor:
+    def cell_positions(self) -> Tensor:
         """Return the position of each cell, int64 [B, n]; 0 for padding, to let it see a row."""
         layout = self.layout
-        places = torch.zeros(
-            len(layout) * layout.longest, dtype=torch.int64, device=layout.cells.device
-        )
-        return places.index_copy_(0, layout.cells, self.positions[: len(layout.cells)]).view(
-            len(layout), -1
-        )
+        count = len(layout) * layout.longest
+        positions = torch.zeros(count, dtype=torch.int64, device=layout.cells.device)
+        positions.index_copy_(0, layout.cells, self.positions[: len(layout.cells)])
+        return positions.view(len(layout), layout.longest)
 
     @cached_property
     def hidden(self) -> Tensor:
@@ -107,10 +111,9 @@ class Grid:
 
     def collect(self, states: Tensor) -> Tensor:
         """Collect cells [B x H, n, D / H] into rows [rows, D]; filler rows are 0."""
-        rows = states.new_empty(self.layout.rows * self.heads, states.shape[-1])
-        torch.index_select(
-            states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)]
-        )
+        width = states.shape[-1]
+        rows = states.new_empty(self.layout.rows * self.heads, width)
+        torch.index_select(states.view(-1, width), 0, self.cells, out=rows[: len(self.cells)])
         rows[len(self.cells) :].zero_()
         return rows.view(self.layout.rows, -1)
 
@@ -121,9 +124,9 @@ def attend(
     """Attend within each passage: scaled dot products.
 
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0.
-    mask, [B, H or 1, m, n]: bool, what each row sees; or numbers to add to the scores, -inf for
-    none. Padding must not be seen, and every row must see something. Heads that the packed kernel
-    refuses take the padded grid.
+    mask: [B, H or 1, m, n], either bool, the rows that each row sees, or numbers to add to the
+    scores, -inf for a row that is not seen. No row may see padding, and every row must see at least
+    one row. Heads that the packed kernel refuses take the padded grid.
     """
     if mask is not None:
         return _masked(query, key, value, to, of, mask)
@@ -142,17 +145,23 @@ def attend(
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
+    """Attend with the packed kernel, which reads the rows without padding."""
     from torch.nn.attention.varlen import varlen_attn
 
-    real_q, real_k = len(to.layout.cells), len(of.layout.cells)
-    parts = (query, real_q), (key, real_k), (value, real_k)
-    q, k, v = (rows[:real].unflatten(1, (to.heads, -1)) for rows, real in parts)
+    def heads(rows: Tensor, grid: Grid) -> Tensor:
+        return rows[: len(grid.layout.cells)].unflatten(1, (to.heads, -1))
+
     mixed = varlen_attn(
-        q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest
+        heads(query, to),
+        heads(key, of),
+        heads(value, of),
+        to.layout.starts,
+        of.layout.starts,
+        to.layout.longest,
+        of.layout.longest,
     ).flatten(1)
-    filler = (
-        to.layout.rows - real_q
-    )  # on a GPU only where nothing is asked; padding by 0 rows would copy
+    # On a GPU there is filler only in an empty selection; padding by 0 rows would copy.
+    filler = to.layout.rows - len(mixed)
     return functional.pad(mixed, (0, 0, 0, filler)) if filler else mixed
 
 
@@ -172,12 +181,12 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to, of = ctx.grids
         q, k, v, probabilities = ctx.saved_tensors
-        probabilities = _probabilities(q, k, of) if probabilities is None else probabilities
+        if probabilities is None:
+            probabilities = _probabilities(q, k, of)
         gradient = to.spread(gradient)
         if to.real is not None:  # zero the padding
-            gradient.view(len(to.layout), to.heads, to.layout.longest, -1).mul_(
-                to.real[:, None, :, None]
-            )
+            cells = gradient.view(len(to.layout), to.heads, to.layout.longest, -1)
+            cells.mul_(to.real[:, None, :, None])
         of_probabilities = torch.bmm(gradient, v.transpose(1, 2))
         of_scores = torch._softmax_backward_data(
             of_probabilities, probabilities, -1, probabilities.dtype
@@ -193,19 +202,23 @@ class _Attention(torch.autograd.Function):
 
 
 def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:
-    """Return the attention of each cell to each other cell, [B x H, n, n]; 0 for padding."""
+    """Return the attention of each cell to all cells, [B x H, n, n]; 0 for padding."""
     return torch.baddbmm(
         of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5
     ).softmax(-1)
 
 
 def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor) -> Tensor:
-    q, k, v = (  # [B, H, n, D / H]
-        grid.spread(rows).view(len(to.layout), to.heads, grid.layout.longest, -1)
-        for grid, rows in ((to, query), (of, key), (of, value))
+    """Attend with a mask on the padded grid, by torch's own function."""
+
+    def cells(rows: Tensor, grid: Grid) -> Tensor:  # [B, H, n, D / H]
+        return grid.spread(rows).view(len(to.layout), to.heads, grid.layout.longest, -1)
+
+    if mask.is_floating_point():
+        mask = mask.to(query.dtype)
+    mixed = functional.scaled_dot_product_attention(
+        cells(query, to), cells(key, of), cells(value, of), attn_mask=mask
     )
-    mask = mask.to(q.dtype) if mask.is_floating_point() else mask
-    mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
     return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
 
@@ -216,8 +229,9 @@ class Distances:
     def __init__(
         self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
     ) -> None:
-        """buckets: MPNet's encoder, with a bias for each distance; rotary: ModernBERT's."""
-        self.buckets, self.rotary = buckets, rotary
+        """Take MPNet's encoder, with a bias for each distance, or ModernBERT's rotation."""
+        self.buckets = buckets
+        self.rotary = rotary
         self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}
         self._turns: dict[tuple[Grid, str], tuple[Tensor, Tensor]] = {}
 
@@ -229,7 +243,7 @@ class Distances:
         return cls(buckets=model.encoder) if hasattr(layer.attention, "attn") else None
 
     def mask(self, layer: nn.Module, to: Grid, of: Grid) -> Tensor | None:
-        """Return a layer's mask for `attend`; None where every row sees its whole passage alike."""
+        """Return a layer's mask for `attend`; None where every row sees its whole passage."""
         kind = "" if self.rotary is None else layer.attention_type
         if (to, of, kind) not in self._masks:
             self._masks[to, of, kind] = self._mask(layer, kind, to, of)
@@ -238,13 +252,12 @@ class Distances:
     def _mask(self, layer: nn.Module, kind: str, to: Grid, of: Grid) -> Tensor | None:
         if kind == "full_attention":
             return None
-        between = of.places[:, None] - to.places[:, :, None]  # [B, m, n]
+        between = of.cell_positions[:, None] - to.cell_positions[:, :, None]  # [B, m, n]
         if kind:
             seen = (between.abs() <= layer.config.sliding_window)[:, None]
             return seen if of.real is None else seen & of.real[:, None, None]
-        bias = self.buckets.relative_attention_bias(
-            self.buckets.relative_position_bucket(between)
-        ).permute(0, 3, 1, 2)
+        buckets = self.buckets.relative_position_bucket(between)
+        bias = self.buckets.relative_attention_bias(buckets).permute(0, 3, 1, 2)  # [B, H, m, n]
         return bias if of.real is None else bias.masked_fill(~of.real[:, None, None], -torch.inf)
 
     def rotated(self, layer: nn.Module, rows: Tensor, grid: Grid) -> Tensor:

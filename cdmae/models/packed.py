@@ -3,9 +3,9 @@
     S  rows: all word-pieces of B passages one after another, then filler
     B  passages         n  word-pieces of the longest one         R  selected rows
 
-A third to a half of a padded batch is padding; here only attention sees any. On the CPU row counts
-are rounded up, because its matrix library keeps a compiled kernel for every count it meets and
-memory would grow with each new one; the filler rows are computed and never read.
+A third to a half of a padded batch is padding. Here only attention is padded. On the CPU row counts
+are rounded up, because its matrix library keeps a compiled kernel for every count and would need
+more memory with each new count. The filler rows are computed and never read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.models.ragged import Ragged, places
+from cdmae.models.ragged import Ragged, indices
 
 BLOCK = 64  # row counts on the CPU are multiples of it
 WIDTH = 8  # grid widths on the CPU are multiples of it
@@ -28,9 +28,9 @@ CPU = torch.device("cpu")
 class Layout:
     """The rows of each passage: passage b has ``starts[b]:starts[b + 1]``; later rows are filler.
 
-    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most
-    rows of a passage, on the CPU rounded up. cells: int64, for every row but filler its cell ``b *
-    longest + (row - starts[b])`` in the padded grid [B, longest].
+    starts: int32 [B + 1] on the device. rows: the number of rows, filler included. longest: the
+    rows of the longest passage, on the CPU rounded up. cells: int64, the cell of every row except
+    filler in the padded grid [B, longest]: ``b * longest + (row - starts[b])``.
     """
 
     starts: Tensor
@@ -76,14 +76,13 @@ class Rows:
 def pack(
     sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU
 ) -> Packed:
-    """Pack sequences on the device; none is empty, and each includes its special tokens."""
+    """Pack sequences on the device; each includes special tokens, and thus none is empty."""
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
     types = None if sequences.types is None else put(_filled(sequences.types, layout.rows), on)
-    ids, positions = (
-        put(_filled(values, layout.rows), on) for values in (sequences.values, within)
-    )
+    ids = put(_filled(sequences.values, layout.rows), on)
+    positions = put(_filled(within, layout.rows), on)
     return Packed(ids, positions, layout, types)
 
 
@@ -106,8 +105,9 @@ def cls_rows(packed: Packed) -> Rows:
 
 
 def row_count(count: int, on: torch.device) -> int:
-    """Return the rows for `count` rows and filler: at least 1, on the CPU a multiple of `BLOCK`."""
-    return max(1, count) if on.type == "cuda" else -(-max(1, count) // BLOCK) * BLOCK
+    """Return the number of rows with filler: at least 1, on the CPU a multiple of `BLOCK`."""
+    count = max(1, count)
+    return count if on.type == "cuda" else -(-count // BLOCK) * BLOCK
 
 
 def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
@@ -116,7 +116,7 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
     longest = int(lengths.max(initial=1))
     if on.type != "cuda":
         longest = -(-longest // WIDTH) * WIDTH
-    within = places(np.zeros_like(lengths), lengths)
+    within = indices(np.zeros_like(lengths), lengths)
     cells = within + np.repeat(np.arange(len(lengths)) * longest, lengths)
     rows = row_count(int(starts[-1]), on)
     return Layout(put(starts.astype(np.int32), on), rows, longest, put(cells, on)), within

@@ -24,9 +24,8 @@ class Ragged:
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
         """Join sequences."""
         values = [np.asarray(sequence, dtype) for sequence in sequences]
-        return cls(
-            np.concatenate([np.empty(0, dtype), *values]), starts_of([len(own) for own in values])
-        )
+        starts = starts_of([len(own) for own in values])
+        return cls(np.concatenate([np.empty(0, dtype), *values]), starts)
 
     def __len__(self) -> int:
         """Return the number of sequences n."""
@@ -50,13 +49,11 @@ class Ragged:
         """Take these sequences in this order, each cut to its first `longest` values."""
         begins = self.starts[rows]
         lengths = self.starts[rows + 1] - begins
-        lengths = lengths if longest is None else np.minimum(lengths, longest)
-        index = places(begins, lengths)
-        return Ragged(
-            self.values[index],
-            starts_of(lengths),
-            None if self.types is None else self.types[index],
-        )
+        if longest is not None:
+            lengths = np.minimum(lengths, longest)
+        index = indices(begins, lengths)
+        types = None if self.types is None else self.types[index]
+        return Ragged(self.values[index], starts_of(lengths), types)
 
     def keep(self, which: np.ndarray) -> Ragged:
         """Keep the values where the mask `which` is true, each in its sequence."""
@@ -70,7 +67,7 @@ def starts_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     return starts
 
 
-def places(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+def indices(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the indices ``begins[i], begins[i] + 1, ...`` of every sequence, end to end."""
     starts = starts_of(lengths)
     return np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
@@ -82,12 +79,12 @@ def joined(*parts: Ragged) -> Ragged:
     return Ragged(np.concatenate([part.values for part in parts]), starts_of(lengths))
 
 
-def beside(*parts: Ragged) -> Ragged:
+def interleaved(*parts: Ragged) -> Ragged:
     """Join the parts sequence by sequence: sequence i of each part in turn, int64."""
     edges = starts_of(np.stack([part.lengths for part in parts], axis=1).ravel())
     values = np.empty(edges[-1], np.int64)
     for number, part in enumerate(parts):
-        values[places(edges[number : -1 : len(parts)], part.lengths)] = part.values
+        values[indices(edges[number : -1 : len(parts)], part.lengths)] = part.values
     return Ragged(values, edges[:: len(parts)])
 
 

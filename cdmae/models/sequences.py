@@ -1,34 +1,38 @@
 """Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-Word-pieces come from `Tokens`, for queries too (`queries`), so all texts are tokenised by the
-same code. A passage is its title, then its text. Many sequences are stored end to end, sorted by
-length and cut into chunks of nearly equal lengths; memory follows the chunk.
+Word-pieces come from `Tokens`, also for queries (`queries`): all texts are tokenised by the same
+code. A passage is its title, then its text. Many sequences are stored end to end, sorted by length
+and cut into chunks of nearly equal lengths, which bound the memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from cdmae.collections.store import read_queries
-from cdmae.models.ragged import Ragged, beside, places, same
+from cdmae.errors import InputError
+from cdmae.fields import show
+from cdmae.models.ragged import Ragged, indices, interleaved, same
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.tokens.vocabulary import Vocabulary, read_backend
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+PROBES = ("a", "The 1", "9")  # beginnings of texts with which a prompt is tried
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
     """Tokenise queries by the tokenizer in a folder."""
-    table = pa.table(
-        {
-            "title": pa.array([""] * len(texts), pa.string()),
-            "text": pa.array(list(texts), pa.string()),
-        }
-    )
+    titles = pa.array([""] * len(texts), pa.string())
+    table = pa.table({"title": titles, "text": pa.array(list(texts), pa.string())})
     return tokenise.tokenise(table, tokenizer, threads)
 
 
@@ -39,14 +43,16 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
     """Frame each sequence of word-pieces by [CLS] and [SEP], as the model's ids, int64."""
-    cls, sep = (same(len(pieces), number) for number in (vocabulary.cls_id, vocabulary.sep_id))
-    return beside(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
+    cls = same(len(pieces), vocabulary.cls_id)
+    sep = same(len(pieces), vocabulary.sep_id)
+    return interleaved(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
 
 
 def content(starts: np.ndarray) -> np.ndarray:
     """Return the mask of rows that are neither [CLS] nor [SEP], bool [S], of framed sequences."""
     inside = np.ones(starts[-1], bool)
-    inside[starts[:-1]] = inside[starts[1:] - 1] = False
+    inside[starts[:-1]] = False
+    inside[starts[1:] - 1] = False
     return inside
 
 
@@ -56,6 +62,59 @@ def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary
     Each sequence is cut to `length` word-pieces, special tokens included.
     """
     return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A text that precedes every query, or every passage, and its word-pieces."""
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+
+    @classmethod
+    def read(cls, text: str, tokenizer: Path | str) -> Prompt:
+        """Tokenise a prompt by the tokenizer in a folder.
+
+        Texts are tokenised without their prompt. Raises `InputError` for a prompt that would change
+        their word-pieces, so that other libraries, which join the two, read the same sequence.
+        """
+        if not text:
+            return cls()
+        backend = read_backend(tokenizer)
+        found = set()
+        for probe in PROBES:
+            own = backend.encode(probe, add_special_tokens=False).ids
+            both = backend.encode(text + probe, add_special_tokens=False)
+            end = len(both.ids) - len(own)
+            words = both.word_ids[max(0, end - 1) : end + 1]
+            apart = both.ids[end:] == own and len(set(words)) == 2
+            found.add(tuple(both.ids[:end]) if apart else ())
+        if len(found) > 1 or () in found:
+            raise InputError(
+                f"the prompt {show(text)} runs into the first word of a text for the tokenizer in "
+                f"{tokenizer}; allowed: a prompt that ends in a line break, or for tokenizers like "
+                "BERT's in a space or a punctuation mark"
+            )
+        return cls(text, found.pop())
+
+
+def texts(
+    model: Model, kind: Literal["query", "passage"], source: Tokens, rows: np.ndarray
+) -> Ragged:
+    """Return the queries or passages of some rows as a retriever reads them, with their prompt."""
+    length = model.lengths[f"{kind}_length"]
+    prompt = model.prompts.get(f"{kind}_prompt", Prompt())
+    room = length - 2 - len(prompt.ids)
+    if room < 1:
+        raise InputError(
+            f"{kind}_prompt takes {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
+            "that leaves room for a text and two special tokens"
+        )
+    if not prompt.ids:
+        return single(source, rows, length, model.vocabulary)
+    pieces = Ragged(source.ids, source.starts).take(rows, room)
+    before = same(len(rows), *prompt.ids)
+    return frame(interleaved(before, pieces), model.vocabulary)
 
 
 def pairs(
@@ -68,31 +127,31 @@ def pairs(
 ) -> Ragged:
     """Return ``[CLS] query [SEP] passage [SEP]`` for some pairs, cut to `length` word-pieces.
 
-    The length includes special tokens. The tokenizer decides how many [SEP] divide a pair (RoBERTa:
-    two). The longer text is cut first, to the same ids as transformers'
+    The length includes special tokens. The tokenizer determines the number of [SEP] in a pair
+    (RoBERTa: two). The longer text is cut first, to the same ids as transformers'
     ``truncation="longest_first"``.
     """
-    sources = (first, first_rows), (second, second_rows)
     room = length - 2 - vocabulary.separators
-    lengths = [source.starts[rows + 1] - source.starts[rows] for source, rows in sources]
+    query_lengths = first.starts[first_rows + 1] - first.starts[first_rows]
+    passage_lengths = second.starts[second_rows + 1] - second.starts[second_rows]
     # The longer text gets the odd word-piece.
-    half = np.where(lengths[0] > lengths[1], room - room // 2, room // 2)
-    cut = np.maximum(half, room - lengths[1]), np.maximum(room - half, room - lengths[0])
-    query, passage = (
-        Ragged(source.ids, source.starts).take(rows, longest)
-        for (source, rows), longest in zip(sources, cut, strict=True)
-    )
+    half = np.where(query_lengths > passage_lengths, room - room // 2, room // 2)
+    query_room = np.maximum(half, room - passage_lengths)
+    passage_room = np.maximum(room - half, room - query_lengths)
+    query = Ragged(first.ids, first.starts).take(first_rows, query_room)
+    passage = Ragged(second.ids, second.starts).take(second_rows, passage_room)
     between = same(len(query), *[vocabulary.sep_id] * vocabulary.separators)
-    framed = frame(beside(query, between, passage), vocabulary)
+    framed = frame(interleaved(query, between, passage), vocabulary)
     types = np.zeros_like(framed.values)
-    types[places(framed.starts[1:] - passage.lengths - 1, passage.lengths + 1)] = vocabulary.second
+    second_segment = indices(framed.starts[1:] - passage.lengths - 1, passage.lengths + 1)
+    types[second_segment] = vocabulary.second
     return replace(framed, types=types)
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
     """Sort rows by length, and cut them into chunks of at most `budget` word-pieces with padding.
 
-    Rows are in ascending order of length. A sequence over the budget is a chunk of its own.
+    Rows are in ascending order of length. A sequence longer than the budget is a chunk of its own.
     """
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]

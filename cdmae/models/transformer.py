@@ -1,9 +1,11 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
-Equal to the padded forward of transformers to 1e-5, at the cost of the real word-pieces only. The
-last layer can be computed at chosen rows alone, such as [CLS] or masked positions. Stock layers can
-do neither. The order is: functions for callers, then `run`, then the two kinds of layer. Attention
-is in `cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
+It is equal to the padded forward pass of transformers to 1e-5, at the cost of the real word-pieces
+only. The last layer can be computed at chosen rows alone, such as [CLS] or masked positions.
+transformers' layers can do neither.
+
+This file has the functions for callers, then `run`, then the two kinds of layer. Attention is in
+`cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
 
     S rows, R selected rows, B passages, n longest passage, D hidden size; see `models.packed`
 
@@ -32,9 +34,8 @@ def hidden_states(
     """Return the last hidden states of an encoder: [S, D], or only of `last_rows`, [R, D]."""
     states = embed(model, packed, generator=generator)
     layers = architectures.layers(model)
-    return finish(
-        model, run(model, layers, states, packed, last_rows=last_rows, generator=generator)
-    )
+    states = run(model, layers, states, packed, last_rows=last_rows, generator=generator)
+    return finish(model, states)
 
 
 def vectors(
@@ -47,12 +48,11 @@ def vectors(
 ) -> Tensor:
     """Return each passage's vector [B, D]: its [CLS] state, or with mean pooling the mean state.
 
-    With `similarity` cosine vectors have length 1, such that their dot product is the cosine.
+    With `similarity` cosine, vectors have length 1: their dot product is the cosine.
     """
     if pooling == "cls":
-        pooled = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)[
-            : len(packed)
-        ]
+        states = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)
+        pooled = states[: len(packed)]
     else:
         pooled = mean(hidden_states(model, packed, generator=generator), packed)
     return functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled
@@ -61,9 +61,8 @@ def vectors(
 def mean(states: Tensor, packed: Packed) -> Tensor:
     """Average states [S, D] over every passage's rows: [B, D], in float32 or wider."""
     wide = states[: len(packed.layout.cells)].to(torch.promote_types(states.dtype, torch.float32))
-    return torch.segment_reduce(
-        wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True
-    )
+    lengths = packed.starts.diff().long()
+    return torch.segment_reduce(wide, "mean", lengths=lengths, axis=0, unsafe=True)
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
@@ -71,7 +70,8 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
 
     Embeddings of words, positions and types, as far as the encoder has them.
     """
-    parts, config = model.embeddings, model.config
+    parts = model.embeddings
+    config = model.config
     if config.model_type == "modernbert":
         words = functional.embedding(packed.ids, parts.tok_embeddings.weight)
         return drop(parts.norm(words), config.embedding_dropout, generator)
@@ -80,8 +80,10 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
     states = states + functional.embedding(numbers, parts.position_embeddings.weight)
     if hasattr(parts, "token_type_embeddings"):
         types = parts.token_type_embeddings.weight
-        one = packed.types is None or len(types) == 1  # RoBERTa's tokenizers tell none
-        states = states + (types[0] if one else functional.embedding(packed.types, types))
+        if packed.types is None or len(types) == 1:  # RoBERTa has only one type
+            states = states + types[0]
+        else:
+            states = states + functional.embedding(packed.types, types)
     states = drop(parts.LayerNorm(states), architectures.dropout(config), generator)
     project = getattr(model, "embeddings_project", None)
     return states if project is None else project(states).to(states.dtype)
@@ -90,14 +92,14 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
 def position_vectors(model: nn.Module, positions: Tensor) -> Tensor:
     """Return the position embeddings that `embed` adds, [R, D], for positions int64 [R].
 
-    They are not normalised yet; ModernBERT has none.
+    They are not normalised yet. ModernBERT has no position embeddings.
     """
     weight = model.embeddings.position_embeddings.weight
     vectors = functional.embedding(positions + architectures.first_position(model.config), weight)
     project = getattr(model, "embeddings_project", None)
-    return (
-        vectors if project is None else functional.linear(vectors, project.weight).to(vectors.dtype)
-    )
+    if project is None:
+        return vectors
+    return functional.linear(vectors, project.weight).to(vectors.dtype)
 
 
 def run(
@@ -111,8 +113,8 @@ def run(
 ) -> Tensor:
     """Apply layers to `states` [S, D], the last layer only at `last_rows` if given: [R, D].
 
-    layers: some of the encoder `model`, copies of them, or a decoder's, which are BERT's for every
-    encoder.
+    layers: some layers of the encoder `model`, copies of its layers, or a decoder's layers, which
+    are BERT's for every encoder.
     """
     distances = Distances.of(model, layers[0])
     heads = model.config.num_attention_heads
@@ -133,14 +135,13 @@ def run(
     if last_rows is None:
         return apply(layers[-1], states, states, grid, grid)
     chosen = states.index_select(0, last_rows.index)
-    to = Grid(
-        last_rows.layout, heads, positions.index_select(0, last_rows.index) if distances else None
-    )
-    return apply(layers[-1], chosen, states, to, grid)
+    if distances:
+        positions = positions.index_select(0, last_rows.index)
+    return apply(layers[-1], chosen, states, Grid(last_rows.layout, heads, positions), grid)
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:
-    """Return a layer's states in the form that heads and pooling read: normalised."""
+    """Return a layer's states as heads and pooling read them: ModernBERT's are normalised first."""
     return model.final_norm(states) if model.config.model_type == "modernbert" else states
 
 
@@ -156,18 +157,14 @@ def read(
 ) -> Tensor:
     """Apply a BERT layer to `states` [R, D] with layout `to`, attending to `context` [S, D].
 
-    model: the encoder that the layer has its sizes from. hidden: bool [B, m, n] on the padded grids
-    of `to` and `of`: what of its passage each row does not see; not all.
+    model: an encoder of the same sizes. hidden: bool [B, m, n] on the padded grids of `to` and
+    `of`: the rows of its passage that each row does not see. Every row must see at least one row.
     """
-    grids = (Grid(layout, model.config.num_attention_heads) for layout in (to, of))
+    heads = model.config.num_attention_heads
+    dropout = architectures.dropout(model.config)
+    mask = ~hidden[:, None]
     return _layer(
-        layer,
-        states,
-        context,
-        *grids,
-        ~hidden[:, None],
-        architectures.dropout(model.config),
-        generator,
+        layer, states, context, Grid(to, heads), Grid(of, heads), mask, dropout, generator
     )
 
 
@@ -215,50 +212,45 @@ def _pre_norm_layer(
     if states is context:
         query, key, value = product(normed).split(width, dim=1)
     else:
-        biases = (None, None) if product.bias is None else product.bias.split((width, 2 * width))
-        query = functional.linear(
-            _narrow(layer.attn_norm(states)), product.weight[:width], biases[0]
-        )
-        key, value = functional.linear(normed, product.weight[width:], biases[1]).split(
-            width, dim=1
-        )
+        chosen = _narrow(layer.attn_norm(states))
+        weight = product.weight
+        bias = product.bias
+        query = functional.linear(chosen, weight[:width], None if bias is None else bias[:width])
+        both = functional.linear(normed, weight[width:], None if bias is None else bias[width:])
+        key, value = both.split(width, dim=1)
     query = distances.rotated(layer, query, to)
     key = distances.rotated(layer, key, of)
     mixed = attention.attend(query, key, value, to, of, mask)
     states = states + drop(layer.attn.Wo(mixed), layer.attn.attention_dropout, generator)
     wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
-    return states + layer.mlp.Wo(
-        drop(layer.mlp.act(wide) * gate, dropout, generator).to(wide.dtype)
-    )
+    gated = drop(layer.mlp.act(wide) * gate, dropout, generator)
+    return states + layer.mlp.Wo(gated.to(wide.dtype))
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
     """Zero a `share` of the values (to 1/65536) and scale the others up; needs a generator.
 
-    Torch's own dropout on the CPU draws one number at a time, 16 ns each: with bf16 products as
-    long as all the rest. The scale is float32, as is the sum with the result: in bf16 1 / 0.9 is
-    1.1094.
+    Torch's dropout on the CPU draws one number at a time, 16 ns each. With bf16 products that takes
+    as long as everything else. The scale is float32, as is the sum with the result: in bf16 1 / 0.9
+    is 1.1094.
     """
     if generator is None or not share:
         return states
-    kept = torch.empty_like(
-        states, dtype=torch.promote_types(states.dtype, torch.float32), requires_grad=False
-    )
+    wide = torch.promote_types(states.dtype, torch.float32)
+    kept = torch.empty_like(states, dtype=wide, requires_grad=False)
     if states.is_cuda:
         return states * kept.bernoulli_(1 - share, generator=generator).div_(1 - share)
     count = states.numel()
-    low = torch.iinfo(torch.int64).min
-    words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(
-        low, None, generator=generator
-    )
+    words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device)
+    words.random_(torch.iinfo(torch.int64).min, None, generator=generator)
     draws = words.view(torch.int16)[:count].view(states.shape)
     torch.ge(draws, round(share * 65536) - 32768, out=kept)
     return states * kept.mul_(1 / (1 - share))
 
 
 def _narrow(states: Tensor) -> Tensor:
-    """Cast `states` to the dtype of autocast's products, once for all that read it."""
+    """Cast `states` to the dtype of autocast's products, once for several products."""
     device = states.device.type
-    return (
-        states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
-    )
+    if not torch.is_autocast_enabled(device):
+        return states
+    return states.to(torch.get_autocast_dtype(device))

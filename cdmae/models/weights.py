@@ -1,7 +1,7 @@
 """New weights, as in BERT: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
 
-transformers would draw them from torch's global generator. Here they come from a generator of their
-own, so that they depend on nothing but their seed.
+transformers would draw them from torch's global generator. Here they come from a separate generator
+and depend only on its seed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
 
     with seeded(0):
         model = BertForMaskedLM(config)
-    for part in (
-        model.bert,
-        model.cls.predictions.transform,
-    ):  # the head's matrix is that of the word embeddings
+    # The head's matrix is the matrix of the word embeddings.
+    for part in (model.bert, model.cls.predictions.transform):
         draw(part, config.initializer_range, generator)
     with torch.no_grad():
         model.bert.embeddings.word_embeddings.weight[config.pad_token_id].zero_()
@@ -38,7 +36,7 @@ def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
 
 
 def layers(config: PretrainedConfig, number: int, generator: Generator) -> nn.ModuleList:
-    """Make new BERT layers of the sizes of a model with this config."""
+    """Make new BERT layers with the sizes of a model with this config."""
     from transformers.models.bert.modeling_bert import BertLayer
 
     config = bert_config(config)
@@ -70,7 +68,7 @@ def draw(part: Part, spread: float, generator: Generator) -> Part:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Lend torch's global generator a seed; give its old state back afterwards."""
+    """Seed torch's global generator; restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         yield

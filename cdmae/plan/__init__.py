@@ -1,7 +1,13 @@
-"""Estimate a run in advance: jobs, GPU-hours, wall time, disk, memory and the critical path.
+"""Estimate a run in advance: jobs, GPU-hours, wall time, disk, memory and the longest chain.
 
-`sizes` returns the sizes of collections, made or not; `flops` counts floating-point operations of
-networks; `work` counts the units of each job's work; `prices` is the table of a unit's costs, with
-the source of each price; `machine` knows the speed of networks; `plan` sums up. An estimate is
-right to a factor of two.
+sizes      sizes of collections, before and after they are made
+planned    the jobs of a run, and a config with its sizes and networks
+flops      floating-point operations of networks
+work       units of each job's work
+prices     the table of a unit's costs, with the source of each price
+machine    the speed of networks
+resources  the GPUs, cores, memory and time that jobs request
+plan       tables and sums
+
+Estimates are right to a factor of two.
 """

@@ -1,4 +1,4 @@
-"""The machine of a run in words, without which its times say nothing. Standard library only."""
+"""Describe the machine of a run; standard library only."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ PROC = Path("/proc")
 
 
 def describe(proc: Path = PROC) -> dict[str, str]:
-    """Return the system, the processor with its usable cores, the memory and the GPUs, where known.
+    """Return the system, the processor with its usable cores, the memory and the GPUs, if known.
 
-    proc: where Linux says more than Python knows; elsewhere it is missing, and so is what it would
-    say.
+    proc: a file system that only Linux has; elsewhere memory and GPUs are unknown
     """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    name = (
-        _first(proc / "cpuinfo", r"model name\s*: (.+)")
-        or platform.processor()
-        or platform.machine()
-    )
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    model = _first(proc / "cpuinfo", r"model name\s*: (.+)")
+    name = model or platform.processor() or platform.machine()
     words = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": f"{name}, {cores} core{'s' if cores > 1 else ''}",
@@ -35,9 +31,8 @@ def describe(proc: Path = PROC) -> dict[str, str]:
         _first(path, r"Model:\s*(.+)")
         for path in sorted(proc.glob("driver/nvidia/gpus/*/information"))
     ]
-    words["GPU"] = (
-        ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models)) or "none"
-    )
+    counts = [f"{models.count(model)} x {model}" for model in dict.fromkeys(models)]
+    words["GPU"] = ", ".join(counts) or "none"
     return words
 
 

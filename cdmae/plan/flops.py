@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import readable
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining, Start
     from cdmae.plan.sizes import Size
 
-BACKWARD = (
-    2  # a backward pass is two forward ones: the gradients of the inputs and those of the weights
-)
-TRAINED = 1 + BACKWARD  # of what is computed once, with its gradient
+BACKWARD = 2  # in forward passes: gradients of the inputs, gradients of the weights
+TRAINED = 1 + BACKWARD  # a forward pass with its backward pass
 
 
 @dataclass(frozen=True)
 class Network:
     """The dimensions of a Transformer encoder; the defaults are BERT base's.
 
-    embedding: the width of the embeddings where another one than that of the layers (ELECTRA's);
-    modern: ModernBERT's layers, whose inner one is gated, with a third matrix, and which have
-    neither biases nor learnt positions.
+    embedding: the width of the embeddings if it differs from the layers' (ELECTRA)
+    modern: ModernBERT's layers, with a gate (a third matrix), no biases, no learnt positions
     """
 
     layers: int = 12
@@ -42,7 +41,7 @@ class Network:
 
     @classmethod
     def of(cls, start: Start) -> Network:
-        """Return the network of a start."""
+        """Return the network of an initial checkpoint."""
         if start.checkpoint:
             return cls.read(start.checkpoint)
         return cls(
@@ -56,9 +55,9 @@ class Network:
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """Return a local model's network; BERT base's if the model is not here or lacks sizes."""
+        """Return a local model's network; BERT base's for a model without sizes or files."""
         settings = settings_of(model)
-        keys = {  # BERT's words, and DistilBERT's
+        keys = {  # BERT's keys, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"),
             "width": ("hidden_size", "dim"),
             "inner": ("intermediate_size", "hidden_dim"),
@@ -76,22 +75,22 @@ class Network:
         return cls(**sizes, modern=settings.get("model_type") == "modernbert")
 
     def narrowed(self, share: float) -> Network:
-        """Return the same with a share of the heads and of both widths."""
+        """Return a network with a share of the heads and of both widths."""
         width, inner, heads = (round(share * size) for size in (self.width, self.inner, self.heads))
         return replace(self, width=width, inner=inner, heads=heads)
 
     @property
     def inners(self) -> int:
-        """Return the number of inner matrices: two for ModernBERT, whose second is the gate."""
+        """Return the number of inner matrices: ModernBERT has a second one, the gate."""
         return 1 + self.modern
 
     @property
     def _matrices(self) -> int:
-        """Weights of a layer's matrices: 4 d^2 + 2 d f, and ModernBERT's gate, d f."""
+        """Return the weights of a layer's matrices: 4 d^2 + 2 d f, and ModernBERT's gate, d f."""
         return 4 * self.width**2 + (1 + self.inners) * self.width * self.inner
 
     def parameters(self) -> int:
-        """Weights of the layers and the embeddings."""
+        """Return the weights of the layers and the embeddings."""
         layer = self._matrices + (2 * self.width if self.modern else 9 * self.width + self.inner)
         embedding = self.embedding or self.width
         embedded = self.vocabulary + (1 if self.modern else self.positions + 4)
@@ -103,7 +102,7 @@ class Network:
         return 2 * tokens * self._matrices + 4 * tokens**2 * self.width
 
     def forward(self, tokens: float) -> float:
-        """All layers over a text of n tokens."""
+        """Count the operations of all layers on a text of n tokens."""
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
@@ -112,38 +111,38 @@ class Network:
 
 
 def settings_of(model: str) -> dict[str, Any]:
-    """Return the config.json of a model that is here, else nothing."""
+    """Return the config.json of a local model; {} for other models."""
     return _object(_folder(model) / "config.json")
 
 
 def longest(model: str) -> int:
-    """Return the word-pieces to which sentence-transformers cuts texts; 512 if unknown."""
+    """Return the length to which sentence-transformers cuts texts; 512 if unknown."""
     cut = _object(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
     own = cut if _is_size(cut) else pretrained.positions(str(_folder(model)))
     return own or Network().positions
 
 
 def is_word_piece(start: Start) -> bool:
-    """Return whether a tokenizer is BERT's, so that titles and texts are tokenised apart.
+    """Return whether a tokenizer is BERT's, which reads titles and texts separately.
 
-    A tokenizer that is not here counts as BERT's.
+    An unknown tokenizer counts as BERT's.
     """
-    from cdmae.tokens.vocabulary import (
-        is_bert,
-    )  # and numpy, which the start of every run would wait for
-
-    if not start.checkpoint:
+    if not start.checkpoint or not readable():
         return True
+    # imports numpy, which would delay every run
+    from cdmae.tokens.vocabulary import is_bert
+
     folder = _folder(start.checkpoint)
-    if parts := _object(folder / "tokenizer.json"):
+    parts = _object(folder / "tokenizer.json")
+    if parts:
         return is_bert(parts)
     return not any((folder / name).is_file() for name in ("vocab.json", "sentencepiece.bpe.model"))
 
 
 def _folder(model: str) -> Path:
-    """Return the folder of a model's network: its own, or the hub's cache, or its first module."""
+    """Return the folder of a model's network: its own, the hub's cache, or its first module."""
     folder = Path(model)
-    if not folder.is_dir():
+    if not folder.is_dir() and find_spec("huggingface_hub"):
         from huggingface_hub import try_to_load_from_cache
 
         name, revision = pretrained.divided(model)
@@ -155,7 +154,7 @@ def _folder(model: str) -> Path:
 
 
 def _is_size(value: Any) -> bool:
-    """Tell whether a value of somebody's JSON file is a size."""
+    """Return whether a value of a JSON file is a size."""
     return type(value) is int and value > 0
 
 
@@ -176,14 +175,13 @@ def _object(path: Path) -> dict[str, Any]:
 
 
 def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
-    """Price a passage of a collection in pre-training, forward and backward.
+    """Count the operations of pre-training on a passage, forward and backward.
 
-    Spans are parts of a passage of up to so many times the length. What no loss reads (the last
-    layer at other positions) is counted all the same.
+    Spans are parts of a passage that is `spans` times as long. Positions that no loss reads count,
+    too.
     """
     spans = encoder.spans
-    whole = corpus.tokens(spans * encoder.max_length)
-    n = whole if spans == 1 else 1 + whole / spans
+    n = encoder.read_tokens(corpus)
     trained = (
         network.forward(n)
         + encoder.decoder_layers * network.layer(n)

@@ -1,4 +1,4 @@
-"""A machine: its cores, GPUs and memory, and how fast it computes networks."""
+"""Describe a machine: its cores, GPUs and memory, and the speed of networks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Machine:
 
 
 def here() -> Machine:
-    """Return this machine, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE leave it."""
+    """Return this machine, with the GPUs of CUDA_VISIBLE_DEVICES and CDMAE_DEVICE."""
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, check=False
@@ -57,9 +57,12 @@ def here() -> Machine:
     gpus = [line for line in listed.splitlines() if line.startswith("GPU ")]
     if os.environ.get("CDMAE_DEVICE") == "cpu":
         gpus = []
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
         gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]
-    names = [name for name in PEAK if gpus and name in gpus[0].lower().replace(" ", "")]
-    gpu = names[0] if names else "a100" if gpus else ""
+    gpu = ""
+    if gpus:
+        card = gpus[0].lower().replace(" ", "")
+        gpu = next((name for name in PEAK if name in card), "a100")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu, memory)

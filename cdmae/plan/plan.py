@@ -1,4 +1,4 @@
-"""The plan of a run as text: a line for every rule, and what it comes to."""
+"""Write the plan of a run as text: a table of the rules, their sums, and the longest chain."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from tabulate import tabulate
 
 from cdmae import formats
-from cdmae.plan import flops
+from cdmae.plan import flops, prices
 from cdmae.plan.machine import Machine
-from cdmae.plan.work import Job, Planned
+from cdmae.plan.planned import Job, Planned
 
-SHOWN = 12  # links of the longest chain
+SHOWN = 12  # jobs of the longest chain, the longest ones
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job on a machine: its seconds, the bytes that it holds and leaves.
+    """A job on a machine: its seconds, its bytes of memory, and the bytes that it leaves on disk.
 
-    after: the tasks that it waits for, by their places in the list.
+    after: indices of the tasks that it waits for.
     """
 
     job: Job
@@ -33,28 +33,24 @@ class Task:
 
     @property
     def name(self) -> str:
-        """The rule with the job's name."""
+        """The rule and the name of the job."""
         return f"{self.job.rule} {self.job.name}".rstrip()
 
 
 def tasks_of(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> list[Task]:
-    """Price the jobs that are due, or all jobs; each follows the jobs that make its inputs."""
+    """Price the jobs that are due, or all jobs; each waits for the jobs that make its inputs."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:
         if not (everything or job.due):
             continue
-        given = job._replace(
-            threads=min(machine.cores, job.threads), gpus=min(machine.gpus, job.gpus)
-        )
-        price = planned.price(given)
-        seconds = (
-            price.start
-            + price.seconds / given.threads
-            + price.flops / machine.rate(given.threads, given.gpus)
-        )
+        threads = min(machine.cores, job.threads)
+        gpus = min(machine.gpus, job.gpus)
+        given = job._replace(threads=threads, gpus=gpus)
+        price = prices.price(planned, given)
+        seconds = price.seconds_on(machine, threads, gpus)
         after = tuple(dict.fromkeys(makes[path] for path in job.inputs if path in makes))
         makes |= dict.fromkeys(job.outputs, len(tasks))
         tasks.append(Task(given, seconds, price.memory, price.disk, after))
@@ -62,7 +58,7 @@ def tasks_of(
 
 
 def longest_chain(tasks: Sequence[Task]) -> list[Task]:
-    """Return the tasks of which each waits for the one before, and that together take longest."""
+    """Return the chain of tasks that takes longest; each task waits for the previous one."""
     ends: list[float] = []
     before: list[int | None] = []
     for task in tasks:
@@ -70,18 +66,17 @@ def longest_chain(tasks: Sequence[Task]) -> list[Task]:
         before.append(last)
         ends.append(task.seconds + (0.0 if last is None else ends[last]))
     chain: list[Task] = []
-    place = max(range(len(tasks)), key=ends.__getitem__, default=None)
-    while place is not None:
-        chain.insert(0, tasks[place])
-        place = before[place]
+    index = max(range(len(tasks)), key=ends.__getitem__, default=None)
+    while index is not None:
+        chain.insert(0, tasks[index])
+        index = before[index]
     return chain
 
 
 def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
     """Return the least seconds in which a machine can do all tasks.
 
-    That is the longest chain, or the time that all tasks take its cores or its GPUs if no core or
-    GPU ever waits.
+    This is the longest chain, or the time of all tasks if no core or no GPU is ever idle.
     """
     chain = sum(task.seconds for task in longest_chain(tasks))
     cores = sum(task.seconds * task.job.threads for task in tasks) / machine.cores
@@ -89,105 +84,128 @@ def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
 
 
 def gpu_hours(tasks: Sequence[Task]) -> float:
-    """Sum the hours of all GPUs."""
+    """Return the sum of the hours of all GPUs."""
     return sum(task.seconds * task.job.gpus for task in tasks) / 3600
 
 
-# --- its text -------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def text(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> str:
-    """Write the whole plan, ready to be printed."""
+    """Return the whole plan, ready to be printed."""
     tasks = tasks_of(planned, jobs, machine, everything=everything)
     if not tasks:
         return f"all {len(jobs)} jobs are done and up to date"
-    chain = longest_chain(tasks)
-    shown = sorted(chain, key=lambda task: -task.seconds)[:SHOWN]
-    hours = f", {gpu_hours(tasks):.1f} GPU-hours" if machine.gpus else ""
-    devices = f"{machine.cores} cores" + (
-        f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU"
-    )
-    largest = max(tasks, key=lambda task: task.memory)
-    memory = f"up to {_bytes(largest.memory)} ({largest.name})"
-    if machine.memory is not None:
-        memory = _compared(largest.memory, memory, machine.memory, "here")
-    return "\n".join(
-        [
-            f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
-            "",
-            _table(tasks),
-            "",
-            f"wall time  {formats.duration(wall_time(tasks, machine))} or more{hours}",
-            *_room(planned, tasks),
-            f"memory     {memory}",
-            f"longest chain of jobs, {formats.duration(sum(task.seconds for task in chain))}:",
-            *(f"  {task.name} {formats.duration(task.seconds)}" for task in chain if task in shown),
-            *_basis(planned),
-        ]
-    )
+    devices = f"{machine.cores} cores, no GPU"
+    hours = ""
+    if machine.gpus:
+        devices = f"{machine.cores} cores and {machine.gpus} x {machine.gpu}"
+        hours = f", {gpu_hours(tasks):.1f} GPU-hours"
+    lines = [
+        f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
+        "",
+        _table(tasks),
+        "",
+        f"wall time  {formats.duration(wall_time(tasks, machine))} or more{hours}",
+        *_room(planned, tasks),
+        f"memory     {_memory(tasks, machine)}",
+        *_chain(tasks),
+        *_basis(planned),
+    ]
+    return formats.plain_spaces("\n".join(lines))
 
 
 def _table(tasks: list[Task]) -> str:
+    """Return a table with a row per rule."""
     rows = []
     for rule in dict.fromkeys(task.job.rule for task in tasks):
         group = [task for task in tasks if task.job.rule == rule]
-        hours, disk = gpu_hours(group), sum(task.disk for task in group)
         time = formats.duration(sum(task.seconds for task in group))
-        rows.append(
-            (rule, len(group), time, f"{hours:.1f}" if hours else "", _bytes(disk) if disk else "")
-        )
-    heads, align = ("rule", "jobs", "time", "GPU-hours", "disk"), ("left", *["right"] * 4)
+        hours = gpu_hours(group)
+        disk = sum(task.disk for task in group)
+        shown_hours = f"{hours:.1f}" if hours else ""
+        shown_disk = _bytes(disk) if disk else ""
+        rows.append((rule, len(group), time, shown_hours, shown_disk))
+    heads = ("rule", "jobs", "time", "GPU-hours", "disk")
+    align = ("left", "right", "right", "right", "right")
     return tabulate(rows, heads, "plain", colalign=align, disable_numparse=True)
 
 
+def _memory(tasks: list[Task], machine: Machine) -> str:
+    """Report the memory of the largest task, and whether the machine has enough."""
+    largest = max(tasks, key=lambda task: task.memory)
+    needed = f"up to {_bytes(largest.memory)} ({largest.name})"
+    if machine.memory is None:
+        return needed
+    return _compared(largest.memory, needed, machine.memory, "here")
+
+
 def _room(planned: Planned, tasks: list[Task]) -> list[str]:
-    """Report the disk space of results and sources, and whether there is enough room."""
-    results, left = _existing(planned.config.results), sum(task.disk for task in tasks)
+    """Report the disk space of results and downloads, and whether there is enough room."""
+    results = _existing(planned.config.results)
+    left = sum(task.disk for task in tasks)
+    needed = f"{_bytes(left)} in {planned.config.results}"
     free = shutil.disk_usage(results).free
-    lines = [
-        "disk       "
-        + _compared(left, f"{_bytes(left)} in {planned.config.results}", free, "free there")
-    ]
-    fetched = [planned.downloads(task.job.name) for task in tasks if task.job.rule == "collection"]
-    if files := {path: size for sizes in fetched for path, size in sizes.items()}:
-        folder, size = _existing(os.path.commonpath(files)), sum(files.values())
-        beside = left if folder.stat().st_dev == results.stat().st_dev else 0.0
-        both = f", {_bytes(size + beside)} with the results" if beside else ""
-        free, what = shutil.disk_usage(folder).free, f"about {_bytes(size)} in {folder}{both}"
-        lines.append("downloads  " + _compared(size + beside, what, free, "free there"))
+    lines = [f"disk       {_compared(left, needed, free, 'free there')}"]
+    files: dict[Path, float] = {}
+    for task in tasks:
+        if task.job.rule == "collection":
+            files |= planned.downloads(task.job.name)
+    if files:
+        folder = _existing(os.path.commonpath(files))
+        size = sum(files.values())
+        needed = f"about {_bytes(size)} in {folder}"
+        if folder.stat().st_dev == results.stat().st_dev:
+            size += left
+            needed += f", {_bytes(size)} with the results"
+        free = shutil.disk_usage(folder).free
+        lines.append(f"downloads  {_compared(size, needed, free, 'free there')}")
     return lines
 
 
-def _compared(needed: float, said: str, there: float, where: str) -> str:
-    short = f": NOT ENOUGH, {_bytes(needed - there)} are missing" if needed > there else ""
-    return f"{said}; {_bytes(there)} are {where}{short}"
+def _compared(needed: float, words: str, available: float, where: str) -> str:
+    """Compare the bytes that are needed with the bytes that are available."""
+    missing = ""
+    if needed > available:
+        missing = f": NOT ENOUGH, {_bytes(needed - available)} are missing"
+    return f"{words}; {_bytes(available)} are {where}{missing}"
+
+
+def _chain(tasks: list[Task]) -> list[str]:
+    """List the longest tasks of the longest chain."""
+    chain = longest_chain(tasks)
+    shown = sorted(chain, key=lambda task: -task.seconds)[:SHOWN]
+    whole = formats.duration(sum(task.seconds for task in chain))
+    lines = [f"longest chain of jobs, {whole}:"]
+    for task in chain:
+        if task in shown:
+            lines.append(f"  {task.name} {formats.duration(task.seconds)}")
+    return lines
 
 
 def _basis(planned: Planned) -> list[str]:
-    """Return the basis of the estimate, a line per source."""
+    """List the sources of the estimate."""
     sizes = planned.sizes.values()
     counted = sum(size.measured for size in sizes)
     models = [start.checkpoint for start in planned.config.starts.values()]
     models += [system.model for system in planned.config.systems.values()]
     absent = [model for model in dict.fromkeys(models) if model and not flops.settings_of(model)]
+    unknown = "is not on this machine; the plan assumes BERT base, with 110 million weights"
     return [
-        *(
-            f"networks: {model} is not here yet, and is counted as a BERT base "
-            "of 110 million weights"
-            for model in absent
-        ),
-        f"sizes: {counted} of {len(sizes)} collections counted, the others as their sources tell",
-        "times: by the prices in cdmae/plan/prices.csv; downloads left out",
+        *(f"networks: {model} {unknown}" for model in absent),
+        f"sizes: {counted} of {len(sizes)} collections counted, the others as their sources report",
+        "times: by the prices in cdmae/plan/prices.csv, without downloads",
     ]
 
 
 def _bytes(number: float) -> str:
+    """Write a number of bytes as MB or GB."""
     return formats.memory(number / 2**20)
 
 
 def _existing(path: str) -> Path:
-    """Return the folder, or the nearest one above it that is there."""
+    """Return the folder, or its nearest parent that exists."""
     folder = Path(path).absolute()
     return next(parent for parent in (folder, *folder.parents) if parent.exists())

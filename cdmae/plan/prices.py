@@ -1,15 +1,15 @@
-"""The table of prices, ``prices.csv``: what a unit of a rule's work costs.
+"""Price jobs by the table ``prices.csv``, which lists the cost of a unit of a rule's work.
 
-rule     one or several, with spaces between them; ``*``: all that have no row of their own
-unit     what is counted (`cdmae.plan.work`); a ``job`` counts once
-seconds  of one core; those of a job pass until its process works, however many cores it has
-disk     bytes that it leaves
+rule     one or several, separated by spaces; ``*``: every rule without rows of its own
+unit     the unit that `cdmae.plan.work` counts; a ``job`` counts once
+seconds  of one core; the seconds of a ``job`` are its startup, which more cores do not shorten
+disk     bytes that the job leaves
 memory   bytes of the process
-device   bytes that lie on the GPUs, or in the memory of the process where there are none
-source   where the price is from
+device   bytes on each GPU, or bytes of the process where there are no GPUs
+source   origin of the price
 
-Prices of the same rule and unit in several rows add up.
-Networks are not in the table: they are priced by their operations (`cdmae.plan.flops`).
+Prices of the same rule and unit in several rows add up. Networks are not in the table: their price
+is their number of operations (`cdmae.plan.flops`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,47 @@ from __future__ import annotations
 import csv
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdmae.plan import work
+
+if TYPE_CHECKING:
+    from cdmae.plan.machine import Machine
+    from cdmae.plan.planned import Job, Planned
 
 TABLE = Path(__file__).with_name("prices.csv")
 PRICED = ("seconds", "disk", "memory", "device")
+ON_GPU = 2.5e9  # bytes of a process's memory that CUDA and its libraries use, for each GPU
 Units = dict[str, dict[str, float]]
+
+
+class Price(NamedTuple):
+    """The cost of a job: operations, startup, seconds of one core, bytes of disk and memory."""
+
+    flops: float
+    start: float
+    seconds: float
+    disk: float
+    memory: float
+
+    def seconds_on(self, machine: Machine, cores: int, gpus: int) -> float:
+        """Return the seconds that the job takes on some cores and GPUs of a machine."""
+        return self.start + self.seconds / cores + self.flops / machine.rate(cores, gpus)
+
+
+def price(planned: Planned, job: Job) -> Price:
+    """Price a job by the table; the memory is the host's, without the memory of GPUs."""
+    counted = work.count(planned, job)
+    table = of(job.rule)
+    units = {"job": 1.0, **counted.units}
+    if "core" in table:
+        units["core"] = job.threads
+    seconds, disk, memory, device = (
+        sum(number * table[unit][column] for unit, number in units.items()) for column in PRICED
+    )
+    host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device
+    start = table["job"]["seconds"]
+    return Price(counted.flops, start, seconds - start, disk, host)
 
 
 def of(rule: str) -> Units:
@@ -35,9 +72,8 @@ def _table() -> dict[str, Units]:
     with open(TABLE, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             for rule in row["rule"].split():
-                unit = table.setdefault(rule, {}).setdefault(
-                    row["unit"], dict.fromkeys(PRICED, 0.0)
-                )
+                units = table.setdefault(rule, {})
+                prices = units.setdefault(row["unit"], dict.fromkeys(PRICED, 0.0))
                 for name in PRICED:
-                    unit[name] += float(row[name] or 0)
+                    prices[name] += float(row[name] or 0)
     return table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.collections import MOST_PASSAGES
+from cdmae.collections import MOST_PASSAGES, readable
 from cdmae.errors import InputError
 from cdmae.fields import refusal
 from cdmae.importance import MOST_WORDS
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 BYTES_A_WORD = 6.0  # of English text, the space included
-# BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that
-# were trained on the default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and
-# Unigram 1.40
+# BERT's word-pieces per word; punctuation counts as words. Tokenizers with 8,192 pieces, trained on
+# the default's text, give 1.38 (WordPiece), 1.42 (byte-level BPE) and 1.40 (Unigram)
 PIECES_A_WORD = 1.35
 MARGIN = 1.25  # by which estimates from the sizes of files may be too high
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many passages, of how many words on average, and how many queries by split."""
+    """The passages, their mean number of words, and the queries by split."""
 
     passages: int
     words: float
@@ -35,17 +34,18 @@ class Size:
 
     @property
     def all_words(self) -> float:
-        """Words of all passages."""
+        """Return the words of all passages."""
         return self.passages * self.words
 
     def tokens(self, longest: int) -> float:
-        """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
+        """Return the word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
 
-        Lengths are taken for gamma distributed with shape 2, mean m: the mean of the cut ones is m
-        - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted,
-        49.1.
+        Lengths are assumed to be gamma distributed with shape 2 and mean m. The mean of cut lengths
+        is m - exp(-2 L / m) (m + L). For the embedded collection (79 on average) L = 64 gives 49.6;
+        counted, 49.1.
         """
-        mean, room = self.words * PIECES_A_WORD, longest - 2
+        mean = self.words * PIECES_A_WORD
+        room = longest - 2
         return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
 
 
@@ -66,16 +66,18 @@ def size(config: Config, collection: str) -> Size:
 
 def known_size(config: Config, collection: str) -> Size | None:
     """Return the size of a collection that is made, or that its source expects; None if unknown."""
-    if counted := count(config, collection):
+    counted = count(config, collection)
+    if counted:
         return counted
     expected = config.collections[collection].settings.expected()
     return Size(*expected) if expected else None
 
 
-def check(config: Config) -> None:
+def check(config: Config, shards: int = 1) -> None:
     """Refuse damaged collections, and collections with too many passages or words to count.
 
-    Sizes are estimates with a margin before the job that counts, which refuses what is in between.
+    Estimates have a margin. The job that counts refuses the collections within the margin. shards:
+    the number of jobs that count a collection's words (``--set-scatter shards=N``).
     """
     known = {name: known_size(config, name) for name in config.collections}
     for name, corpus in known.items():
@@ -91,26 +93,26 @@ def check(config: Config) -> None:
             continue
         unit = config.importance[encoder.importance].unit
         units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
-        if units > MARGIN * MOST_WORDS:
+        if units > MARGIN * MOST_WORDS * shards:
             words = (
                 f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
-                "whose n-grams cannot be counted together"
+                f"whose n-grams cannot be counted with shards={shards}; allowed: up to "
+                f"{MOST_WORDS:,} per shard (--set-scatter shards={math.ceil(units / MOST_WORDS)}), "
+                "or maskings that do not read importance"
             )
-            remedy = "or maskings that do not read importance"
-            raise refusal(
-                ("encoders", name, "collection"),
-                f"{words}; allowed: up to {MOST_WORDS:,}, {remedy}",
-            )
+            raise refusal(("encoders", name, "collection"), words)
 
 
 def count(config: Config, collection: str) -> Size | None:
-    """Return the size of a collection that is made; raises `InputError` where it is damaged.
+    """Return the size of a collection that exists, otherwise None.
 
-    Every run asks for it first, since jobs ask for memory by the sizes.
+    Jobs request memory by the sizes, so every run calls this first. Raises `InputError` for damaged
+    files.
     """
     folder = Path(place(config.results, "collection", collection=collection))
-    passages, queries = folder / "passages.parquet", folder / "queries.parquet"
-    if not (passages.exists() and queries.exists()):
+    passages = folder / "passages.parquet"
+    queries = folder / "queries.parquet"
+    if not (passages.exists() and queries.exists() and readable()):
         return None
     import pyarrow.parquet as pq
 

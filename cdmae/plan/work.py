@@ -1,40 +1,33 @@
-"""Count each job's work: operations of networks, and the units priced in ``prices.csv``.
+"""Count the work of every job: operations of networks, and the units priced in ``prices.csv``.
 
-One function per rule. All counts follow from the config and from the sizes of the collections.
+There is one function per rule. All counts follow from the config and the sizes of its collections.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdmae.config import systems
-from cdmae.errors import InputError
-from cdmae.plan import flops, prices
-from cdmae.plan.flops import BACKWARD, Network
-from cdmae.plan.sizes import PIECES_A_WORD, Size, count, size
+from cdmae.plan import flops
+from cdmae.plan.flops import BACKWARD
+from cdmae.plan.sizes import PIECES_A_WORD
+from cdmae.ranges import Part
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cdmae.config.schema import Config
     from cdmae.config.stages import Stage
+    from cdmae.plan.flops import Network
+    from cdmae.plan.planned import Job, Planned
+    from cdmae.plan.sizes import Size
 
 QUERY_TOKENS = 10.0  # word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
-SELECT = 4000.0  # operations' worth of choosing the best, a query and passage
-PRODUCTS = 1000.0  # operations' worth of the products of a sparse query and passage
+SELECT = 4000.0  # operations that selecting the best costs, per query and passage
+PRODUCTS = 1000.0  # operations that the product of sparse vectors costs, per query and passage
 ENTRIES = 200.0  # of a sparse passage
-PADDED = 2.0  # how much longer sentence-transformers takes, which pads
-ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take, for each GPU
-MARGIN = 1.25  # of the memory that a rule asks for
-LEAST, UNTOLD = (
-    4000,
-    64000,
-)  # megabytes: of any job; of what is made at a source that cannot tell its size
+PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
 
 
 class Work(NamedTuple):
@@ -44,106 +37,11 @@ class Work(NamedTuple):
     units: Mapping[str, float] = MappingProxyType({})
 
 
-class Price(NamedTuple):
-    """The cost of a job: operations, startup, seconds of one core, bytes of disk and memory."""
-
-    flops: float
-    start: float
-    seconds: float
-    disk: float
-    memory: float
-
-
-class Job(NamedTuple):
-    """A job of a dry run: its rule, its wildcards joined by ``/``, its files, and what it is given.
-
-    due: whether Snakemake would run it now.
-    """
-
-    rule: str
-    name: str
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    threads: int = 1
-    gpus: int = 0
-    due: bool = True
-
-
-class Planned:
-    """A config with the sizes that its jobs depend on."""
-
-    def __init__(self, config: Config) -> None:
-        """Take a checked config."""
-        self.config = config
-        self._counted: dict[str, Size] = {}
-        self._told: dict[str, Size] = {}
-
-    @property
-    def sizes(self) -> dict[str, Size]:
-        """The size of every collection."""
-        return {name: self.size(name) for name in self.config.collections}
-
-    def size(self, collection: str) -> Size:
-        """Return the size of a collection: counted once it is made, given by its source before."""
-        if collection not in self._counted and (counted := count(self.config, collection)):
-            self._counted[collection] = counted
-        if collection in self._counted:
-            return self._counted[collection]
-        if collection not in self._told:
-            self._told[collection] = size(self.config, collection)
-        return self._told[collection]
-
-    def network(self, system: str) -> Network:
-        """Return the network of a system."""
-        if model := self.config.systems[system].model:
-            return Network.read(model)
-        return Network.of(self.config.starts[systems.start_of(self.config, system)])
-
-    def queries(self, targets: list[tuple[str, str]]) -> list[int]:
-        """Count the queries of some (collection, split); of a collection that cannot tell, none."""
-        return [self.size(collection).queries.get(split, 0) for collection, split in targets]
-
-    @cached_property
-    def evaluated(self) -> list[int]:
-        """The queries of everything that is evaluated."""
-        return self.queries(systems.targets(self.config))
-
-    @property
-    def largest_run(self) -> float:
-        """Passages of the largest run of the evaluation."""
-        return self.config.evaluation.depth * max(self.evaluated, default=0)
-
-    def downloads(self, collection: str) -> dict[Path, float]:
-        """Return the files that a collection's source keeps outside the results: file -> bytes."""
-        return self.config.collections[collection].settings.downloads()
-
-    def work(self, job: Job) -> Work:
-        """Count the work of a job."""
-        return WORK[job.rule](self, *job.name.split("/")) if job.rule in WORK else Work()
-
-    def price(self, job: Job) -> Price:
-        """Price a job by the table; the memory is the host's, without what lies on its GPUs."""
-        work = self.work(job)
-        table = prices.of(job.rule)
-        units = {"job": 1.0, **work.units}
-        if "core" in table:
-            units["core"] = job.threads
-        seconds, disk, memory, device = (
-            sum(number * table[unit][column] for unit, number in units.items())
-            for column in prices.PRICED
-        )
-        host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device
-        start = table["job"]["seconds"]
-        return Price(work.flops, start, seconds - start, disk, host)
-
-
-def asked(planned: Planned, job: Job, attempt: int) -> int:
-    """Return the megabytes that a job requests: the plan's with a `MARGIN`, more per attempt."""
-    try:
-        memory = planned.price(job).memory
-    except InputError:
-        return UNTOLD * attempt
-    return max(LEAST, round(MARGIN * memory / 1e6)) * attempt
+def count(planned: Planned, job: Job) -> Work:
+    """Count the work of a job."""
+    if job.rule not in WORK:
+        return Work()
+    return WORK[job.rule](planned, *job.name.split("/"))
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -158,34 +56,33 @@ def collection(planned: Planned, name: str) -> Work:
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
-    """Take the word-pieces of a checkpoint, or train those of a text."""
+    """Copy the tokenizer of a checkpoint, or train a tokenizer on a collection."""
     name = planned.config.starts[start].collection
     words = planned.size(name).all_words if name else 0.0
     return Work(units={"word": words, "distinct word": TYPES * math.sqrt(words)})
 
 
 def tokens(planned: Planned, start: str, name: str) -> Work:
-    """Write word-pieces as integers, and where passages and their texts begin.
+    """Write word-pieces as integers, and the offsets of passages and their texts.
 
-    Tokenizers other than BERT's take longer. They number a piece twice, so that theirs may need
-    uint32.
+    Tokenizers other than BERT's take longer. They have two numbers per word-piece, for the start
+    and for the rest of a word, and may need uint32.
     """
-    corpus, entry = planned.size(name), planned.config.starts[start]
-    pieces, chunks = corpus.all_words * PIECES_A_WORD, flops.is_word_piece(entry)
-    numbers = Network.of(entry).vocabulary * (1 if chunks else 2)
+    corpus = planned.size(name)
+    pieces = corpus.all_words * PIECES_A_WORD
+    numbers = planned.initial_network(start).vocabulary
+    unit = "piece"
+    if not flops.is_word_piece(planned.config.starts[start]):
+        numbers = 2 * numbers
+        unit = "whole piece"
     width = 2 if numbers <= 1 << 16 else 4
-    return Work(
-        units={
-            "passage": corpus.passages,
-            "piece" if chunks else "whole piece": pieces,
-            "byte": width * pieces,
-        }
-    )
+    return Work(units={"passage": corpus.passages, unit: pieces, "byte": width * pieces})
 
 
 def ngrams(planned: Planned, entry: str, start: str, name: str) -> Work:
     """Count the n-grams at every word."""
-    words, orders = planned.size(name).all_words, planned.config.importance[entry].window
+    words = planned.size(name).all_words
+    orders = planned.config.importance[entry].window
     return Work(units={"word": words, "count": orders * words})
 
 
@@ -199,20 +96,18 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
 
 
 def _states(network: Network) -> int:
-    """Numbers of a layer at a word-piece that are kept for the backward pass."""
+    """Count the numbers that a layer keeps of a word-piece for the backward pass."""
     return 10 * network.width + 2 * network.inners * network.inner
 
 
 def pretrain(planned: Planned, name: str) -> Work:
-    """Train up to the step whose weights are kept."""
+    """Train up to the last step that is needed."""
     encoder = planned.config.encoders[name]
-    network = Network.of(planned.config.starts[encoder.start])
-    weights, corpus = network.parameters(), planned.size(encoder.collection)
-    steps = (
-        encoder.take_step
-        or encoder.steps
-        or math.ceil(encoder.epochs * corpus.passages / encoder.batch)
-    )
+    network = planned.initial_network(encoder.start)
+    weights = network.parameters()
+    corpus = planned.size(encoder.collection)
+    whole = math.ceil(encoder.epochs * corpus.passages / encoder.batch)
+    steps = encoder.take_step or encoder.steps or whole
     return Work(
         steps * encoder.batch * flops.passage(network, encoder, corpus),
         {
@@ -226,8 +121,8 @@ def pretrain(planned: Planned, name: str) -> Work:
 
 def untrained(planned: Planned, name: str) -> Work:
     """Copy the weights of a checkpoint, or draw random ones."""
-    start = planned.config.starts[planned.config.encoders[name].start]
-    return Work(units={"weight": Network.of(start).parameters()})
+    network = planned.initial_network(planned.config.encoders[name].start)
+    return Work(units={"weight": network.parameters()})
 
 
 def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, float]]:
@@ -236,11 +131,12 @@ def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, 
     corpus = planned.size(stage.collection)
     (queries,) = planned.queries([systems.trains_on(planned.config, name)])
     seen = round(stage.epochs * (queries // stage.queries * stage.queries))
-    return stage, corpus, seen, {"passage": corpus.passages, "candidate": queries * stage.depth}
+    texts = {"passage": float(corpus.passages), "candidate": float(queries * stage.depth)}
+    return stage, corpus, seen, texts
 
 
 def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
-    """Count what a training keeps of its network, which computes a chunk of texts at a time."""
+    """Count weights, and the activations of the chunk of texts that is computed at a time."""
     rows = min(stage.chunk, stage.queries * stage.group) * longest
     return {
         "weight": network.parameters(),
@@ -257,7 +153,8 @@ def train_retriever(planned: Planned, name: str) -> Work:
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
     longest = stage.passage_length
-    forward = 1 + (stage.queries * stage.group > stage.chunk)
+    cached = stage.queries * stage.group > stage.chunk
+    forward = 1 + cached
     tokens = corpus.tokens(longest)
     group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
     operations = (forward + BACKWARD) * group
@@ -269,63 +166,67 @@ def train_retriever(planned: Planned, name: str) -> Work:
 
 
 def _pair(longest: int, corpus: Size) -> float:
-    """Word-pieces of a query and a passage as a reranker reads them."""
+    """Return the word-pieces of a query and a passage as a reranker reads them."""
     return min(longest, QUERY_TOKENS + corpus.tokens(longest))
 
 
 def train_reranker(planned: Planned, name: str) -> Work:
-    """Read all pairs of a query's group, and train on the best ones, twice with R-Drop."""
+    """Score all pairs of a query's group, and train on the best ones, twice with R-Drop."""
     stage, corpus, queries, texts = _training(planned, name)
-    network, longest = planned.network(name), stage.max_length
-    trained = stage.group / stage.forward_factor * (1 + BACKWARD) * (2 if stage.rdrop > 0 else 1)
+    network = planned.network(name)
+    longest = stage.max_length
+    repeats = 2 if stage.rdrop > 0 else 1
+    trained = stage.group / stage.forward_factor * (1 + BACKWARD) * repeats
     pairs = (stage.group + trained) * network.forward(_pair(longest, corpus))
     return Work(queries * pairs, texts | _trained(network, stage, longest))
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """Score with a reranker the student's candidates, or as many as the student draws."""
+    """Score a student's candidates with a reranker, or only the candidates that are drawn."""
     stage, corpus, queries, texts = _training(planned, student)
     name = planned.config.systems[student].teacher
     network = planned.network(name)
-    drawn = min(stage.depth + stage.random_negatives, (stage.group - 1) * math.ceil(stage.epochs))
+    candidates = stage.depth + stage.random_negatives
+    drawn = min(candidates, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
-    tokens = _pair(planned.config.stages[planned.config.systems[name].stage].max_length, corpus)
-    return Work(
-        pairs * network.forward(tokens), texts | {"weight": network.parameters(), "pair": pairs}
-    )
+    longest = planned.config.stages[planned.config.systems[name].stage].max_length
+    operations = pairs * network.forward(_pair(longest, corpus))
+    return Work(operations, texts | {"weight": network.parameters(), "pair": pairs})
 
 
 # --- search ---------------------------------------------------------------------------------------
 
 
 def index_bm25(planned: Planned, name: str) -> Work:
-    """Lucene's index."""
+    """Write Lucene's index."""
     return Work(units={"word": planned.size(name).all_words})
 
 
 def _searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, float]:
     """Count the queries of a search, the passages compared with them, and the hits.
 
-    mined: the (collection, split) of training queries; none: everything that is evaluated.
+    mined: the (collection, split) of training queries; empty: everything that is evaluated.
     """
-    depth = (
-        systems.mined(planned.config)[name, *mined] if mined else planned.config.evaluation.depth
-    )
-    targets = [mined] if mined else systems.targets(planned.config)
+    depth = planned.config.evaluation.depth
+    targets = systems.targets(planned.config)
+    if mined:
+        depth = systems.mined(planned.config)[name, *mined]
+        targets = [mined]
     queries = planned.queries(targets)
     passages = [planned.size(collection).passages for collection, _ in targets]
-    compared = sum(asks * there for asks, there in zip(queries, passages, strict=True))
+    compared = sum(number * size for number, size in zip(queries, passages, strict=True))
     return {"query": sum(queries), "scanned passage": compared, "hit": depth * sum(queries)}
 
 
 def search_bm25(planned: Planned, name: str, *mined: str) -> Work:
-    """BM25 over everything that is evaluated, or over training queries."""
+    """Search by BM25 for everything that is evaluated, or for training queries."""
     return Work(units=_searched(planned, name, mined))
 
 
 def search(planned: Planned, name: str, *mined: str) -> Work:
     """Search with a retriever for everything that is evaluated, or for training queries."""
-    network, found = planned.network(name), _searched(planned, name, mined)
+    network = planned.network(name)
+    found = _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
     if planned.config.systems[name].is_sparse(planned.config):
         operations += found["query"] * network.head(QUERY_TOKENS)
@@ -333,17 +234,26 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     else:
         operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
-    if not planned.config.evaluation.keep_vectors:  # they are made while they are searched
+    if not planned.config.evaluation.keep_vectors:  # passages are encoded while they are searched
         collections = mined[:1] or planned.config.evaluation.collections
         operations += sum(vectors(planned, name, each).flops for each in collections)
         units["encoder"] = 1
     return Work(operations, units)
 
 
+def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
+    """Search as the dense system does; reading the feedback is too little to count."""
+    return search(planned, planned.config.systems[name].parts()[0], *mined)
+
+
 def vectors(planned: Planned, name: str, on: str) -> Work:
     """Encode passages as float32 vectors."""
-    system, network, corpus = planned.config.systems[name], planned.network(name), planned.size(on)
-    if system.model:  # of others
+    system = planned.config.systems[name]
+    network = planned.network(name)
+    corpus = planned.size(on)
+    padded = 1.0
+    if system.model:
+        padded = PADDED
         longest = system.passage_length or flops.longest(system.model)
     else:
         longest = planned.config.stages[system.stage].passage_length
@@ -353,7 +263,7 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     if system.is_sparse(planned.config):
         operations += network.head(tokens)
         components = 2 * ENTRIES  # a weight and its word-piece
-    operations *= corpus.passages * (PADDED if system.model else 1)
+    operations *= corpus.passages * padded
     units = {"weight": network.parameters(), "component": corpus.passages * components}
     return Work(operations, units)
 
@@ -367,21 +277,18 @@ def sparsity(planned: Planned, name: str) -> Work:
 
 
 def rerank(planned: Planned, name: str) -> Work:
-    """Order the best passages of every query that is evaluated anew."""
-    system, evaluation, network = (
-        planned.config.systems[name],
-        planned.config.evaluation,
-        planned.network(name),
-    )
+    """Rerank the best passages of every query that is evaluated."""
+    system = planned.config.systems[name]
+    evaluation = planned.config.evaluation
+    network = planned.network(name)
     longest = planned.config.stages[system.stage].max_length
     operations = 0.0
     for (on, _), queries in zip(systems.targets(planned.config), planned.evaluated, strict=True):
         tokens = _pair(evaluation.lengths.get(on, 0) or longest, planned.size(on))
         operations += queries * system.depth * network.forward(tokens)
     hits = sum(planned.evaluated) * evaluation.depth
-    return Work(
-        operations, {"weight": network.parameters(), "hit": hits, "hit read": planned.largest_run}
-    )
+    units = {"weight": network.parameters(), "hit": hits, "hit read": planned.largest_run}
+    return Work(operations, units)
 
 
 def measures(planned: Planned, name: str) -> Work:
@@ -390,7 +297,7 @@ def measures(planned: Planned, name: str) -> Work:
 
 
 def weights(planned: Planned, name: str) -> Work:
-    """Fuse and measure the queries of a split with every mixture that is tried."""
+    """Fuse and measure the queries of a split with every combination of weights."""
     system = planned.config.systems[name]
     queries = sum(planned.queries([system.tuned_on])) if system.tuned_on else 0
     return Work(units={"query": queries, "hit read": planned.largest_run * len(system.of)})
@@ -409,35 +316,85 @@ def report(planned: Planned, name: str) -> Work:
     return Work(units={"compared query": compared, "hit read": planned.largest_run})
 
 
+# --- parts of these jobs, with --set-scatter shards=N ---------------------------------------------
+
+# units that are divided among the parts
+DIVIDED = ("passage", "piece", "whole piece", "byte", "word", "count", "component")
+
+
+def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
+    """Return the work of a part of a rule's jobs; the last wildcard is the part, such as 3-of-7."""
+
+    def part(planned: Planned, *wildcards: str) -> Work:
+        *whole, name = wildcards
+        parts = Part.read(name).parts
+        work = rule(planned, *whole)
+        units = {
+            unit: number / parts if unit in DIVIDED else number
+            for unit, number in work.units.items()
+        }
+        return Work(work.flops / parts, units)
+
+    return part
+
+
+def joined_runs(planned: Planned, name: str, *mined: str) -> Work:
+    """Merge the runs of all parts."""
+    return Work(units={"hit": search(planned, name, *mined).units["hit"]})
+
+
+def ngrams_of_order(planned: Planned, entry: str, start: str, name: str, order: str) -> Work:
+    """List or count the n-grams of one order."""
+    return Work(units={"word": planned.size(name).all_words})
+
+
+def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Work:
+    """Merge the distinct words of all shards."""
+    return Work(units={"distinct word": TYPES * math.sqrt(planned.size(name).all_words)})
+
+
+RULES = (
+    collection,
+    tokenizer,
+    tokens,
+    ngrams,
+    importance,
+    pretrain,
+    untrained,
+    train_retriever,
+    train_reranker,
+    teacher,
+    index_bm25,
+    search_bm25,
+    search,
+    search_feedback,
+    vectors,
+    sparsity,
+    rerank,
+    measures,
+    weights,
+    fuse,
+    report,
+)
 WORK: dict[str, Callable[..., Work]] = {
-    rule.__name__: rule
-    for rule in (
-        collection,
-        tokenizer,
-        tokens,
-        ngrams,
-        importance,
-        pretrain,
-        untrained,
-        train_retriever,
-        train_reranker,
-        teacher,
-        index_bm25,
-        search_bm25,
-        search,
-        vectors,
-        sparsity,
-        rerank,
-        measures,
-        weights,
-        fuse,
-        report,
-    )
-} | {
+    **{rule.__name__: rule for rule in RULES},
     "mine_bm25": search_bm25,
     "mine": search,
     "mine_external": search,
     "mine_fusion": fuse,
+    "mine_feedback": search_feedback,
     "search_external": search,
     "vectors_external": vectors,
+    "tokens_part": part_of(tokens),
+    "tokens_joined": tokens,
+    "ngram_words": part_of(ngrams),
+    "ngram_vocabulary": ngram_vocabulary,
+    "ngram_keys": part_of(ngrams_of_order),
+    "ngram_counts": part_of(ngrams_of_order),
+    "ngrams_joined": ngrams,
+    "vectors_part": part_of(vectors),
+    "search_part": part_of(search),
+    "mine_part": part_of(search),
+    "search_joined": joined_runs,
+    "mine_joined": joined_runs,
 }

@@ -1,7 +1,7 @@
 """Snapshots: a training's weights at some steps, which other config entries use as encoders.
 
-One training serves them all: a snapshot of step s is bit-identical to the result with `take_step`
-s. Snapshots are written when the training passes their steps, next to its state, so that a killed
+One training makes all of them. A snapshot of step s is bit-identical to the result with `take_step`
+s. Snapshots are written next to the training's state when the training passes their steps. A killed
 training that resumes after a step has its snapshot already::
 
     state/.../snapshots/00001000/      during the training
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdmae.config.checks import check_step
 from cdmae.errors import InputError
 from cdmae.files import complete, link, read_json, write_json
 
@@ -28,20 +29,15 @@ FOLDER = "snapshots"
 def keeping(
     saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]
 ) -> Callable[[int], None]:
-    """Return a function that writes a step's snapshot, called after every update.
+    """Return a function to be called after every update; it writes the snapshots of `steps`.
 
-    It writes only the given `steps`.
+    last: the last step that is computed. write: fills a folder with a step's encoder.
 
-    last: the last step that is computed; write: fills a folder with a step's encoder. Raises
-    `InputError` for steps that the training does not reach, and if it resumes after a step whose
-    snapshot is missing.
+    Raises `InputError` for steps that the training does not reach, and if the training resumes
+    after a step and that step's snapshot is missing.
     """
-    beyond = [step for step in steps if not 0 < step <= last]
-    if beyond:
-        raise InputError(
-            f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last "
-            "step"
-        )
+    for step in steps:
+        check_step(step, last, "the last step")
 
     def keep(step: int) -> None:
         earlier = [before for before in steps if before < step] if step == saved.step else []

@@ -1,7 +1,7 @@
 """Pre-training (sections 3.1 and 3.3, appendix A): input, gradient of a step, output.
 
-One process, or one per GPU under torchrun: each takes its micro-batches of the global batch, and
-their gradients are added up. The loop around a step is `cdmae.training.loop`.
+One process, or one per GPU under torchrun. Each process takes its micro-batches of the global
+batch, and the gradients are added up. The loop around a step is `cdmae.training.loop`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from cdmae import masking
+from cdmae.config.checks import check_step
 from cdmae.config.encoders import Pretraining, Start
 from cdmae.config.objectives import AnyEncoder
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
-from cdmae.models import architectures, checkpoint
+from cdmae.models import architectures, checkpoint, metadata, networks
 from cdmae.pretraining import objectives, probes
-from cdmae.pretraining.batches import Reader, Step
+from cdmae.pretraining.batches import Step
+from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -70,14 +72,14 @@ def pretrain(
     """Make the encoder `name`; with objective none it has its initial weights.
 
     after: another encoder, whose weights replace the initial checkpoint's. tokens: of the
-    collection, by the same tokenizer; importance: aligned with them, or its n-grams where the
-    masks read these alone; None where they read neither. snapshots: steps that are also written
-    (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: its folder.
+    collection, by the same tokenizer. importance: aligned with the tokens, or its n-grams where the
+    masks read these alone; None where the masks read neither. snapshots: steps that are also
+    written (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
+    encoder's folder.
     """
     device = setup.set_up(threads)
-    model = checkpoint.start_encoder(
-        Start(checkpoint=str(after)) if after else start, tokenizer, setup.seed_of(seed, "start")
-    )
+    initial = Start(checkpoint=str(after)) if after else start
+    model = checkpoint.start_encoder(initial, tokenizer, setup.seed_of(seed, "start"))
     about = {
         "name": name,
         "settings": asdict(settings),
@@ -85,49 +87,54 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    if commits := checkpoint.commits(
-        checkpoint=after or start.checkpoint, generator=settings.generator
-    ):
+    commits = networks.commits(checkpoint=after or start.checkpoint, generator=settings.generator)
+    if commits:
         about["commits"] = commits
-
-    def write(folder: Path, **further: Any) -> None:
-        """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""
-        folder.mkdir(exist_ok=True)
-        checkpoint.write(folder, model)
-        checkpoint.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
-        if settings.pretrained:
-            checkpoint.write_modules(
-                folder,
-                width=model.config.hidden_size,
-                pooling=settings.pooling,
-                longest=settings.max_length,
-            )
-        write_json(folder / "about.json", about | further)
-
-    def write_snapshot(folder: Path, step: int) -> None:
-        write(
-            folder,
-            settings=asdict(replace(settings, take_step=step)),
-            steps=step,
-            passages=len(reader.tokens),
-        )
-
     with ranks.joined(device) as group:
         if not settings.pretrained:
             if group.first:
                 with complete(output) as aside:
-                    write(aside)
+                    write(aside, model, settings, tokenizer, about)
             return
         reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+        passages = len(reader.tokens)
+
+        def write_snapshot(folder: Path, step: int) -> None:
+            origin = {
+                "settings": asdict(replace(settings, take_step=step)),
+                "steps": step,
+                "passages": passages,
+            }
+            write(folder, model, settings, tokenizer, about | origin)
+
         with states.opened(state, name, group) as saved:
-            keep = keeping(
-                saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot
-            )
+            keep = keeping(saved, snapshots, schedule(settings, passages).last, write_snapshot)
             trained = train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
             if group.first:
                 trained["notes"] += probes.doubts(saved)
                 with saved.finish(output) as aside:
-                    write(aside, **trained)
+                    write(aside, model, settings, tokenizer, about | trained)
+
+
+def write(
+    folder: Path,
+    model: PreTrainedModel,
+    settings: AnyEncoder,
+    tokenizer: Path,
+    about: dict[str, Any],
+) -> None:
+    """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""
+    folder.mkdir(exist_ok=True)
+    networks.write(folder, model)
+    metadata.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
+    if settings.pretrained:
+        metadata.write_modules(
+            folder,
+            width=model.config.hidden_size,
+            pooling=settings.pooling,
+            longest=settings.max_length,
+        )
+    write_json(folder / "about.json", about)
 
 
 def train(
@@ -139,11 +146,12 @@ def train(
     seed: int,
     passed: Callable[[int], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Train `model` in place; return its records for ``about.json``.
+    """Train `model` in place; return the training's records for ``about.json``.
 
     passed: called with the number of updates before each step and after the last one.
     """
-    group, device = saved.group, saved.group.device
+    group = saved.group
+    device = group.device
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader.tokens))
@@ -174,7 +182,7 @@ def train(
         columns=COLUMNS,
         action="pretrain",
         shown=network.shown,
-        guessing=math.log(model.config.vocab_size),
+        guessing=network.guessing,
     )
     look(plan.last)
     return {
@@ -190,11 +198,12 @@ def train(
 def learn(
     network: nn.Module, batch: Step, settings: Pretraining, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
-    """Add the gradient of a global batch's loss to the weights; returns the step's numbers, 0-d.
+    """Add the gradient of a global batch's loss to the weights; return the step's numbers, 0-d.
 
     Dropout is drawn for (seed, step counted from 1, micro-batch, process).
     """
-    device, total = group.device, {}
+    device = group.device
+    total: dict[str, Tensor] = {}
 
     def dropout(index: int) -> torch.Generator:
         return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
@@ -212,7 +221,8 @@ def learn(
         loss.backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
-    group.add_up([*(weight.grad for weight in network.parameters()), *total.values()])
+    gradients = [weight.grad for weight in network.parameters() if weight.requires_grad]
+    group.add_up([*gradients, *total.values()])
     return total
 
 
@@ -227,11 +237,13 @@ def read(
     values: Path | None,
     seed: int,
 ) -> Reader:
-    """Read the steps of a pre-training.
+    """Return the reader of a pre-training's steps.
 
     Raises `InputError` if settings, model and files do not fit together.
     """
-    settings.check_length(architectures.positions(config), "the positions of the start")
+    settings.check_length(
+        architectures.positions(config), "the positions of the initial checkpoint"
+    )
     if tokens is None:
         raise InputError(
             f"objective {settings.objective} needs the tokens of a collection (--tokens)"
@@ -245,12 +257,10 @@ def read(
         )
     unit = "word" if values is None else table.unit_of(values)
     sides = objectives.objective(settings.objective).sides(settings, unit)
-    known = masking.values(
-        [side.strategy for side in sides.values() if side.strategy], collection, values
-    )
+    strategies = [side.strategy for side in sides.values() if side.strategy]
     return Reader(
         collection,
-        known,
+        masking.values(strategies, collection, values),
         vocabulary,
         sides,
         batch=settings.batch,
@@ -263,11 +273,11 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
     """Return the schedule of a pre-training.
 
     `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346.
-    Steps after `take_step` are not computed, but the schedule's horizon stays. The curve has 1,000
-    rows.
+    Steps after `take_step` are not computed, but the learning rate follows the whole schedule. The
+    curve has about 1,000 rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
-    settings.check_step(steps, f"{steps:,}, the steps of this pre-training")
+    check_step(settings.take_step, steps, "the steps of this pre-training")
     return Schedule(
         steps=steps,
         warmup=math.ceil(settings.warmup_ratio * steps),
@@ -277,15 +287,11 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
 
 
 def micro_batch(config: PretrainedConfig, further_layers: int, device: torch.device) -> int:
-    """Rows of a micro-batch: as many as keep the activations within `MEMORY`."""
+    """Return the rows of a micro-batch: the most whose activations fit into `MEMORY`."""
     memory = MEMORY[device.type]
     if device.type == "cuda":
         memory *= torch.cuda.get_device_properties(device).total_memory
     config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
-    return int(
-        min(
-            MOST_ROWS[device.type],
-            max(256, memory / (layer * (config.num_hidden_layers + further_layers))),
-        )
-    )
+    rows = memory / (layer * (config.num_hidden_layers + further_layers))
+    return int(min(MOST_ROWS[device.type], max(256, rows)))

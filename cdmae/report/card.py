@@ -17,28 +17,25 @@ from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
-USES = {
-    "start": "word-pieces",
-    "encoder": "pre-training",
-    "stage": "fine-tuning",
-}  # of a collection, by who names it
-POOLED = {
-    "head": "dense",
-    "pooling": "cls",
-    "similarity": "dot",
-}  # of earlier retrievers, whose cdmae.json does not tell them
+# the uses of a collection, by the part that names it
+USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
+# of retrievers whose cdmae.json does not record them
+POOLED = {"head": "dense", "pooling": "cls", "similarity": "dot"}
 PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
 
 
 def release(
-    model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str
+    model: Path | str,
+    measures: Path | str,
+    facts: dict[str, Any],
+    output: Path | str,
+    root: str = "",
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
 
-    `cdmae.files.link` links the weights instead of copying them.
-
-    Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share
-    it.
+    `cdmae.files.link` links the weights instead of copying them. Hidden files are left out:
+    Snakemake keeps a folder's time in a hidden file, which two folders must not share. `root` is
+    the folder of all paths in `facts`, if it is not the working directory.
     """
     model = Path(model)
     if not (model / "cdmae.json").exists():
@@ -46,7 +43,8 @@ def release(
             f"{model} holds no trained model: it has no cdmae.json; "
             "delete the folder and train it again"
         )
-    facts = facts | {"about": {name: read_json(path) for name, path in facts["about"].items()}}
+    about = {name: read_json(Path(root, path)) for name, path in facts["about"].items()}
+    facts = facts | {"about": about}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
     text = card(facts, read_measures(measures), read_json(model / "cdmae.json"), str(output))
     with complete(output) as folder:
@@ -65,36 +63,34 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance,
-    collections; perhaps the encoders `before` the encoder, by name), with the contents of
-    about.json under `about` per collection and under `training`. measures: per query; lengths: the
-    model's cdmae.json; place: the folder that the code names. A card is published, so it shows
-    local paths by their last parts.
+    facts: `card` of `workflow/facts.py`: name, system, stage, encoder, start, importance,
+    collections, and perhaps the encoders `before` the encoder. The contents of about.json are under
+    `about` per collection, and under `training`. measures: per query. lengths: the model's
+    cdmae.json. place: the folder in the example code. A card is published, so it shows only the
+    last parts of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
     training, before = facts["training"], facts.get("before", {}).values()
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
-    uses = {
-        name: [use for part, use in USES.items() if facts[part].get("collection") == name]
-        + ["pre-training before that"]
-        * any(encoder.get("collection") == name for encoder in before)
-        for name in facts["collections"]
-    }
+    uses = {}
+    for name in facts["collections"]:
+        uses[name] = [use for part, use in USES.items() if facts[part].get("collection") == name]
+        if name in {encoder.get("collection") for encoder in before}:
+            uses[name].append("pre-training before that")
     queries = measures.groupby(["collection", "split"], sort=False)["query_id"].nunique()
-    shown = means.map(points).unstack(
-        "measure", fill_value=""
-    )  # a row per collection and split, a column per measure
-    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(
-        columns=measure_name
-    )
+    # a row per collection and split, a column per measure
+    shown = means.map(points).unstack("measure", fill_value="")
+    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique())
+    shown = shown.rename(columns=measure_name)
     shown.insert(0, "queries", queries.map(count))
     shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
     sparse = lengths.get("head") == "sparse"
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
-    if commit := training.get("commits", {}).get("checkpoint"):
+    commit = training.get("commits", {}).get("checkpoint")
+    if commit:
         settings["start"] = {**facts["start"], "commit": commit}
     text = fill(
         "card.md.j2",

@@ -1,10 +1,9 @@
 """Draw the report's two kinds of figure as SVG: rows (bars, intervals, pairs of dots) and lines.
 
-What stands where is computed here, and templates/*.svg.j2 write the marks. Panels are 340 units
-wide, so that their text is of one size on a phone and on a desk. In rows the label stands above its
-marks, so that names of any length fit and no axis crosses a text. The charts are drawn by hand
-because no library wraps labels, describes itself to those who do not see it, and follows a page's
-dark mode.
+Positions are computed here, and templates/*.svg.j2 write the marks. Panels are 340 units wide, so
+their text has the same size on a phone and on a desk. In rows the label is above its marks: names
+of any length fit, and no axis crosses a text. No library wraps labels, describes figures to screen
+readers and follows a page's dark mode, so the charts are drawn by hand.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SIZE = 12.0  # of labels
 SMALL = 11.0  # of numbers at axes
 DASHES = 3
 LANE = 14.0  # height of the marks of a row
-BESIDE = 110.0  # the widest label that may stand beside its marks
+BESIDE = 110.0  # the widest label that may be to the left of its marks
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,8 @@ class Figure:
 class Row:
     """A label, its number, and marks on a common scale: a bar, an interval, or dots.
 
-    The middle of an interval is marked, too.
-
-    `band` shades plus and minus that much around zero.
+    The middle of an interval is marked, too. band: the distance from zero, to both sides, that is
+    shaded.
     """
 
     label: str
@@ -110,30 +108,30 @@ def rows(
     """
     if not entries:
         return None
-    values = [0.0]  # what the scale must reach
+    values = [0.0]  # the scale includes zero
     for row in entries:
-        values += [
-            row.bar or 0.0,
-            *(row.interval or ()),
-            -row.band,
-            row.band,
-            *(x for x, _ in row.dots),
-        ]
+        values += [row.bar or 0.0, -row.band, row.band]
+        values += row.interval or ()
+        values += [x for x, _ in row.dots]
     low, high = nice(min(values) if low is None else low, max(values) if high is None else high)
     widest = max(text_width(entry.label, SIZE) for entry in entries)
     beside = beside and widest <= BESIDE
-    left = widest + 12 if beside else 0.0
-    right = WIDTH - (max(text_width(entry.shown, SIZE) for entry in entries) + 10 if beside else 0)
+    left = 0.0
+    right = WIDTH
+    if beside:
+        left = widest + 12
+        right -= max(text_width(entry.shown, SIZE) for entry in entries) + 10
     scale = _scale(low, high, left, right)
-    names, at = _legend(legend)
-    placed = []  # every row with the lines of its label, where it begins, and where its marks begin
+    names, y = _legend(legend)
+    placed = []  # every row, the lines of its label, and the y of the row and of its marks
     for entry in entries:
         room = WIDTH - text_width(entry.shown, SIZE) - 10
         label = [entry.label] if beside else wrapped(entry.label, SIZE, room)
-        lane = at + 2 if beside else at + 3 + 15 * len(label)
-        placed.append((entry, label, at, lane))
-        at = at + 20 if beside else lane + LANE + 5
+        lane = y + 2 if beside else y + 3 + 15 * len(label)
+        placed.append((entry, label, y, lane))
+        y = y + 20 if beside else lane + LANE + 5
     half = text_width(axis, SMALL) / 2
+    tick_values = ticks(low, high, 5 if right - left > 200 else 4)
     drawing = fill(
         "rows.svg.j2",
         legend=names,
@@ -141,20 +139,17 @@ def rows(
         scale=scale,
         low=low,
         high=high,
-        at=at,
+        at=y,
         left=left,
         right=right,
         axis=axis,
         width=WIDTH,
         height=LANE,
         centre=max(min((left + right) / 2, WIDTH - half), half),
-        ticks=[
-            (scale(value), tick_label(value), 0)
-            for value in ticks(low, high, 5 if right - left > 200 else 4)
-        ],
+        ticks=[(scale(value), tick_label(value), 0) for value in tick_values],
     )
     description = f"{title}: " + ", ".join(f"{entry.label} {entry.shown}" for entry in entries)
-    return Figure(name, title, description, Markup(drawing), at + (38 if axis else 20))
+    return Figure(name, title, description, Markup(drawing), y + (38 if axis else 20))
 
 
 def lines(
@@ -179,22 +174,42 @@ def lines(
         return None
     # several lines differ by more than colour
     classes = [f"s{one.colour} curve d{number % DASHES}" for number, one in enumerate(series)]
-    named = [(one.name, one.colour) for one in series] if len(series) > 1 or reference else []
-    legend, top = _legend([*named, (reference[0], -1)] if reference else named, classes)
-    top, bottom = top + 24, top + 204
-    numbers = {one.name: [y for y in one.y if y == y] for one in series}
-    values = [y for one in series for y in one.y if y == y] + ([reference[1]] if reference else [])
+    named = []
+    if len(series) > 1 or reference:
+        named = [(one.name, one.colour) for one in series]
+    if reference:
+        named.append((reference[0], -1))
+    legend, legend_end = _legend(named, classes)
+    top = legend_end + 24
+    bottom = legend_end + 204
+    numbers = {one.name: [y for y in one.y if not math.isnan(y)] for one in series}
+    values = [y for some in numbers.values() for y in some]
+    if reference:
+        values.append(reference[1])
     low, high = nice(min(values) if low is None else low, max(values) if high is None else high)
     y_ticks = [(value, tick_label(value)) for value in ticks(low, high)]
     left = 8 + max(text_width(label, SMALL) for _, label in y_ticks)
-    ends = [x for one in series for x in one.x]
-    x_low, x_high = (-0.3, len(x_names) - 0.7) if x_names else (min(0.0, *ends), max(ends))
-    x, y = _scale(x_low, x_high, left, WIDTH - 8), _scale(low, high, bottom, top)
-    whole = [value for value in ticks(x_low, x_high) if value == round(value)]
-    places = (
-        list(enumerate(x_names)) if x_names else [(value, tick_label(value)) for value in whole]
-    )
-    room = (WIDTH - 8 - left) / max(len(places), 1) - 4
+    if x_names:
+        x_low = -0.3
+        x_high = len(x_names) - 0.7
+        positions = list(enumerate(x_names))
+    else:
+        ends = [x for one in series for x in one.x]
+        x_low = min(0.0, *ends)
+        x_high = max(ends)
+        whole = [value for value in ticks(x_low, x_high) if value == round(value)]
+        positions = [(value, tick_label(value)) for value in whole]
+    x = _scale(x_low, x_high, left, WIDTH - 8)
+    y = _scale(low, high, bottom, top)
+    room = (WIDTH - 8 - left) / max(len(positions), 1) - 4
+    x_ticks = [
+        (x(value), label, _smaller(label, SMALL, room) if x_names else 0)
+        for value, label in positions
+    ]
+    placed = []
+    for one, class_ in zip(series, classes, strict=True):
+        points = [(x(a), y(b), b) for a, b in zip(one.x, one.y, strict=True)]
+        placed.append((one, class_, points))
     drawing = fill(
         "lines.svg.j2",
         legend=legend,
@@ -209,62 +224,53 @@ def lines(
         y_ticks=y_ticks,
         reference=reference[1] if reference else None,
         markers=markers,
-        x_ticks=[
-            (x(value), label, _smaller(label, SMALL, room) if x_names else 0)
-            for value, label in places
-        ],
-        series=[
-            (one, class_, [(x(a), y(b), b) for a, b in zip(one.x, one.y, strict=True)])
-            for one, class_ in zip(series, classes, strict=True)
-        ],
+        x_ticks=x_ticks,
+        series=placed,
     )
-    ranges = (f"{label} from {y[0]:.3g} to {y[-1]:.3g}" for label, y in numbers.items() if y)
-    return Figure(
-        name,
-        title,
-        f"{title}: " + "; ".join(ranges),
-        Markup(drawing),
-        bottom + (36 if x_axis else 20),
-    )
+    ranges = [f"{name} from {ys[0]:.3g} to {ys[-1]:.3g}" for name, ys in numbers.items() if ys]
+    description = f"{title}: " + "; ".join(ranges)
+    return Figure(name, title, description, Markup(drawing), bottom + (36 if x_axis else 20))
 
 
 def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
-    """Set figures below each other as one, each with its title above it where they are several."""
-    panels, at = [], 0.0
+    """Put figures below each other as one; several figures keep their titles."""
+    panels = []
+    y = 0.0
     for figure in figures:
         heading = wrapped(figure.title, 12, WIDTH) if len(figures) > 1 else []
-        top = at + (15.0 * len(heading) + 6 if heading else 0)
-        panels.append((figure, heading, at, top))
-        at = top + figure.height + 16
+        top = y + (15.0 * len(heading) + 6 if heading else 0)
+        panels.append((figure, heading, y, top))
+        y = top + figure.height + 16
     drawing = Markup(fill("stacked.svg.j2", panels=panels))
-    return Figure(
-        name, title, ". ".join(figure.description for figure in figures), drawing, at - 16
-    )
+    description = ". ".join(figure.description for figure in figures)
+    return Figure(name, title, description, drawing, y - 16)
 
 
 def _legend(
     named: Sequence[tuple[str, int]], classes: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], float]:
-    """Place names and their colours in lines that wrap; return where what is below may begin, too.
+    """Place names and their colours in lines that wrap; also return the y of the space below.
 
-    `classes` are those of the lines that have the names; one more name is that of a reference.
+    classes: of the named lines; one more name is the reference's.
     """
-    x, y, names = 0.0, 0.0, []
+    x = 0.0
+    y = 0.0
+    names = []
     for number, (name, colour) in enumerate(named):
         smaller = _smaller(name, SIZE, WIDTH - 30)
         wide = 26 + text_width(name, smaller or SIZE)
         if x and x + wide > WIDTH:
-            x, y = 0.0, y + 18
+            x = 0.0
+            y += 18
         style = classes[number] if number < len(classes) else "reference"
-        names.append(
-            {"name": name, "x": x, "y": y, "colour": colour, "class": style, "size": smaller}
-        )
+        entry = {"name": name, "x": x, "y": y, "colour": colour, "class": style, "size": smaller}
+        names.append(entry)
         x += wide + 14
     return names, y + 26 if names else 0.0
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return at most about `most` round values inside `low` .. `high`.
+    """Return about `most` round values inside `low` .. `high`, or fewer.
 
     The values are 1, 2, 2.5 or 5 times a power of ten apart.
     """
@@ -273,26 +279,28 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
     return [round(number * step, 12) + 0.0 for number in range(first, last + 1)]
 
 
 def nice(low: float, high: float, most: int = 5) -> tuple[float, float]:
     """Move `low` and `high` outwards to round values."""
     if not high > low:
-        low, high = low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2
+        low -= (abs(low) or 1) / 2
+        high += (abs(high) or 1) / 2
     values = ticks(low, high, most)
     step = values[1] - values[0] if len(values) > 1 else high - low
     return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate how wide a text is, in the units of its size."""
+    """Estimate the width of a text, in the units of its size."""
     return LETTER * size * len(text)
 
 
 def _smaller(text: str, size: float, room: float) -> float:
-    """Return the size at which a text fits, where that is below `size`, else 0."""
+    """Return the size at which a text fits if it is below `size`, else 0."""
     fitting = room / (LETTER * max(len(text), 1))
     return fitting if fitting < size else 0
 
@@ -303,7 +311,8 @@ def wrapped(text: str, size: float, width: float) -> list[str]:
     Lines break after spaces, hyphens, underscores and slashes, and anywhere else if they must.
     """
     most = max(int(width / (LETTER * size)), 4)
-    lines, line = [], ""
+    lines = []
+    line = ""
     for piece in re.findall(rf"[^ \-_/]{{0,{most - 1}}}[ \-_/]|.{{1,{most}}}", text):
         if line and len((line + piece).rstrip()) > most:
             lines.append(line.rstrip())
@@ -313,7 +322,7 @@ def wrapped(text: str, size: float, width: float) -> list[str]:
 
 
 def tick_label(value: float) -> str:
-    """Write the number at a tick as short as it goes: ``0.5``, ``4``, ``20k``."""
+    """Write the number at a tick briefly: ``0.5``, ``4``, ``20k``."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     if abs(value) >= 1e4:

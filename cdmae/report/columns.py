@@ -11,23 +11,22 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdmae import formats
-from cdmae.evaluation.significance import Difference, holm
+from cdmae.evaluation.significance import NORMAL, Difference, holm, pooled, with_seeds
 from cdmae.report.comparisons import Pair, family, repeated
 from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
 SIGNIFICANT = 0.05  # p below it is
-MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
+MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """The mean over `sets` of the means over their targets, in one measure.
 
-    The forums of CQADupStack are one set.
-
-    `key` is the paper's column of these numbers, if it has one.
+    The forums of CQADupStack are one set. key: the paper's column of these numbers, if there is
+    one.
     """
 
     facts: Facts
@@ -66,108 +65,100 @@ class Column:
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
         """Show the mean of a system in points with its spread over seeds; a dash for nan."""
         value = self.value(system)
-        by_seed = [
-            [self.facts.by_seed(system, target, self.measure) for target in some]
-            for some in self.sets
-        ]
-        seeds = min(len(values) for some in by_seed for values in some)
-        means = [
-            fmean(fmean(values[seed] for values in some) for some in by_seed)
-            for seed in range(seeds)
-        ]
-        spread = Spread(100 * stdev(means), seeds) if seeds > 1 else None
+        means = self._by_seed(system)
+        spread = Spread(100 * stdev(means), len(means)) if len(means) > 1 else None
         number = None if math.isnan(value) else 100 * value
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
+
+    def _by_seed(self, system: str) -> list[float]:
+        """Return the mean of each training; an empty list if a target has no measures."""
+        of_sets = []
+        for some in self.sets:
+            of_targets = [self.facts.by_seed(system, target, self.measure) for target in some]
+            of_sets.append([fmean(values) for values in zip(*of_targets, strict=False)])
+        return [fmean(values) for values in zip(*of_sets, strict=False)]
 
     def difference(self, a: str, b: str) -> Difference | None:
         """Subtract system `b` from `a`, as `compared` does; None unless both were measured."""
         return self.compared([a], b).get(a)
 
     def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
-        """Subtract `reference` from every other system, p corrected after Holm.
+        """Subtract `reference` from every other system, both p-values corrected after Holm.
 
         The correction covers these systems and all that the report compares with the reference, so
         a comparison has the same p everywhere, in both directions. The intervals are not corrected.
         """
         wanted = list(systems)
-        pairs = compared_pairs(self.facts)
-        turned = [name for name in wanted if Pair(reference, name) in pairs]
-        names = dict.fromkeys([*family(self.facts, reference), *wanted])
-        gaps = {name: gap for name in names if (gap := self._paired(name, reference))}
+        listed = compared_pairs(self.facts)
+        turned = [name for name in wanted if Pair(reference, name) in listed]
+        gaps = {}
+        for name in dict.fromkeys([*family(self.facts, reference), *wanted]):
+            gap = self._paired(name, reference)
+            if gap:
+                gaps[name] = self.with_seeds(gap)
         together = [name for name in gaps if name not in turned]
-        p_of = dict(zip(together, holm([gaps[name].p for name in together]), strict=True))
+        p = holm([gaps[name].p for name in together])
+        p_with_seeds = holm([gaps[name].p_with_seeds for name in together])
+        for index, name in enumerate(together):
+            gaps[name] = gaps[name]._replace(p=p[index], p_with_seeds=p_with_seeds[index])
         for name in turned:
             if name in gaps:
-                p_of[name] = self.compared([reference], name)[reference].p
-        return {name: gaps[name]._replace(p=p_of[name]) for name in wanted if name in gaps}
+                other = self.compared([reference], name)[reference]
+                gaps[name] = gaps[name]._replace(p=other.p, p_with_seeds=other.p_with_seeds)
+        return {name: gaps[name] for name in wanted if name in gaps}
 
     def _paired(self, a: str, b: str) -> Difference | None:
-        by_set = [
-            [self.facts.difference(a, b, target, self.measure) for target in some]
-            for some in self.sets
-        ]
-        if any(None in differences for differences in by_set):
-            return None
-        return pooled([pooled(differences) for differences in by_set])
+        by_set = []
+        for some in self.sets:
+            gaps = [self.facts.difference(a, b, target, self.measure) for target in some]
+            if None in gaps:
+                return None
+            by_set.append(pooled(gaps))
+        return pooled(by_set)
 
     @cached_property
     def noise(self) -> float:
-        """Return the band in which a difference of two systems may be due to their seeds.
+        """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
-        It is the band of single trainings, or of means over the seeds of the run. For several
+        It is 1.96 times the root of 2 times the variance over seeds, or the config's if that is
+        larger. It holds for single trainings, or for means over the seeds of the run. For several
         targets it is the mean, because one seed serves them all.
         """
-        deviations = [
-            seed_deviation(self.facts, target, self.measure)
-            for some in self.sets
-            for target in some
-        ]
-        bands = [
-            0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation
-            for deviation in deviations
-        ]
-        of_one_training = fmean(max(self.facts.noise, band) for band in bands)
-        return of_one_training / math.sqrt(self.facts.trainings)
+        bands = []
+        for some in self.sets:
+            for target in some:
+                deviation = seed_deviation(self.facts, target, self.measure)
+                measured = 0 if math.isnan(deviation) else NORMAL * math.sqrt(2) * deviation
+                bands.append(max(self.facts.noise, measured))
+        return fmean(bands) / math.sqrt(self.facts.trainings)
+
+    def with_seeds(self, gap: Difference) -> Difference:
+        """Add the p-value with the noise of seeds (`cdmae.evaluation.significance`)."""
+        return with_seeds(gap, self.noise)
 
     def verdict(self, gap: Difference) -> str:
-        """Say what a difference shows.
+        """Return the meaning of a difference.
 
-        ``better`` and ``worse``: p is below .05, and the difference beyond the noise of seeds.
-        ``noise``: p is below .05, but another seed could make the difference. ``open``: p is not.
+        ``better`` and ``worse``: p is below .05 with the noise of queries and seeds together.
+        ``noise``: p is below .05 over the queries, but not with the seeds. ``open``: neither is.
         """
         if gap.p >= SIGNIFICANT:
             return "open"
-        if abs(gap.difference) <= self.noise:
+        if gap.p_with_seeds >= SIGNIFICANT:
             return "noise"
         return "better" if gap.difference > 0 else "worse"
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over repeated trainings; nan without any."""
-    groups = [
-        [mean for name in group for mean in facts.by_seed(name, target, measure)]
-        for group in repeated(facts)
-    ]
-    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
-    freedom = sum(max(len(means) - 1, 0) for means in groups)
+    """Return the standard deviation over seeds, pooled over repeated trainings; nan without."""
+    squares = 0.0
+    freedom = 0
+    for group in repeated(facts):
+        means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
+        if means:
+            squares += len(means) * statistics.pvariance(means)
+            freedom += len(means) - 1
     return math.sqrt(squares / freedom) if freedom else math.nan
-
-
-def pooled(several: list[Difference]) -> Difference:
-    """Average differences over collections with equal weight.
-
-    The queries of different collections are independent.
-    """
-    if len(several) == 1:
-        return several[0]
-    a, b, mean = (
-        math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3]
-    )
-    half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
-    p = (
-        math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0
-    )  # of a normal with that 95 % interval
-    return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
 
 
 def in_domain(facts: Facts) -> list[Column]:
@@ -184,8 +175,9 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
     targets = [target for target in facts.targets if facts.zero_shot(target)]
     one_split = len({target.split for target in targets}) == 1
     for target in targets:
-        forum = target.collection.startswith("cqadupstack-")
-        name = "cqadupstack" if forum else target.collection if one_split else str(target)
+        name = target.collection if one_split else str(target)
+        if target.collection.startswith("cqadupstack-"):
+            name = "cqadupstack"
         sets.setdefault(name, []).append(target)
     measure = facts.first_measure if first else facts.main_measure
     return [Column(facts, name, [some], measure(some[0])) for name, some in sets.items()]
@@ -209,7 +201,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List everything that was measured on; many zero-shot collections are one mean."""
+    """List all targets; many zero-shot collections are one mean."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -220,6 +212,6 @@ def everywhere(facts: Facts) -> list[Column]:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose what the first screen speaks of: the first target that is not zero-shot, if any."""
+    """Choose the target of the first screen: the first one that is not zero-shot, if any."""
     targets = sorted(facts.targets, key=facts.zero_shot)
     return Column.of(facts, targets[0]) if targets else None

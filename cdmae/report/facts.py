@@ -1,12 +1,13 @@
-"""Read the facts of the report: measures, trainings, counts and costs that the workflow wrote.
+"""Read the facts of the report: the measures, trainings, counts and costs of a run.
 
-Every part may be missing: a run with BM25 alone has no encoders, a run without its benchmark files
-no costs.
+Every part may be missing: a run with BM25 alone has no encoders, and a run without its benchmark
+files has no costs.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -18,26 +19,32 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
+from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.fields import parse
+from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+# the parts of the facts file that are paths
+FOLDERS = {
+    "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
+    "teachers", "runs", "fusions", "latency",
+}  # fmt: skip
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
-MANY = 5  # judgments per query from which on the first relevant passage says too little
+MANY = 5  # judgments per query above which the first relevant passage is not enough
 
 
 class Target(NamedTuple):
-    """What a system is measured on."""
+    """A split of a collection on which systems are measured."""
 
     collection: str
     split: str
 
     def __str__(self) -> str:
-        """Write it as it stands in a table."""
+        """Write it as in a table."""
         return f"{self.collection} {self.split}"
 
 
@@ -57,13 +64,13 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Return how many steps were taken; 0 if that is not recorded."""
+        """Return the number of steps; 0 if it is not recorded."""
         return int(self.about.get("steps", 0))
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A collection in numbers: passages, and queries, judged queries and judgments per split."""
+    """The size of a collection: passages; queries, judged queries and judgments by split."""
 
     passages: int
     queries: dict[str, int]
@@ -72,18 +79,18 @@ class Corpus:
     about: dict[str, Any]
 
     def per_query(self, split: str) -> float:
-        """Count judgments per judged query; 0 where there are none."""
+        """Count judgments per judged query; 0 without judgments."""
         return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a section may show; trainings and masks are those of the first seed.
+    """Everything a section may show; trainings and masks are from the first seed.
 
-    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of
-    the system. `fusions`: their weights, and where these were chosen. `sparsity`: of the vectors
-    of sparse systems, a row per target. `paths`: the facts file, whose paths of runs, negatives and
-    teachers are read where they are shown.
+    values: (system, target, measure) -> a frame with a row per query id and a column per seed of
+    the system. fusions: their weights, and the queries on which these were chosen. sparsity: of the
+    vectors of sparse systems, a row per target. paths: the contents of the facts file; its runs,
+    negatives and teachers are read by the sections that show them.
     """
 
     config: dict[str, Any]
@@ -108,7 +115,7 @@ class Facts:
 
     @property
     def noise(self) -> float:
-        """Return the noise of a seed from the config, as a share of 1 instead of points."""
+        """Return the noise of a seed from the config, as a share of 1 (the config has points)."""
         return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
@@ -118,11 +125,11 @@ class Facts:
 
     @cached_property
     def trainings(self) -> int:
-        """Count the trainings that the value of every retriever is the mean of: one a seed."""
+        """Return the least number of trainings (one per seed) that a retriever's value averages."""
         counts = [
             values.shape[1]
             for (name, _, _), values in self.values.items()
-            if self.system(name).get("kind") == "retriever"
+            if self.kind(name).trained and self.kind(name).searches
         ]
         return min(counts, default=1)
 
@@ -150,7 +157,7 @@ class Facts:
 
     @cached_property
     def targets(self) -> list[Target]:
-        """Return what was measured on, in the config's order."""
+        """Return the targets with measures, in the config's order."""
         named = [
             Target(name, split)
             for name, splits in self.evaluation.collections.items()
@@ -161,19 +168,30 @@ class Facts:
 
     @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
-        """Return those that a target was measured in, in the config's order."""
+        """Return the measures of a target, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
         return [measure for measure in self.evaluation.measured(*target) if measure in measured]
 
+    @cached_property
+    def compare(self) -> dict[str, tuple[str, ...]]:
+        """Return `report.compare` of the config: system -> systems that it is compared with."""
+        return parse(Report, self.config.get("report")).compare
+
     @property
     def baseline(self) -> str:
-        """Return the system that the others are compared with, or nothing."""
-        return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
+        """Return the system that all others are compared with; empty if it was not measured.
+
+        A config that names no comparison has the default of `report.compare`.
+        """
+        named = self.evaluation.baseline
+        if not named and not self.compare:
+            return self.bm25 or next(iter(self.systems), "")
+        return named if named in self.systems else ""
 
     @property
     def bm25(self) -> str:
-        """Return the first BM25 system, or nothing."""
-        return next((name for name in self.systems if self.system(name).get("kind") == "bm25"), "")
+        """Return the first BM25 system; empty if there is none."""
+        return next((name for name in self.systems if self.kind(name).lexical), "")
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
@@ -183,8 +201,12 @@ class Facts:
         """Return the entry of a system, empty where the config has none."""
         return self.entries("systems").get(name, {})
 
+    def kind(self, system: str) -> type[System]:
+        """Return the class of a system, which answers for its kind."""
+        return kind_of(AnySystem, self.system(system)) or System
+
     def encoder_of(self, system: str) -> str:
-        """Name the encoder that a system is trained from; nothing where it has none."""
+        """Return the encoder that a system is trained from; empty for other systems."""
         return self.system(system).get("encoder", "")
 
     def pretraining_seconds(self, encoder: str) -> float:
@@ -262,9 +284,15 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def read(path: Path | str) -> Facts:
-    """Read the facts file and all it points to."""
-    file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
+def read(path: Path | str, root: str = "") -> Facts:
+    """Read the facts file and all files that it names.
+
+    root: the folder of all these files, if it is not the working directory
+    """
+    named = {name: value for name, value in read_json(path).items() if value}
+    for part in FOLDERS & named.keys():
+        named[part] = located(named[part], root)
+    file = defaultdict(dict, named)
     config = file["config"]
     return Facts(
         config=config,
@@ -290,8 +318,15 @@ def read(path: Path | str) -> Facts:
     )
 
 
+def located(paths: Any, root: str) -> Any:
+    """Return a path, or the paths of a mapping, below a folder."""
+    if isinstance(paths, dict):
+        return {name: os.path.join(root, path) for name, path in paths.items()}
+    return os.path.join(root, paths)
+
+
 def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
-    """Count what a collection holds in the splits that are trained or measured on."""
+    """Count the contents of a collection, in the splits for training or evaluation."""
     stages = [
         stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name
     ]
@@ -309,12 +344,18 @@ def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
 
 def training(folder: Path | str) -> Training:
     """Read the record of a training, its curve and its probes; each may be missing."""
-    curve, bottleneck, retrieval = (
-        read_table(path, gaps=gaps) if (path := Path(folder, name)).exists() else None
-        for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
-    )
     about = Path(folder, "about.json")
-    return Training(curve, read_json(about) if about.exists() else {}, bottleneck, retrieval)
+    return Training(
+        curve=_table(Path(folder, "steps.tsv"), gaps=True),
+        about=read_json(about) if about.exists() else {},
+        bottleneck=_table(Path(folder, "bottleneck.tsv"), gaps=False),
+        retrieval=_table(Path(folder, "retrieval.tsv"), gaps=False),
+    )
+
+
+def _table(path: Path, *, gaps: bool) -> pd.DataFrame | None:
+    """Read a table; None if it does not exist."""
+    return read_table(path, gaps=gaps) if path.exists() else None
 
 
 def benchmarks(folder: Path | str | None) -> pd.DataFrame:

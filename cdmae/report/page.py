@@ -17,6 +17,7 @@ from cdmae.report.sections import (
     combined,
     insight,
     masking,
+    ranking,
     results,
     setting,
     sparse_systems,
@@ -28,7 +29,7 @@ from cdmae.report.templates import fill
 ORDER = (
     answer.section,
     setting.section,
-    results.ranking,
+    ranking.section,
     results.section,
     results.zero_shot,
     combined.section,
@@ -48,14 +49,15 @@ ORDER = (
 TITLE = "Importance-aware masking for dense retrieval"
 
 
-def build(facts: Path | str, output: Path | str) -> None:
-    """Write the report on the facts file `facts` into the folder `output`."""
-    write(facts_module.read(facts), output)
+def build(facts: Path | str, output: Path | str, root: str = "") -> None:
+    """Write the report on the facts file `facts`, with paths below `root`, into `output`."""
+    write(facts_module.read(facts, root), output)
 
 
 def write(facts: Facts, output: Path | str) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into `output`."""
-    sections = [section for gather in ORDER if (section := gather(facts))]
+    """Write the page, its tables and its figures into the folder `output`."""
+    gathered = [gather(facts) for gather in ORDER]
+    sections = [section for section in gathered if section]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
         for name in ("tables", "figures"):
@@ -71,9 +73,12 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
-def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    measured = facts_module.read(facts)
+def write_exhibit(name: str, facts: Path | str, output: Path | str, root: str = "") -> None:
+    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`.
+
+    root: the folder of all paths in the facts file, if it is not the working directory
+    """
+    measured = facts_module.read(facts, root)
     table = exhibits.table(name, measured)
     if name.startswith("figure"):
         forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}

@@ -16,10 +16,9 @@ from markupsafe import Markup
 from cdmae import formats
 from cdmae.report.templates import fill
 
-# a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its
-# box
+# A table with more columns, or with prose, keeps its width on a narrow screen and scrolls in a box.
 WIDE = 5
-LONG = 14  # characters of a column's name that is as good as prose
+LONG = 14  # characters of a column's name above which it counts as prose
 _TEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {
@@ -44,7 +43,7 @@ _TEX = str.maketrans(
     }
 )
 
-# what Markdown reads as more than itself; an underscore inside a word is plain
+# characters with a meaning in Markdown; an underscore inside a word has none
 _MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -57,10 +56,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """One line of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
+    """A cell of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
 
-    `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are
-    columns of their own.
+    spread: in the units of `value`; it follows the text. In the CSV, notes and spreads are columns
+    of their own.
     """
 
     text: str
@@ -76,12 +75,12 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """Return the spread as it stands beside the text, to the decimal of measures."""
+        """Return the spread as shown after the text, with the decimals of measures."""
         return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
 def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
-    """Show a number in a form; a dash where there is none."""
+    """Show a number in a form; a dash for None and nan."""
     return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
 
 
@@ -89,9 +88,8 @@ def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
 class Table:
     """Rows of cells below the names of the `columns`.
 
-    The first `heads` columns name the row, the others hold numbers.
-
-    `texts`: columns that are prose, set to the left. `name` is that of its files.
+    The first `heads` columns name the row, the others hold numbers. texts: columns of prose, which
+    are aligned to the left. name: of its files.
     """
 
     name: str
@@ -111,39 +109,34 @@ class Table:
         **sides: Any,
     ) -> Table:
         """Make the table of a frame; `forms` writes a column's numbers, a dash if missing."""
-        cells = [
-            [number_cell(value, forms[column]) for value in values.tolist()]
-            if forms and column in forms
-            else values.tolist()
-            for column, values in frame.items()
-        ]
-        return cls(
-            name, caption, list(frame), [list(row) for row in zip(*cells, strict=True)], **sides
-        )
+        cells = []
+        for column, values in frame.items():
+            own = values.tolist()
+            if forms and column in forms:
+                own = [number_cell(value, forms[column]) for value in own]
+            cells.append(own)
+        rows = [list(row) for row in zip(*cells, strict=True)]
+        return cls(name, caption, list(frame), rows, **sides)
 
     def html(self) -> Markup:
-        """Return the table for the page, with the other forms to take away."""
+        """Return the table for the page, with the other forms as downloads."""
         prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
         across = len(self.columns) + sum(map(bool, self._seeds))
         files = [
-            ("csv", "csv", self.csv()),
-            ("md", "markdown", self.markdown()),
-            ("tex", "x-tex", self.tex()),
+            ("csv", "csv", _base64(self.csv())),
+            ("md", "markdown", _base64(self.markdown())),
+            ("tex", "x-tex", _base64(self.tex())),
         ]
-        files = [
-            (kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files
-        ]
-        return Markup(
-            fill(
-                "columns.html.j2",
-                table=self,
-                title=self._title,
-                files=files,
-                rows=self._cells.to_numpy().tolist(),
-                wide=across > WIDE or (prose and across > 2),
-                columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
-            )
+        page = fill(
+            "columns.html.j2",
+            table=self,
+            title=self._title,
+            files=files,
+            rows=self._cells.to_numpy().tolist(),
+            wide=across > WIDE or (prose and across > 2),
+            columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
         )
+        return Markup(page)
 
     def markdown(self) -> str:
         """Return the table for a README, below its title: the best bold."""
@@ -218,6 +211,10 @@ class Table:
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
 def highlight(cells: pd.Series) -> pd.Series:
     """Mark the best and the second best of a column; values that look equal rank equal.
 
@@ -226,17 +223,15 @@ def highlight(cells: pd.Series) -> pd.Series:
     values = [
         float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells
     ]
-    first, second, *_ = [
-        *sorted({value for value in values if value is not None}, reverse=True),
-        None,
-        None,
-    ]
-    if second is None:
+    ordered = sorted({value for value in values if value is not None}, reverse=True)
+    if len(ordered) < 2:
         return cells
-    pairs = zip(cells, values, strict=True)
-    return pd.Series(
-        [replace(cell, best=v == first, second=v == second) for cell, v in pairs], cells.index
-    )
+    first, second = ordered[:2]
+    marked = [
+        replace(cell, best=value == first, second=value == second)
+        for cell, value in zip(cells, values, strict=True)
+    ]
+    return pd.Series(marked, cells.index)
 
 
 def _number(value: float | str) -> str:
@@ -244,7 +239,7 @@ def _number(value: float | str) -> str:
 
 
 def _csv(cell: Cell) -> str:
-    """Write a cell for a program; an apostrophe precedes what a spreadsheet would compute."""
+    """Write a cell for a program; an apostrophe protects text from a spreadsheet's formulas."""
     if cell.value is not None:
         return _number(cell.value)
     return f"'{cell.text}" if cell.text.startswith(tuple("=+-@＝＋－＠")) else cell.text

@@ -1,8 +1,8 @@
 """Put numbers into words: the jinja2 templates of the page's sections, and of the figures.
 
 HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
-filters. The style sheets stand beside this module; colours.css has the colours, each with its light
-and its dark form.
+filters. The style sheets are next to this module; colours.css has a light and a dark form of each
+colour.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _ENVIRONMENT.tests["known"] = lambda number: (
 
 
 def fill(name: str, /, **values: Any) -> TemplateModule:
-    """Fill a template: ``str()`` of the result is its text, and what it sets are attributes."""
+    """Fill a template: ``str()`` of the result is its text; its variables are attributes."""
     return _ENVIRONMENT.get_template(name).make_module(values)
 
 

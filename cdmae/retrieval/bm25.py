@@ -13,6 +13,7 @@ import re
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from cdmae.files import complete
 from cdmae.log import Progress, say
 from cdmae.retrieval import lucene
 from cdmae.runs import Run
+
+if TYPE_CHECKING:
+    from cdmae.retrieval.asking import Question
 
 
 def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
@@ -85,3 +89,10 @@ def search(
     weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
     with Progress(len(texts), unit="queries", label="search BM25") as progress:
         return lucene.search(folder, topics, len(texts), depth, weights, threads, progress)
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Rank passages for a user's query; system: BM25's settings and its `index`."""
+    texts = [question.text]
+    k1, b = system["k1"], system["b"]
+    return search(system["index"], texts, question.depth, k1, b, question.threads)

@@ -22,7 +22,7 @@ from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
 from cdmae.log import Progress, say
-from cdmae.models import checkpoint
+from cdmae.models import networks
 from cdmae.retrieval import vectors
 from cdmae.retrieval.vectors import Shard, Vectors
 
@@ -60,7 +60,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     except Exception as error:  # of many libraries
         where = "" if local else ", neither a folder here nor in the cache of the hub"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
-        reason = checkpoint.PICKLED if pickled else cause(error)
+        reason = networks.PICKLED if pickled else cause(error)
         raise InputError(
             f"sentence-transformers cannot load the model {model}{where}: {reason}"
         ) from None
@@ -72,7 +72,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: "
             f"{', '.join(compared)}"
         )
-    for commit in checkpoint.commits(model=model).values():
+    for commit in networks.commits(model=model).values():
         say(f"{model} is commit {commit} of the hub")
     # A model's own lengths for queries and passages precede its length for all texts.
     for holder, key in (
@@ -261,3 +261,12 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
             f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
             f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
         )
+
+
+def encode_asked(
+    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+) -> Vectors:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: its settings."""
+    cut = length or system["query_length"]
+    prompt = system["query_prompt"]
+    return encode_queries(system["model"], texts, cut, prompt, system["head"])

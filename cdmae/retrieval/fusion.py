@@ -9,12 +9,15 @@ order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from cdmae.errors import InputError
 from cdmae.runs import Run
+
+if TYPE_CHECKING:
+    from cdmae.retrieval.asking import Question
 
 Method = Literal["reciprocal_rank", "convex"]
 BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage outside of a list
@@ -68,3 +71,9 @@ def _scaled(scores: np.ndarray) -> np.ndarray:
     if high > low:
         return (scores - low) / (high - low)
     return np.ones(len(scores))
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Fuse the answers of the systems to a user's query; system: settings and `weights`."""
+    fusion = Fusion(question.parts, system["method"], system["k"])
+    return fusion.run(system["weights"], question.depth)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from cdmae.retrieval import vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
+
+if TYPE_CHECKING:
+    from cdmae.retrieval.asking import Question
 
 PIECE = 1 << 15  # pairs scored between two saved pieces
 
@@ -219,3 +222,11 @@ def reorder(
         ranked.append(np.concatenate([top, rest]))
         scores.append(np.concatenate([values, below]))
     return Run.of(ranked, scores)
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Rerank another system's answer to a user's query; system: `depth`, `model` and `tokens`."""
+    judge = checkpoint.at(checkpoint.load(system["model"], "reranker"), question.length)
+    judge.network.to(setup.device())
+    query = sequences.queries([question.text], system["model"], question.threads)
+    return reorder(judge, query, read_tokens(system["tokens"]), question.parts[0], system["depth"])

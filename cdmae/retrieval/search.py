@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import faiss
 import numpy as np
@@ -37,9 +38,11 @@ from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
 from cdmae.retrieval import entries, impacts
+from cdmae.retrieval.asking import Question, encode
 from cdmae.retrieval.impacts import Impacts
-from cdmae.retrieval.vectors import Shard, Vectors
+from cdmae.retrieval.vectors import Shard, Vectors, read_vectors
 from cdmae.runs import Run
+from cdmae.training import setup
 
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
@@ -204,3 +207,11 @@ def _knn(device: str, depth: int) -> Knn:
         return knn(queries, block, count)
 
     return on_both
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Search for a user's query; system: one that makes vectors, with `vectors` of passages."""
+    query = encode(system, [question.text], question.length, question.threads)
+    shards = read_vectors(system["vectors"])
+    device = str(setup.device())
+    return search(query, shards, question.depth, threads=question.threads, device=device)

@@ -18,10 +18,10 @@ from cdmae.retrieval.vectors import read_shards
 
 def measure(
     *,
-    system: dict[str, Any],
+    encoder: dict[str, Any],
+    model: Path | None = None,
     vectors: list[Path],
     collections: list[Path],
-    names: list[str],
     splits: list[str],
     lengths: list[int],
     output: Path,
@@ -29,18 +29,19 @@ def measure(
 ) -> None:
     """Write the sparsity of a sparse system on each split, a list of rows, as JSON.
 
-    system: its settings as for `asking.encode`; vectors: once per collection; the other lists have
-    an item per split.
+    encoder: the settings of the system that decide the vectors of queries, with `encoded_by`
+    (`retrieval.asking.encode`). model: its folder, if it was trained here. vectors: one folder per
+    distinct collection; the other lists have an item per split.
     """
+    system = encoder | ({"model": model} if model else {})
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True))
     passages = {collection: _passages(folder) for collection, folder in kept.items()}
     rows = []
-    for collection, name, split, length in zip(collections, names, splits, lengths, strict=True):
+    for collection, split, length in zip(collections, splits, lengths, strict=True):
         texts = read_queries(collection, split)["text"].tolist()
         queries = asking.encode(system, texts, length, threads)
-        rows.append(
-            {"collection": name, "split": split, **sparsity(queries, *passages[collection])}
-        )
+        found = sparsity(queries, *passages[collection])
+        rows.append({"collection": collection.name, "split": split, **found})
     write_json(output, rows)
 
 

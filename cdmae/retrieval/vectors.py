@@ -29,6 +29,7 @@ from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.ragged import Ragged
+from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import entries, impacts
 from cdmae.retrieval.impacts import Impacts
 from cdmae.tokens.corpus import read_tokens
@@ -134,17 +135,27 @@ def encode_passages(
     output: Path | str,
     threads: int = 1,
     length: int = 0,
+    part: str = WHOLE,
     engine: str = "exact",
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own. A killed run resumes after its
-    last whole shard. engine: see `write`.
+    last whole shard. part: the share of the shards to write, such as 3-of-7. engine: see
+    `write`.
     """
+    if engine == "lucene" and part != WHOLE:
+        raise InputError(
+            f"engine is lucene, whose index is made in one job, but this job makes part {part}; "
+            "allowed: engine: exact, or a run without --set-scatter"
+        )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
-    with Progress(len(read_tokens(tokens)), unit="passages", label="encode") as progress:
-        made = shards(model, tokens, threads, length, progress)
-        write(Path(output), made, key, progress, engine, threads)
+    with Progress(0, unit="passages", label="encode") as progress:
+        encoded = shards(model, tokens, threads, length, progress)
+        first, last = Part.read(part).of(len(encoded))
+        own = encoded[first:last]
+        progress.total = sum(map(len, own))
+        write(Path(output), own, key, progress, engine, threads)
 
 
 def shards(
@@ -163,9 +174,7 @@ def shards(
 
     def make(first: int, last: int) -> np.ndarray:
         rows = np.arange(first, last)
-        read = sequences.single(
-            source, rows, retriever.lengths["passage_length"], retriever.vocabulary
-        )
+        read = sequences.texts(retriever, "passage", source, rows)
         return encode(retriever, read, device, progress)
 
     return cut(len(source), heads.of(retriever.head).width(retriever.network), make)
@@ -180,7 +189,7 @@ def encode_queries(
     retriever.network.to(device)
     source = sequences.queries(texts, model, threads)
     rows = np.arange(len(texts))
-    read = sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary)
+    read = sequences.texts(retriever, "query", source, rows)
     return encode(retriever, read, device)
 
 
@@ -267,3 +276,10 @@ def stamp(path: Path) -> list[Any]:
     """Return the facts of a file that change when it is written again."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def encode_asked(
+    system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
+) -> Vectors:
+    """Encode queries, as `cdmae.retrieval.asking.encode`; system: with the folder `model`."""
+    return encode_queries(system["model"], texts, threads, length)

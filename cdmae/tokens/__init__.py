@@ -1,1 +1,1 @@
-"""Text to word-pieces, once: the vocabulary, the cutting, the store."""
+"""Convert text to word-pieces, once: vocabularies, tokenisation, files."""

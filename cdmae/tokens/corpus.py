@@ -1,8 +1,8 @@
-"""The tokens of a collection: one tokenisation, which every job reads."""
+"""The tokens of a collection: it is tokenised once, and every job reads the result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +19,9 @@ TOKENS = ("ids", "starts", "text_starts", "word_starts")
 class Tokens:
     """The word-pieces of a collection, titles first, without special tokens.
 
-    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its
-    text (after the title) begins at ``text_starts[p]``; ``word_starts[id]`` is true for a
-    word-piece that begins a word.
+    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``. Its
+    text, after the title, begins at ``text_starts[p]``. ``word_starts[id]`` is true for word-pieces
+    that begin a word.
     """
 
     ids: np.ndarray
@@ -32,6 +32,22 @@ class Tokens:
     def __len__(self) -> int:
         """Return the number of passages P."""
         return len(self.starts) - 1
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
+        pairs = np.stack([self.starts[:-1], self.text_starts], axis=1)
+        return np.append(pairs.ravel(), self.starts[-1])
+
+    def part(self, first: int, last: int) -> Tokens:
+        """Return the tokens of the passages `first` to `last`, which share the ids' memory."""
+        begin = self.starts[first]
+        return Tokens(
+            ids=self.ids[begin : self.starts[last]],
+            starts=self.starts[first : last + 1] - begin,
+            text_starts=self.text_starts[first:last] - begin,
+            word_starts=self.word_starts,
+        )
 
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
@@ -54,7 +70,7 @@ def stream_tokens(
     dtype: type,
     word_starts: np.ndarray,
 ) -> None:
-    """Write tokens like `write_tokens`, from a stream of ids and of lengths as in `Tokens.of`."""
+    """Write tokens like `write_tokens`, from a stream of (ids, lengths) as in `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
@@ -67,54 +83,60 @@ def stream_tokens(
             write_array(aside / f"{name}.npy", getattr(tokens, name))
 
 
+def join_tokens(output: Path, folders: list[Path]) -> None:
+    """Join the tokens of ranges of passages to those of the collection, without loading the ids."""
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for folder in folders:
+            tokens = read_tokens(folder)
+            yield tokens.ids, np.diff(tokens.edges)
+
+    first = read_tokens(folders[0])
+    stream_tokens(output, parts(), first.ids.dtype.type, first.word_starts)
+
+
 def read_tokens(folder: Path | str) -> Tokens:
     """Read tokens; the ids stay on disk.
 
     Raises `InputError` for offsets or ids out of range.
     """
     folder = Path(folder)
-    ids, *others = (read_array(folder / f"{name}.npy") for name in TOKENS)
-    tokens = Tokens(ids, *map(np.array, others))
-    # Compiled code has no bounds checks and would crash on damaged offsets and ids.
-    starts = tokens.starts
-    texts = tokens.text_starts
-    pieces = len(tokens.word_starts)
-    rising = (
-        len(starts)
-        and starts[0] == 0
-        and starts[-1] == len(tokens.ids)
-        and (starts[1:] >= starts[:-1]).all()
-    )
-    within = (
-        rising
-        and len(texts) == len(tokens)
-        and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
-    )
-    for name, right, what in (
-        (
-            "starts",
-            rising,
-            f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy",
-        ),
-        ("text_starts", within, "a place for every passage, between two of starts.npy"),
-        (
-            "ids",
-            within and tokens.ids.dtype.kind in "ui" and _largest(tokens.ids) < pieces,
-            f"numbers of the {pieces:,} word-pieces of word_starts.npy",
-        ),
-    ):
-        if not right:
-            raise InputError(
-                f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run "
-                "again"
-            )
+    arrays = {name: read_array(folder / f"{name}.npy") for name in TOKENS}
+    in_memory = {name: np.array(arrays[name]) for name in TOKENS if name != "ids"}
+    tokens = Tokens(ids=arrays["ids"], **in_memory)
+    fault = _fault(tokens)
+    if fault:
+        name, expected = fault
+        raise InputError(
+            f"{folder / name}.npy is damaged: it does not hold {expected}; delete {folder} and run "
+            "again"
+        )
     return tokens
 
 
-def _largest(ids: np.ndarray) -> int:
-    """Return the largest of memory-mapped numbers, read in blocks instead of through the map.
+def _fault(tokens: Tokens) -> tuple[str, str] | None:
+    """Return the first damaged array and its expected content, or None.
 
-    The map would keep all of them in memory.
+    Compiled code has no bounds checks and would crash on damaged offsets and ids.
+    """
+    starts = tokens.starts
+    texts = tokens.text_starts
+    count = len(tokens.ids)
+    has_ends = len(starts) and starts[0] == 0 and starts[-1] == count
+    if not has_ends or (starts[1:] < starts[:-1]).any():
+        return "starts", f"offsets that rise from 0 to {count:,}, the word-pieces of ids.npy"
+    if len(texts) != len(tokens) or (texts < starts[:-1]).any() or (texts > starts[1:]).any():
+        return "text_starts", "an offset for every passage, between two offsets of starts.npy"
+    pieces = len(tokens.word_starts)
+    if tokens.ids.dtype.kind not in "ui" or _largest(tokens.ids) >= pieces:
+        return "ids", f"numbers of the {pieces:,} word-pieces of word_starts.npy"
+    return None
+
+
+def _largest(ids: np.ndarray) -> int:
+    """Return the largest id; memory-mapped ids are read from the file, in blocks.
+
+    Reading through the map would keep all of them in memory.
     """
     if not isinstance(ids, np.memmap):
         return int(ids.max(initial=0))

@@ -1,8 +1,8 @@
-"""Tokenisation: each collection once per tokenizer, by the model's Hugging Face tokenizer.
+"""Tokenise each collection once per tokenizer, by the model's Hugging Face tokenizer.
 
-WordPiece tokenizers read title and text apart: neither changes the word-pieces of the other.
-Byte-level BPE and Unigram tokenizers read them joined by a space, as a user of the trained model
-joins them, and their own word boundaries count (`Vocabulary.doubled`).
+WordPiece tokenizers read title and text separately, because neither changes the word-pieces of the
+other. Byte-level BPE and Unigram tokenizers read them joined by a space, like users of the trained
+model. They define their own word boundaries (`Vocabulary.doubled`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,19 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-# single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about
-# 1,000
+# the most single characters in a trained vocabulary, the most frequent; BERT has about 1,000
 ALPHABET = 1000
-LONGEST = (
-    1000  # letters of a word in training, whose time grows with their square; what is longer is cut
-)
+# letters after which training cuts a word, because its time grows with their square
+LONGEST = 1000
 SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces from part of it
-ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
+ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Train an uncased WordPiece tokenizer, normalised as BERT's, of at most `vocabulary` pieces.
+    """Train an uncased WordPiece tokenizer of at most `vocabulary` pieces, normalised like BERT.
 
-    `texts` are read twice. The same texts give the same vocabulary in every process. Little text
-    gives a smaller vocabulary.
+    `texts` are read twice. The same texts give the same vocabulary in every process. Short texts
+    give a smaller vocabulary.
     """
     from transformers import BertTokenizer
 
@@ -60,13 +58,10 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
-    # The trainer numbers continuing characters as it meets them in a randomly seeded hash map, and
+    # The trainer numbers continuing characters in the order of a randomly seeded hash map, and
     # breaks ties by number; naming all of them beforehand makes it repeatable.
-    fixed = [
-        *SPECIALS,
-        *letters,
-        *(f"##{letter}" for letter in letters if _continues(tokenizer, letter)),
-    ]
+    continuing = [f"##{letter}" for letter in letters if _continues(tokenizer, letter)]
+    fixed = [*SPECIALS, *letters, *continuing]
     if len(fixed) > vocabulary:
         raise InputError(
             f"vocabulary is {vocabulary}; the single characters of this text alone need "
@@ -81,10 +76,12 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
+    ids = tokenizer.get_vocab()
+    return {piece: ids[piece] for piece in sorted(ids, key=ids.__getitem__)}
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    """Return the most frequent characters of the normalised texts, sorted."""
     raw: Counter[str] = Counter()
     for text in texts:
         raw.update(text)
@@ -92,19 +89,14 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     for letter, count in raw.items():
         for normal in tokenizer.normalizer.normalize_str(letter).replace(" ", ""):
             counts[normal] += count
-    return sorted(sorted(counts, key=lambda letter: (-counts[letter], letter))[:ALPHABET])
+    by_frequency = sorted(counts, key=lambda letter: (-counts[letter], letter))
+    return sorted(by_frequency[:ALPHABET])
 
 
 def _continues(tokenizer: Tokenizer, letter: str) -> bool:
-    # Punctuation and Chinese characters are words of their own and never continue one.
-    return (
-        len(
-            tokenizer.pre_tokenizer.pre_tokenize_str(
-                tokenizer.normalizer.normalize_str("a" + letter)
-            )
-        )
-        == 1
-    )
+    """Return whether a letter can continue a word; punctuation and Chinese characters cannot."""
+    text = tokenizer.normalizer.normalize_str("a" + letter)
+    return len(tokenizer.pre_tokenizer.pre_tokenize_str(text)) == 1
 
 
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
@@ -134,13 +126,12 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             "load"
         )
     check(json.loads(backend.to_str()), folder)
-    if lacking := [
-        name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None
-    ]:
-        raise InputError(
-            f"the tokenizer in {folder} has no {lacking[0]} token; allowed: the tokenizer of a "
-            "masked language model"
-        )
+    for name in ("mask", "pad"):
+        if getattr(tokenizer, f"{name}_token_id") is None:
+            raise InputError(
+                f"the tokenizer in {folder} has no {name} token; allowed: the tokenizer of a "
+                "masked language model"
+            )
     if not backend.encode(SAMPLE, add_special_tokens=False).ids:
         raise InputError(
             f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does"
@@ -150,7 +141,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
 
 @dataclass(frozen=True)
 class Texts:
-    """The training texts of a tokenizer: a collection's titles and texts, read again each time."""
+    """The training texts of a tokenizer: titles and texts of a collection, read at each use."""
 
     collection: Path
 
@@ -171,10 +162,12 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
     """
     vocabulary = Vocabulary.read(tokenizer)
-    done = list(_tokenised([passages], tokenizer, vocabulary, threads))
-    ids = np.concatenate([np.empty(0, _dtype(vocabulary)), *(pieces for pieces, _ in done)])
-    lengths = np.concatenate([np.empty(0, np.int64), *(part for _, part in done)])
-    return Tokens.of(ids, lengths, vocabulary.word_starts)
+    ids = [np.empty(0, _dtype(vocabulary))]
+    lengths = [np.empty(0, np.int64)]
+    for batch_ids, batch_lengths in _tokenised([passages], tokenizer, vocabulary, threads):
+        ids.append(batch_ids)
+        lengths.append(batch_lengths)
+    return Tokens.of(np.concatenate(ids), np.concatenate(lengths), vocabulary.word_starts)
 
 
 def tokenise_to(
@@ -182,8 +175,8 @@ def tokenise_to(
 ) -> None:
     """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
     vocabulary = Vocabulary.read(tokenizer)
-    done = _tokenised(passages, tokenizer, vocabulary, threads)
-    stream_tokens(folder, done, _dtype(vocabulary), vocabulary.word_starts)
+    batches = _tokenised(passages, tokenizer, vocabulary, threads)
+    stream_tokens(folder, batches, _dtype(vocabulary), vocabulary.word_starts)
 
 
 def _dtype(vocabulary: Vocabulary) -> type:
@@ -194,8 +187,8 @@ def _tokenised(
     passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
-    kind = _Joined if vocabulary.doubled else _Apart
-    workers: SimpleQueue[_Apart | _Joined] = SimpleQueue()
+    kind = _Joined if vocabulary.doubled else _Separate
+    workers: SimpleQueue[_Separate | _Joined] = SimpleQueue()
     for _ in range(max(1, threads)):
         workers.put(kind(tokenizer, vocabulary))
 
@@ -206,15 +199,14 @@ def _tokenised(
         finally:
             workers.put(worker)
 
+    tables = (table.select(["title", "text"]) for table in passages)
+    batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
     with Threads(threads) as pool:
-        tables = (table.select(["title", "text"]) for table in passages)
-        yield from pool.stream(
-            work, (batch for table in tables for batch in table.to_batches(ROWS_AT_ONCE))
-        )
+        yield from pool.stream(work, batches)
 
 
-class _Apart:
-    """Tokenises batches of passages, titles and texts apart."""
+class _Separate:
+    """Tokenises batches of passages, titles and texts separately."""
 
     def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
         self.backend = read_backend(tokenizer)
@@ -222,8 +214,9 @@ class _Apart:
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Tokenise a batch: its ids, and its segments' lengths (title, text, title, text, ...)."""
-        columns = (column.to_pylist() for column in batch.columns)
-        segments = [segment or "" for pair in zip(*columns, strict=True) for segment in pair]
+        titles, texts = (column.to_pylist() for column in batch.columns)
+        pairs = zip(titles, texts, strict=True)
+        segments = [segment or "" for segment in chain.from_iterable(pairs)]
         encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
         ids = [encoding.ids for encoding in encoded]
         lengths = np.array([len(own) for own in ids], np.int64)
@@ -239,22 +232,21 @@ class _Joined:
         self.pieces = vocabulary.pieces
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch as `_Apart` does; continuing word-pieces have the upper half of ids."""
-        titles, texts = ([text or "" for text in column.to_pylist()] for column in batch.columns)
-        joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
+        """Tokenise a batch like `_Separate`; continuing word-pieces get the upper half of ids."""
+        titles, texts = (column.to_pylist() for column in batch.columns)
+        pairs = zip(titles, texts, strict=True)
+        joined = [" ".join(filter(None, pair)) for pair in pairs]
         ids = [np.empty(0, self.dtype)]
-        lengths = np.zeros((len(titles), 2), np.int64)
+        lengths = np.zeros((len(joined), 2), np.int64)
         encoded = self.backend.encode_batch(joined, add_special_tokens=False)
-        for row, (title, encoding) in enumerate(zip(titles, encoded, strict=True)):
-            count = len(encoding.ids)
-            places = np.fromiter((begin for begin, _ in encoding.offsets), np.int64, count)
+        for row, encoding in enumerate(encoded):
+            pieces = np.array(encoding.ids, np.int64)
             words = np.array(encoding.word_ids, np.int64)
-            of_title = np.count_nonzero(places < len(title))
-            continues = np.zeros(count, bool)
+            begins = np.array([begin for begin, _ in encoding.offsets], np.int64)
+            of_title = np.count_nonzero(begins < len(titles[row] or ""))
+            continues = np.zeros(len(pieces), bool)
             continues[1:] = words[1:] == words[:-1]
-            continues[of_title : of_title + 1] = False
-            ids.append(
-                (np.array(encoding.ids, np.int64) + self.pieces * continues).astype(self.dtype)
-            )
-            lengths[row] = of_title, count - of_title
+            continues[of_title : of_title + 1] = False  # the text begins with a word
+            ids.append((pieces + self.pieces * continues).astype(self.dtype))
+            lengths[row] = of_title, len(pieces) - of_title
         return np.concatenate(ids), lengths.ravel()

@@ -22,17 +22,17 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tok
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What masking and counting must know of a tokenizer; V word-pieces.
+    """The properties of a tokenizer that masking and counting need; V word-pieces.
 
-    special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may
-    replace a masked one (neither special nor ``[unused...]``); word_starts: bool [V], whether a
-    word-piece begins a word; separators: how many stand between the two texts of a pair; second:
-    the type of the second one's tokens.
+    special: bool [V], tokens that are never masked. ordinary: int32 [.], ids that may replace a
+    masked token (neither special nor ``[unused...]``). word_starts: bool [V], whether a word-piece
+    begins a word. separators: the number of separator tokens between the two texts of a pair.
+    second: the token type of the second text.
 
-    doubled: a tokenizer whose pieces do not tell by themselves whether they begin a word ("mail" of
-    "mail" and of "e-mail" in byte-level BPE). Each of its pieces has two ids here, its own where it
-    begins a word, and that plus V / 2 where it continues one. So an id tells what a word is,
-    whatever the tokenizer; models read `of_model`.
+    doubled: whether the same piece can both begin and continue a word, such as "mail" in "mail" and
+    "e-mail" in byte-level BPE. Each piece then has two ids here: its own id where it begins a word,
+    and this id plus V / 2 where it continues a word. Word boundaries therefore follow from the ids
+    for every tokenizer. Models read the ids that `of_model` returns.
     """
 
     size: int
@@ -49,52 +49,44 @@ class Vocabulary:
 
     @property
     def pieces(self) -> int:
-        """Return how many ids a model must know."""
+        """Return the number of ids of the tokenizer itself, which models read."""
         return self.size // 2 if self.doubled else self.size
 
     def of_model(self, ids: np.ndarray) -> np.ndarray:
-        """Return the tokenizer's own ids of some word-pieces, in the same shape."""
+        """Return the tokenizer's own ids of word-pieces, in the same shape."""
         return ids % self.pieces if self.doubled else ids
 
     @classmethod
     def read(cls, folder: Path | str) -> Vocabulary:
-        """Read it from a tokenizer's folder."""
+        """Read the vocabulary of the tokenizer in a folder."""
         tokenizer = read_backend(folder)
         pieces = _pieces(tokenizer)
         named = special_tokens(folder)
-        ids = {
-            f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", ""))
-            for name in ("pad", "mask")
-        }
-        if lacking := [name[:-3] for name, number in ids.items() if number is None]:
-            raise InputError(
-                f"the tokenizer in {folder} names no {lacking[0]}_token in its "
-                "tokenizer_config.json; allowed: the tokenizer of a masked language model"
-            )
-        special = np.zeros(len(pieces), dtype=bool)
-        special[
-            [
-                index
-                for index, token in tokenizer.get_added_tokens_decoder().items()
-                if token.special
-            ]
-        ] = True
-        special[[index for index, piece in enumerate(pieces) if piece in named.values()]] = True
-        unused = np.array(
-            [not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces]
-        )
+        ids = {}
+        for name in ("pad", "mask"):
+            ids[f"{name}_id"] = tokenizer.token_to_id(named.get(f"{name}_token", ""))
+            if ids[f"{name}_id"] is None:
+                raise InputError(
+                    f"the tokenizer in {folder} names no {name}_token in its "
+                    "tokenizer_config.json; allowed: the tokenizer of a masked language model"
+                )
+        special = np.array([piece in named.values() for piece in pieces])
+        for index, token in tokenizer.get_added_tokens_decoder().items():
+            special[index] |= token.special
+        is_unused = re.compile(r"(\[unused\d+\])?").fullmatch
+        unused = np.array([is_unused(piece) is not None for piece in pieces])
         doubled = not is_bert(json.loads(tokenizer.to_str()))
+        if doubled:
+            word_starts = np.repeat([True, False], len(pieces))
+        else:
+            word_starts = np.array([not piece.startswith("##") for piece in pieces])
         return cls(
-            size=len(pieces) << doubled,
+            size=len(word_starts),
             **ids,
             **_frame(tokenizer, folder),
-            special=np.tile(special, 1 + doubled),
+            special=np.tile(special, 2) if doubled else special,
             ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
-            word_starts=np.array(
-                [True] * len(pieces) + [False] * len(pieces)
-                if doubled
-                else [not piece.startswith("##") for piece in pieces]
-            ),
+            word_starts=word_starts,
             doubled=doubled,
         )
 
@@ -107,44 +99,46 @@ def special_tokens(folder: Path | str) -> dict[str, str]:
         raise InputError(
             f"{path} holds no JSON object; allowed: the tokenizer of a masked language model"
         )
-    named = {key: value for key, value in options.items() if key.endswith("_token") and value}
-    tokens = {
-        key: value["content"] if isinstance(value, dict) else value for key, value in named.items()
-    }
-    return {key: value for key, value in tokens.items() if isinstance(value, str)}
+    tokens = {}
+    for key, value in options.items():
+        token = value.get("content") if isinstance(value, dict) else value
+        if key.endswith("_token") and token and isinstance(token, str):
+            tokens[key] = token
+    return tokens
 
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
     """Return the ids of the special tokens around a text, and the separators within a pair."""
-    empty = [tokenizer.encode("", add_special_tokens=False) for _ in range(2)]
-    framed = [tokenizer.post_process(empty[0], second, True) for second in (None, empty[1])]
-    single, pair = (encoding.ids for encoding in framed)
-    if (
-        len(single) != 2
-        or pair[:1] != single[:1]
-        or len(pair) not in (3, 4)
-        or set(pair[1:]) != {single[1]}
-    ):
+    text = tokenizer.encode("", add_special_tokens=False)
+    other = tokenizer.encode("", add_special_tokens=False)
+    framed_pair = tokenizer.post_process(text, other, True)
+    single = tokenizer.post_process(text, None, True).ids
+    pair = framed_pair.ids
+    is_single_framed = len(single) == 2
+    is_pair_framed = len(pair) in (3, 4) and pair[:1] == single[:1]
+    if not (is_single_framed and is_pair_framed and set(pair[1:]) == {single[1]}):
         raise InputError(
             f"the tokenizer in {folder} puts {len(single)} special tokens around a text and "
-            f"{len(pair)} around a pair; allowed: one before it, one behind it, and one or two of "
+            f"{len(pair)} around a pair; allowed: one before it, one after it, and one or two of "
             "the latter between two texts"
         )
-    second = framed[1].type_ids[-1]
-    return {"cls_id": single[0], "sep_id": single[1], "separators": len(pair) - 2, "second": second}
+    return {
+        "cls_id": single[0],
+        "sep_id": single[1],
+        "separators": len(pair) - 2,
+        "second": framed_pair.type_ids[-1],
+    }
 
 
 def read_pieces(folder: Path | str) -> list[str]:
-    """Return the word-pieces by id (see `Vocabulary`) as text, continuations with ## in front."""
+    """Return the word-pieces by id (see `Vocabulary`) as text; continuations begin with ##."""
     tokenizer = read_backend(folder)
     pieces = _pieces(tokenizer)
     if is_bert(json.loads(tokenizer.to_str())):
         return pieces
-    texts = [
-        tokenizer.decoder.decode([piece]).strip() if tokenizer.decoder else piece
-        for piece in pieces
-    ]
-    return [*texts, *(f"##{text}" for text in texts)]
+    if tokenizer.decoder:
+        pieces = [tokenizer.decoder.decode([piece]).strip() for piece in pieces]
+    return [*pieces, *(f"##{piece}" for piece in pieces)]
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:
@@ -174,11 +168,12 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
 def is_bert(parts: dict[str, Any]) -> bool:
     """Return whether a tokenizer is BERT's WordPiece; parts: its ``tokenizer.json``."""
-    types = [
-        pretrained.part(parts, name).get("type")
-        for name in ("model", "normalizer", "pre_tokenizer")
-    ]
-    return types == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
+    expected = {
+        "model": "WordPiece",
+        "normalizer": "BertNormalizer",
+        "pre_tokenizer": "BertPreTokenizer",
+    }
+    return all(pretrained.part(parts, name).get("type") == kind for name, kind in expected.items())
 
 
 def check(parts: dict[str, Any], folder: Path | str) -> None:

@@ -1,8 +1,8 @@
-"""Leases on folders: of two processes that would train in one, only one does.
+"""Leases on state folders: of two processes that would train in the same folder, only one does.
 
-The operating system's lock on ``lease.lock`` ends with its process, however that ends, and not
-while the process is suspended. Hosts that do not share locks (some network file systems) or have
-none see the file ``lease`` instead, which its holder touches every few seconds.
+The operating system's lock on ``lease.lock`` ends when its process ends, however it ends, and is
+kept while the process is suspended. Where hosts do not share locks (some network file systems have
+none), they see the file ``lease`` instead, which its owner touches every few seconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from filelock import FileLock, LeaseCompromise, SoftFileLease, Timeout
 from cdmae.errors import InputError
 from cdmae.files import write_text
 
-WAIT = 5.0  # seconds for a trainer that is ending to let go of the folder
-HEARTBEAT = 5.0  # seconds between two signs of life
-# seconds without one after which another host's trainer counts as gone; NFS may show a change 60 s
-# late
+WAIT = 5.0  # seconds for a trainer that is ending to release the folder
+HEARTBEAT = 5.0  # seconds between two touches of the file
+# seconds without a touch after which another host's trainer counts as dead; NFS may show a change
+# 60 s late
 DEAD = 90.0
 
 
@@ -31,7 +31,7 @@ DEAD = 90.0
 def held(folder: Path, name: str) -> Iterator[Lease]:
     """Lease a folder for the training `name` as long as the context lasts.
 
-    Raises `InputError` where another process holds it and does not let go within some seconds.
+    Raises `InputError` where another process holds it and does not release it within seconds.
     """
     lease = Lease(folder, name)
     lease.take()
@@ -43,43 +43,43 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
 
 
 class Lease:
-    """A lease on a folder: the system's lock, and a marker file that shows signs of life.
+    """A lease on a folder: the system's lock, and a marker file that its owner keeps touching.
 
-    lost: whether a second process took the folder, having seen neither the lock nor a sign of life.
+    lost: whether another process took the folder, which saw neither the lock nor a touch.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        """`name`: of the training, in messages."""
+        """Take a folder, and the name of the training for messages."""
         self.lost = False
         self._folder = folder
         self._name = name
         self._path = folder / "lease"
         self._job = folder / "lease.job"
         self._lock = FileLock(folder / "lease.lock", timeout=WAIT, fallback_to_soft=False)
-        self._markers = [self._marker()]  # and another one each time that somebody deletes the file
+        self._markers = [self._marker()]  # and a further one each time that the file is deleted
 
     def take(self) -> None:
-        """Take the lock, then the marker; raises `InputError` where the holder of either lives."""
-        before = _sign(self._path)
+        """Take the lock, then the marker; raises `InputError` if the owner of either is alive."""
+        before = _status(self._path)
 
-        def holder_lives() -> bool:
-            now = _sign(self._path)
+        def owner_lives() -> bool:
+            now = _status(self._path)
             return now is not None and now != before
 
         try:
             self._take_lock()
             self._remove_empty()
-            self._markers[0].acquire(timeout=DEAD + WAIT, cancel_check=holder_lives)
+            self._markers[0].acquire(timeout=DEAD + WAIT, cancel_check=owner_lives)
         except Timeout:
             self._lock.release()
             raise InputError(self._refusal()) from None
 
     def name_job(self) -> None:
-        """Write which job of SLURM holds the folder, for the message of one that is refused."""
+        """Record the SLURM job that holds the folder, for error messages."""
         write_text(self._job, os.environ.get("SLURM_JOB_ID", ""))
 
     def release(self) -> None:
-        """Let go of the folder; a marker that is another process's stays."""
+        """Release the folder; another process's marker stays."""
         if not self.lost:
             self._job.unlink(missing_ok=True)
         for marker in self._markers:
@@ -100,19 +100,19 @@ class Lease:
             self._lock.acquire()
         except Timeout:
             raise
-        except OSError:  # ENOLCK, ENOSYS: only signs of life can tell
+        except OSError:  # ENOLCK, ENOSYS: without locks, the marker decides alone
             pass
 
     def _remove_empty(self) -> None:
-        """Remove an empty marker of a power failure: filelock would wait for its owner forever.
+        """Remove an empty marker: filelock would wait for its owner forever.
 
-        A living owner fills it at once.
+        A power failure can leave one. A living owner fills it at once.
         """
-        before = _sign(self._path)
+        before = _status(self._path)
         if before is None or self._path.stat().st_size:
             return
         time.sleep(WAIT)
-        if _sign(self._path) == before:
+        if _status(self._path) == before:
             self._path.unlink(missing_ok=True)
 
     def _compromised(self, loss: LeaseCompromise) -> None:
@@ -121,7 +121,8 @@ class Lease:
         filelock calls this from the thread that touches the marker.
         """
         if loss.reason == "marker-missing" and self._restored():
-            print(f"{self._path} was deleted; it is made again", file=sys.stderr, flush=True)
+            message = f"the file that marks {self._folder} as in use was deleted; it is made again"
+            print(message, file=sys.stderr, flush=True)
             return
         self.lost = True
         print(f"{self._refusal()}; this process ends ({loss.reason})", file=sys.stderr, flush=True)
@@ -130,7 +131,7 @@ class Lease:
     def _restored(self) -> bool:
         marker = self._marker()
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)  # the marker may have gone with it
+            self._folder.mkdir(parents=True, exist_ok=True)  # may have been deleted, too
             marker.acquire(timeout=0)
         except (Timeout, OSError):
             return False
@@ -138,23 +139,22 @@ class Lease:
         return True
 
     def _refusal(self) -> str:
-        """Name the holder, and its job in SLURM."""
+        """Return the error message, which names the owner and its SLURM job."""
         owner = self._markers[0].owner
-        process = (
-            f"process {owner.pid} on {owner.hostname.partition('?')[0]}"
-            if owner
-            else "an unknown process"
-        )
+        process = "an unknown process"
+        if owner:
+            process = f"process {owner.pid} on {owner.hostname.partition('?')[0]}"
         number = self._job.read_text(encoding="utf-8") if self._job.exists() else ""
-        job = f", job {number}" if number else ""
+        if number:
+            process += f", job {number}"
         return (
-            f"{self._name} is being trained already, by {process}{job}; wait for it or end it "
+            f"{self._name} is being trained already, by {process}; wait for it or end it "
             f"({self._folder})"
         )
 
 
-def _sign(path: Path) -> tuple[int, int] | None:
-    """Return the facts of a marker that change with every sign of life, None without one."""
+def _status(path: Path) -> tuple[int, int] | None:
+    """Return a marker's time and inode, which change with every touch; None without a marker."""
     with suppress(FileNotFoundError):
         status = path.stat()
         return status.st_mtime_ns, status.st_ino

@@ -1,7 +1,7 @@
 """The training loop of pre-training, retriever and reranker; each brings its batches and its step.
 
 One process, or one per GPU under torchrun. All input of a training is either a function of the step
-(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve): killed at
+(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). Killed at
 any moment and run again, it produces bit-identical results (on the CPU). It waits for the device
 only where numbers are shown or saved.
 """
@@ -24,6 +24,7 @@ from cdmae.training import setup
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
     from cdmae.config.stages import Stage
+    from cdmae.training.setup import Stop
     from cdmae.training.state import State
 
 # relative spread of the outputs below which the model does not distinguish its inputs
@@ -38,9 +39,9 @@ Batch = TypeVar("Batch")
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a training is.
+    """The length of a training.
 
-    steps, warmup: of the learning rate; last: the last step that is computed, up to `steps`;
+    steps, warmup: of the learning rate. last: the last step that is computed, up to `steps`.
     interval: steps between two rows of the curve.
     """
 
@@ -68,12 +69,11 @@ def train(
 
     Returns the seconds it took, earlier runs included, and the notes of `Meter`.
 
-    batches: the batches from a step on, counted from 0. learn: adds the gradient of a step's batch
-    to the weights, the global batch's in every process, and returns its numbers, 0-d tensors
-    including `loss` and `spread`. columns: of the curve. shown: the losses on the progress line;
-    guessing: the value of each for a model without knowledge. examine: returns a note
-    on the numbers of a step, counted from 1, or nothing; raises `InputError` where it is of no use
-    to continue.
+    batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
+    step's batch to the weights, and returns its numbers, 0-d tensors including `loss` and `spread`;
+    both are sums over all processes. columns: of the curve. shown: the losses on the progress line.
+    guessing: each loss of a model without knowledge. examine: returns a note on the numbers of a
+    step, counted from 1, or nothing; raises `InputError` where it is of no use to continue.
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
@@ -96,34 +96,23 @@ def train(
                 adam.zero_grad()
                 meter.add(numbers)
                 progress.advance(**{loss: numbers[loss] for loss in shown})
-                written = done % schedule.interval == 0 or done == schedule.last
-                save = False
-                # Several processes can agree only at a step where all ask.
-                if done < schedule.last and (written or group.size == 1):
-                    save = group.any(bool(stop.requested) or saved.due())
-                if written or save:
-                    warm = done > schedule.warmup
+                last = done == schedule.last
+                warm = done > schedule.warmup
+                write_row = last or done % schedule.interval == 0
+                # Several processes can agree only at a step where all of them ask.
+                may_save = not last and (write_row or group.size == 1)
+                save = may_save and group.any(bool(stop.requested) or saved.due())
+                if write_row or save:
                     values = floats(numbers)
                     if examine:
                         meter.note(examine(values, done))
                     check(values, done, peak, warm=warm, losses=shown, guessing=guessing)
-                if written:
-                    saved.add(
-                        CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None)
-                    )
+                if write_row:
+                    means = meter.means(done if warm else None)
+                    saved.add(CURVE, step=done, learning_rate=rate, **means)
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    unsaved = save_if_possible(
-                        saved, done, {"seconds": time.monotonic() - begun, **state}
-                    )
-                    if group.any(bool(stop.requested)):
-                        if unsaved is not None:
-                            raise unsaved
-                        signal = stop.requested or "a signal"
-                        raise Interrupted(
-                            f"{signal}: {saved.name} is saved at step {done:,}; run it again to "
-                            "resume"
-                        )
+                    save_or_stop(saved, done, {"seconds": time.monotonic() - begun, **state}, stop)
     return time.monotonic() - begun, meter.notes
 
 
@@ -132,13 +121,8 @@ def train(
 
 def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
     """Return the values of some numbers; waits for the device, once."""
-    return dict(
-        zip(
-            numbers,
-            torch.stack([value.float() for value in numbers.values()]).tolist(),
-            strict=True,
-        )
-    )
+    values = torch.stack([value.float() for value in numbers.values()]).tolist()
+    return dict(zip(numbers, values, strict=True))
 
 
 class Meter:
@@ -169,7 +153,8 @@ class Meter:
         then: the model has lost its initial knowledge, even if the loss keeps falling.
         """
         means = {name: value / self._count for name, value in floats(self._sums).items()}
-        self._sums, self._count = {}, 0
+        self._sums = {}
+        self._count = 0
         self._spread = self._spread or means.get("spread")
         if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
             closer = self._spread / means["spread"]
@@ -198,7 +183,9 @@ class Meter:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Resume from a saved state."""
         self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
-        self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
+        self._count = saved["count"]
+        self._spread = saved["spread"]
+        self.notes = saved["notes"]
 
 
 # --- divergence and collapse ----------------------------------------------------------------------
@@ -215,50 +202,56 @@ def check(
 ) -> None:
     """Raise `InputError` if a training has diverged, or has collapsed after its warm-up.
 
-    peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see
+    peak: the learning rate to lower. warm: whether the warm-up is over. losses, guessing: see
     `train`.
     """
-    how = "diverged"
-    what = ""
+    fault = ""
     worst = max(losses, key=numbers.__getitem__)
     lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
     if lost:
-        what = f"the {lost[0].replace('_', ' ')} of step {step:,} is {numbers[lost[0]]}"
+        name = lost[0]
+        fault = f"diverged: the {name.replace('_', ' ')} of step {step:,} is {numbers[name]}"
     elif warm and numbers[worst] > DIVERGED * guessing:
-        what = (
-            f"the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, guessing "
-            f"costs {guessing:.3g}"
+        fault = (
+            f"diverged: the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, "
+            f"guessing costs {guessing:.3g}"
         )
     elif warm and numbers["spread"] < COLLAPSED:
-        how = "collapsed"
-        what = (
-            f"all inputs of step {step:,} are the same to the model (relative spread "
+        fault = (
+            f"collapsed: all inputs of step {step:,} are the same to the model (relative spread "
             f"{numbers['spread']:.1g})"
         )
-    if what:
+    if fault:
         raise InputError(
-            f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
+            f"training {fault}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
         )
 
 
 # --- states ---------------------------------------------------------------------------------------
 
 
-def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSError | None:
-    """Save a state; report and return the error where the system cannot, as on a full disk.
+def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -> None:
+    """Save a state; raise `Interrupted` if a process was asked to stop.
 
-    The training can end without this state, and the next one may find room.
+    Where the system cannot save it, as on a full disk, this is logged. The training can end without
+    this state, and the next state may find room. A requested stop then raises the `OSError`.
     """
+    unsaved = None
     try:
         saved.save(step, payload)
     except OSError as error:
+        unsaved = error
         reason = error.strerror or error
         say(
             f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it "
             "are kept"
         )
-        return error
-    return None
+    if not saved.group.any(bool(stop.requested)):
+        return
+    if unsaved is not None:
+        raise unsaved
+    signal = stop.requested or "a signal"
+    raise Interrupted(f"{signal}: {saved.name} is saved at step {step:,}; run it again to resume")
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:
@@ -271,8 +264,9 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
         saved.group.any(False)
     try:
         payload = saved.latest()
-        for part, owner in parts.items() if payload is not None else ():
-            owner.load_state_dict(payload[part])
+        if payload is not None:
+            for part, owner in parts.items():
+                owner.load_state_dict(payload[part])
     except InputError:
         raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""The processes of one training, as torchrun starts them: one per GPU, or the only one.
+"""The processes of one training: one per GPU, as torchrun starts them, or a single process.
 
-Losses are normalised over the global batch before the processes share it out, so all they ever
-exchange is sums.
+Losses are normalised over the global batch before it is divided among the processes, so they only
+ever exchange sums.
 """
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from types import FrameType
 import torch
 from torch import nn
 
-SIGNALS = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGUSR1,
-)  # asked to end, Ctrl-C, SLURM's warning before preemption
+# a request to end, Ctrl-C, SLURM's warning before preemption
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+M_TRIM_THRESHOLD = -1  # of malloc.h
+M_MMAP_MAX = -4
 
 
 # --- the machine ----------------------------------------------------------------------------------
@@ -43,16 +42,14 @@ def set_up(threads: int) -> torch.device:
     # time.
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
-        trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
-        mallopt(mmap_max, 0)
-        mallopt(trim_threshold, 2**31 - 1)
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
     chosen = device()
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     else:
-        torch.set_flush_denormal(
-            True
-        )  # Adam's moments of unused embeddings decay into slow denormal numbers
+        # Adam's moments of unused embeddings decay into slow denormal numbers.
+        torch.set_flush_denormal(True)
     return chosen
 
 
@@ -61,14 +58,16 @@ def precision(name: str, on: torch.device) -> str:
     if name != "auto":
         return name
     if on.type == "cuda":
-        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-    return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"  # noqa: SLF001 (torch names no other)
+        supported = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        supported = torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001 (no public name)
+    return "bf16" if supported else "fp32"
 
 
 def scoring_precision(name: str, on: torch.device) -> str:
     """Return the precision of scoring for a model that was trained in `name`.
 
-    It is float32 on the CPU and `name` on a GPU. Other programs compute in float32 on a CPU, too,
+    It is float32 on the CPU and `name` on a GPU. Other programs also compute in float32 on a CPU
     and get the same scores there.
     """
     return "fp32" if on.type == "cpu" else precision(name, on)
@@ -107,12 +106,11 @@ def adamw(parameters: Iterable[nn.Parameter], weight_decay: float) -> torch.opti
     Biases and the weights of LayerNorm do not decay, as in BERT.
     """
     trained = [weights for weights in parameters if weights.requires_grad]
+    matrices = [weights for weights in trained if weights.ndim > 1]
+    vectors = [weights for weights in trained if weights.ndim < 2]
     groups = [
-        {
-            "params": [weights for weights in trained if weights.ndim > 1],
-            "weight_decay": weight_decay,
-        },
-        {"params": [weights for weights in trained if weights.ndim < 2], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=0.0, fused=True)
 
@@ -152,8 +150,8 @@ class Stop:
 def stopping() -> Iterator[Stop]:
     """Turn SIGTERM, SIGINT and SIGUSR1 into a request for the loop while the context lasts.
 
-    A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be
-    saved.
+    A repeated signal has no further effect: Snakemake sends Ctrl-C twice, and the state must still
+    be saved.
     """
     stop = Stop()
     before = {}

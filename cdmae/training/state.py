@@ -1,14 +1,14 @@
-"""Training states, from which a killed training resumes, and a lease that keeps it to one process.
+"""Training states, from which a killed training resumes.
 
 A state folder is outside the declared outputs, because Snakemake deletes outputs before a job and
 after a failure::
 
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name includes its checksum
-    steps.tsv, ...              the curve and other tables so far, for the eye: also in the state
+    steps.tsv, ...              the curve and other tables so far, which the state also has
     snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
-    lease, lease.lock, .job     the process that trains here (cdmae/training/leases.py)
+    lease, lease.lock, .job     the process that trains here (`cdmae.training.leases`)
 
-A state is written to a temporary file, synced and renamed; the last two are kept.
+A state is written to a temporary file, synced and renamed. The last two states are kept.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ KEPT = 2  # states: the newest, and the one before it in case the newest is dama
 LONGEST_PAUSE = 24 * 3600  # seconds between two states
 SAVING_SHARE = 0.05  # of the time may go into saving: large models on slow disks save less often
 ALONE = Ranks()
+UNREADABLE = (  # raised by `torch.load`
+    pickle.UnpicklingError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+)
 
 
 def save_seconds() -> float:
@@ -57,8 +65,8 @@ def save_seconds() -> float:
 class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
-    step: of the state resumed from, 0 without one. tables: by file name, rows of texts with a
-    header.
+    step: the last step of the loaded state, 0 without a state. tables: by file name, rows of text,
+    the header first.
     """
 
     def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:
@@ -83,15 +91,15 @@ class State:
             self.tables[table] = [[*columns]]
 
     def add(self, table: str, **values: float) -> None:
-        """Append a row to a table, which `begin` began."""
-        numbers = (values[name] for name in self.tables[table][0])
-        self.tables[table].append(
-            [str(number) if isinstance(number, int) else f"{number:.6g}" for number in numbers]
-        )
+        """Append a row to a table that `begin` has begun."""
+        rows = self.tables[table]
+        numbers = [values[name] for name in rows[0]]
+        rows.append([str(each) if isinstance(each, int) else f"{each:.6g}" for each in numbers])
 
     def write_table(self, table: str, folder: Path) -> None:
         """Write a table, header and rows, as a file of that name."""
-        write_text(folder / table, "".join("\t".join(row) + "\n" for row in self.tables[table]))
+        lines = ["\t".join(row) + "\n" for row in self.tables[table]]
+        write_text(folder / table, "".join(lines))
 
     def latest(self) -> dict[str, Any] | None:
         """Return the payload of the newest intact state, or None; tensors are on the CPU.
@@ -117,7 +125,7 @@ class State:
     def save(self, step: int, payload: dict[str, Any]) -> None:
         """Write the state after `step` updates; payload: containers of tensors, numbers, strings.
 
-        Raises OSError where the system cannot, as on a full disk; the states before it are kept.
+        Raises OSError where the system cannot, as on a full disk. The states before it are kept.
         """
         if not self.writes:
             return
@@ -146,7 +154,7 @@ class State:
 
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:
-        """Yield a folder to write the result to, which becomes `output`, whole or not at all.
+        """Yield a folder for the result; it becomes `output`, complete or not at all.
 
         The tables and the folders of the state are copied into it. Then the state is deleted.
         """
@@ -175,9 +183,9 @@ class State:
 def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
     """Lease a state folder to the first process while the context lasts; other processes read it.
 
-    The folder is created if need be.
+    The folder is created if it does not exist.
 
-    Raises `InputError` where another training holds it and does not let go within some seconds.
+    Raises `InputError` where another training holds it and does not release it within seconds.
     """
     if not group.first:
         yield State(folder, name, group)
@@ -194,7 +202,7 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
 def _save(payload: dict[str, Any], path: Path) -> None:
     """Write a payload by `torch.save`, but raise the system's error, such as a full disk."""
     try:
-        with open(path, "wb") as file:  # given a path, torch would lose the error's number
+        with open(path, "wb") as file:  # with a path, torch's error lacks the system's number
             torch.save(payload, file)
     except RuntimeError as error:
         cause = error.__context__
@@ -204,36 +212,28 @@ def _save(payload: dict[str, Any], path: Path) -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Read a file of `State.save`.
+    """Read a file of `State.save`, without running any code in it.
 
-    Raises `InputError` for a file of another program, whose code is not run.
+    Raises `InputError` for a file of another program.
     """
     try:
         payload = torch.load(path, map_location="cpu", weights_only=True)
-    except (
-        pickle.UnpicklingError,
-        EOFError,
-        LookupError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:
+    except UNREADABLE as error:
         if "alloc" in str(error):  # out of memory
             raise
+        reason = type(error).__name__
         raise InputError(
-            f"{path} is no state of a training that was written here ({type(error).__name__}); "
-            "delete it and run again"
+            f"{path} is not a training state of this program ({reason}); delete it and run again"
         ) from None
     if not isinstance(payload, dict):
-        raise InputError(
-            f"{path} is no state of a training that was written here; delete it and run again"
-        )
+        raise InputError(f"{path} is not a training state of this program; delete it and run again")
     return payload
 
 
 def _checksum(path: Path) -> int:
+    """Return the CRC-32 of a file."""
     value = 0
     with open(path, "rb") as file:
-        while block := file.read(1 << 24):
+        for block in iter(lambda: file.read(1 << 24), b""):
             value = zlib.crc32(block, value)
     return value

@@ -25,7 +25,8 @@ class Line:
     """Asks for one step, and keeps the answer."""
 
     def __init__(self):
-        self.asked, self.answers = iter([True, False]), []
+        self.asked = iter([True, False])
+        self.answers = []
 
     def recv(self):
         return next(self.asked)

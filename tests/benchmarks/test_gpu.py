@@ -290,10 +290,8 @@ def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
     meets another.
     """
     trained, computed = on_cpu
-    reference, own = (
-        computed[name, "fp32"],
-        parity.error(computed[name, "bf16"], computed[name, "fp32"]),
-    )
+    reference = computed[name, "fp32"]
+    own = parity.error(computed[name, "bf16"], computed[name, "fp32"])
     assert parity.error(parity.learnt(*trained[name], "fp32", Ranks()), reference) < 1e-5
     assert parity.error(parity.learnt(*trained[name], "bf16", Ranks()), reference) < max(
         4e-3, 2 * own
@@ -302,10 +300,8 @@ def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
 def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
-    network, batch = (
-        tiny_models.model(family),
-        packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]]),
-    )
+    network = tiny_models.model(family)
+    batch = packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]])
     gradients = []
     for precision in ("fp32", "bf16"):
         with setup.autocast(precision, torch.device("cpu")):
@@ -321,7 +317,8 @@ def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
     shapes, dtypes.
     """
     monkeypatch.setattr(packed, "put", lambda array, on: torch.from_numpy(array).to(on))
-    meta, starts = torch.device("meta"), np.array([0, 5, 7, 11])
+    meta = torch.device("meta")
+    starts = np.array([0, 5, 7, 11])
     of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta).layout
     to = packed.select(np.array([0, 7]), starts, meta).layout
     query, key = (
@@ -361,10 +358,13 @@ def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
     monkeypatch.setitem(
         sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply)
     )
-    width, heads, kept = 128, 2, []
+    width = 128
+    heads = 2
+    kept = []
     batch = packed.pack(finetuning.batch("tiny", 1, 20).sequences)
     for layers in (2, 3):
-        network, seen = finetuning.network("tiny"), {}
+        network = finetuning.network("tiny")
+        seen = {}
         network.encoder.layer.extend([network.encoder.layer[0]] * (layers - 2))
         network.config.hidden_dropout_prob = 0.1
         weights = {weight.data_ptr() for weight in network.parameters()}

@@ -1,6 +1,4 @@
-"""Collections in files: true formats come through whole, and each fault is named with its file and
-line.
-"""
+"""Collections in files: valid files are read completely, and errors name file and line."""
 
 import gzip
 import json
@@ -14,9 +12,9 @@ import pytest
 
 from cdmae import collections
 from cdmae.collections import store
-from cdmae.collections.judged import unpacked
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
+from cdmae.collections.text_files import unpacked
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +37,7 @@ def jsonl(entries):
 
 
 def beir_folder(folder, **changed):
-    """A small valid collection, with some files changed: text, bytes, or None to leave one out."""
+    """Write a small valid collection; `changed` replaces files by text or bytes, or omits them (None)."""
     contents = {
         "corpus.jsonl": jsonl(CORPUS),
         "queries.jsonl": jsonl(QUERIES),
@@ -61,7 +59,7 @@ def msmarco_folder(folder, **changed):
 
 
 def gzipped(data):
-    """The same bytes in every process: without the time, which would stand in the names of tests."""
+    """Compress without the time stamp, which would change the names of tests."""
     return gzip.compress(data, mtime=0)
 
 
@@ -78,12 +76,12 @@ def write(folder, contents):
 
 
 def passages(collection):
-    """The passages of a collection as a table; they come as a stream that is read once."""
+    """Return the passages of a collection, a stream, as a table."""
     return collection.passages.read_all()
 
 
 def refused(module, path, **settings):
-    """The message with which a folder is refused."""
+    """Return the message of the error for a folder."""
     with pytest.raises(InputError) as caught:
         module.Settings(path=path, **settings).check()
     return str(caught.value).replace(path + "/", "")
@@ -92,13 +90,13 @@ def refused(module, path, **settings):
 # --- sources --------------------------------------------------------------------------------------
 
 
-def test_unknown_source_names_those_there_are():
+def test_an_unknown_source_is_refused_with_the_known_names():
     message = "trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pseudo, pydocs, text"
     with pytest.raises(InputError, match=message):
         collections.source("trec")
 
 
-def test_sources_are_asked_without_anything_heavy(tmp_path):
+def test_sources_answer_without_heavy_imports(tmp_path):
     entries = [
         ("beir", {"path": beir_folder(tmp_path)}),
         ("pydocs", {"size": "smoke"}),
@@ -115,8 +113,8 @@ def test_sources_are_asked_without_anything_heavy(tmp_path):
     assert said.stderr == "set()\n"
 
 
-def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp_path):
-    """Of three judged queries two have a relevant passage; nothing is written."""
+def test_a_batch_larger_than_its_split_is_refused_before_anything_is_written(tmp_path):
+    """Two of three judged queries have a relevant passage."""
     qrels = QRELS + "q2\tp1\t0\n"
     settings = {
         "source": "beir",
@@ -152,7 +150,7 @@ def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_beir_comes_through_whole(tmp_path, suffix):
+def test_beir_is_read_completely(tmp_path, suffix):
     changed = {"corpus.jsonl": None, "queries.jsonl": None, "qrels/test.tsv": None}
     changed |= {f"corpus.jsonl{suffix}": jsonl(CORPUS), f"queries.jsonl{suffix}": jsonl(QUERIES)}
     changed |= {
@@ -186,7 +184,7 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     assert sorted(path.name for path in settings.depends()) == files
 
 
-def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path):
+def test_beir_has_one_split_without_judgments_and_no_split_without_queries(tmp_path):
     settings = beir.Settings(
         path=beir_folder(tmp_path / "asked", **{"qrels/test.tsv": None}), titles=False
     )
@@ -203,7 +201,7 @@ def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path)
     assert len(read_passages(tmp_path / "out")) == 3
 
 
-def test_beir_tolerates_a_byte_order_mark_numbers_as_ids_and_a_missing_header(tmp_path):
+def test_beir_accepts_a_byte_order_mark_numeric_ids_and_a_missing_header(tmp_path):
     corpus = b"\xef\xbb\xbf" + b'{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n'
     changed = {
         "corpus.jsonl": corpus,
@@ -225,7 +223,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: all are without text"),
         ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; every line holds one entry"),
-        ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON (Expecting property name"),
+        ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON ("),
         ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
         ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', 'lacks the key \'text\'; it has ["_id", "body"]'),
@@ -265,7 +263,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("qrels/test.tsv", "q1 p1 1\n", "line 1: 1 columns separated by tabs; allowed: query id, passage id and grade"),
     ],
 )  # fmt: skip
-def test_beir_names_what_is_wrong(tmp_path, name, content, message):
+def test_beir_errors_name_file_line_and_content(tmp_path, name, content, message):
     assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
 
 
@@ -275,7 +273,7 @@ def test_a_path_cannot_add_a_line_to_a_message(tmp_path):
     assert "\n" not in said
 
 
-def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
+def test_a_pipe_in_a_collection_is_refused(tmp_path):
     path = beir_folder(tmp_path)
     (tmp_path / "corpus.jsonl").unlink()
     os.mkfifo(tmp_path / "corpus.jsonl")
@@ -295,7 +293,7 @@ def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
         ),
     ],
 )
-def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_not_read_to_its_end(
     tmp_path, content, message
 ):
     packed = gzip.compress(content, 1)
@@ -306,7 +304,7 @@ def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(
     )
 
 
-def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
+def test_a_truncated_archive_is_refused(tmp_path):
     whole = gzip.compress(
         jsonl({"_id": str(i), "text": str(random.Random(i).random())} for i in range(2000)).encode()
     )
@@ -329,7 +327,7 @@ def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
         ),
     ],
 )
-def test_beir_explains_judgments_in_another_shape(tmp_path, name, message):
+def test_judgments_in_another_layout_are_refused(tmp_path, name, message):
     assert message in refused(beir, beir_folder(tmp_path, **{"qrels/test.tsv": None, name: QRELS}))
 
 
@@ -342,7 +340,7 @@ def test_beir_explains_judgments_in_another_shape(tmp_path, name, message):
         ("file", "file is a file; allowed: a folder"),
     ],
 )
-def test_path_that_is_no_folder(tmp_path, monkeypatch, module, path, message):
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, module, path, message):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     assert message in refused(module, path)
@@ -351,7 +349,7 @@ def test_path_that_is_no_folder(tmp_path, monkeypatch, module, path, message):
 # --- MS MARCO -------------------------------------------------------------------------------------
 
 
-def test_msmarco_comes_through_whole(tmp_path):
+def test_msmarco_is_read_completely(tmp_path):
     settings = msmarco.Settings(path=msmarco_folder(tmp_path))
     assert settings.judged() == {"dl19": True, "eval": False, "train": True}
     settings.check()
@@ -375,7 +373,7 @@ def test_msmarco_comes_through_whole(tmp_path):
     assert len(settings.depends()) == 6
 
 
-def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
+def test_msmarco_titles_need_three_columns(tmp_path):
     path = msmarco_folder(
         tmp_path / "titled", **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"}
     )
@@ -394,55 +392,27 @@ def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
     ("name", "content", "message"),
     [
         ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
-        (
-            "collection.tsv",
-            "0\ta\n1 b\n",
-            "line 2: 1 columns separated by tabs; allowed: passage id, text",
-        ),
+        ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage id, text"),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
-        (
-            "collection.tsv",
-            "0\ta\n1\tb\tc\n",
-            "line 2: 3 columns separated by tabs, but line 1 has 2; allowed: ",
-        ),
-        (
-            "collection.tsv",
-            "0\ta\tb\n1\tc\n",
-            "line 2: 2 columns separated by tabs, but line 1 has 3; allowed: ",
-        ),
+        ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs, but line 1 has 2; "),
+        ("collection.tsv", "0\ta\tb\n1\tc\n", "line 2: 2 columns separated by tabs, but line 1 has 3; "),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is already on line 1"),
-        (
-            "queries.train.tsv",
-            None,
-            "qrels.train.tsv has no queries; allowed: queries.train.tsv",
-        ),
+        ("queries.train.tsv", None, "qrels.train.tsv has no queries; allowed: queries.train.tsv"),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
         ("queries.train.tsv", "10\t \n", "queries.train.tsv, line 1: the query 10 has no text"),
-        (
-            "qrels.train.tsv",
-            "10\t2\t1\n",
-            "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC",
-        ),
+        ("qrels.train.tsv", "10\t2\t1\n", "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC"),
         ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is yes"),
         ("qrels.train.tsv", "10\t0\t2\t1_0\n", "qrels.train.tsv, line 1: the grade is 1_0"),
-        (
-            "qrels.train.tsv",
-            "10\t0\t7\t1\n",
-            "qrels.train.tsv, line 1: the passage 7 is not in collection.tsv",
-        ),
-        (
-            "qrels.train.tsv",
-            "30\t0\t2\t1\n",
-            "qrels.train.tsv, line 1: the query 30 is not in queries.train.tsv",
-        ),
+        ("qrels.train.tsv", "10\t0\t7\t1\n", "line 1: the passage 7 is not in collection.tsv"),
+        ("qrels.train.tsv", "30\t0\t2\t1\n", "line 1: the query 30 is not in queries.train.tsv"),
     ],
-)
-def test_msmarco_names_what_is_wrong(tmp_path, name, content, message):
+)  # fmt: skip
+def test_msmarco_errors_name_file_line_and_content(tmp_path, name, content, message):
     assert message in refused(msmarco, msmarco_folder(tmp_path, **{name: content}))
 
 
-def test_batches_join_in_order(tmp_path, monkeypatch):
+def test_passages_keep_their_order_over_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "ROW_GROUP", 2)
     assert beir.Settings(path=beir_folder(tmp_path / "beir")).check() == {"test": 2}
     collection = msmarco.Settings(path=msmarco_folder(tmp_path)).load()
@@ -451,9 +421,7 @@ def test_batches_join_in_order(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("change", ["appended", "cut", "another id", "without text"])
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, change):
-    """It is read twice: the counts, the ids of judgments and the passages written would not fit
-    together.
-    """
+    """It is read twice, and the counts and judgments would not match the written passages."""
     corpus = tmp_path / "corpus.jsonl"
     rows = [{"_id": f"p{row}", "text": "text"} for row in range(4)]
     corpus.write_text(jsonl(rows))

@@ -1,6 +1,4 @@
-"""Published collections, in miniature: files of the true formats, read by ir_datasets from a
-folder, no network.
-"""
+"""Published collections in miniature, read by ir_datasets from a folder, without network."""
 
 import errno
 import fcntl
@@ -76,7 +74,7 @@ COUNTS = {  # by part
 
 
 def tar(members):
-    """A packed archive of text files."""
+    """Return a packed archive of text files."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name, text in members.items():
@@ -87,7 +85,7 @@ def tar(members):
 
 
 def beir_zip(folder, tags):
-    """A set of BEIR as its archive, with the metadata that ir_datasets reads."""
+    """Return a BEIR set as an archive, with the metadata that ir_datasets reads."""
     corpus = [{**passage, "metadata": tags} for passage in CORPUS]
     queries = [{"_id": name, "text": "what is tea", "metadata": tags} for name in ("q1", "q2")]
     qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\nq1\tlost\t1\n"
@@ -120,13 +118,9 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ("beir", "cqadupstack"): beir_zip("cqadupstack/tex", {"tags": ["a"]}),
     ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
 }  # fmt: skip
-HUB = {}  # key in the list of files: its place as the hub has it
-for (
-    name,
-    folder,
-) in (
-    NANO.items()
-):  # a query that is a passage, a passage without text, and a relevant one that is lost
+HUB = {}  # key in the list of files: path on the hub
+# each set has a query that is a passage, a passage without text, and a missing relevant passage
+for name, folder in NANO.items():
     passages = {
         "_id": ["d0", "q0", "d2"],
         "text": [f"Tea is a drink of {name}.", "what is tea", ""],
@@ -212,7 +206,7 @@ def loaded(folder, **settings):
     return source.Settings(**settings, **({"files": str(folder)} if folder else {})).load()
 
 
-def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(home, tmp_path):
+def test_msmarco_with_titles_and_wikipedia_are_read_completely(home, tmp_path):
     collection = loaded(home, **MSMARCO)
     assert write_collection(tmp_path / "out", collection) == 3
     assert read_passages(tmp_path / "out").to_pylist() == [
@@ -237,8 +231,8 @@ def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(hom
     assert read_passages(tmp_path / "wikipedia").to_pylist()[1] == second
 
 
-def test_titles_that_change_behind_their_first_use_are_refused(home, tmp_path):
-    """Nobody publishes their checksum; that of the file that was used first is kept."""
+def test_titles_that_change_after_their_first_use_are_refused(home, tmp_path):
+    """No checksum is published, so the checksum of the first download is recorded."""
     loaded(home, **MSMARCO)
     (titles,) = (tmp_path / "home").rglob("para.title.txt")
     loaded(home, **MSMARCO)
@@ -252,7 +246,7 @@ def test_titles_that_change_behind_their_first_use_are_refused(home, tmp_path):
     loaded(home, **MSMARCO)
 
 
-def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_path):
+def test_titles_are_optional_and_titles_of_unknown_passages_refused(home, tmp_path):
     (tmp_path / "titles.tsv").write_text("2\tLoaf\n")
     own = loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO).passages.read_all()
     without = loaded(home, titles=False, **MSMARCO).passages.read_all()
@@ -267,7 +261,7 @@ def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_pa
 
 
 @pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
-def test_beir_comes_through_whole(home, tmp_path, dataset, capsys):
+def test_beir_is_read_completely(home, tmp_path, dataset, capsys):
     write_collection(tmp_path / "out", loaded(home, dataset=dataset))
     passages = read_passages(tmp_path / "out").to_pylist()
     assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
@@ -288,8 +282,8 @@ def test_beir_comes_through_whole(home, tmp_path, dataset, capsys):
     assert targets.own_passages(tmp_path / "out", queries).tolist() == [1, -1]
 
 
-def test_measures_are_those_of_the_published_judgments(home, tmp_path):
-    """Of the passages that a collection lacks, too: q2 has no other, and of q1's two one is lost."""
+def test_measures_count_judged_passages_that_are_missing(home, tmp_path):
+    """The only passage of q2 and one of two passages of q1 are missing."""
     write_collection(tmp_path / "out", loaded(home, dataset="beir/nq"))
     run = Run.of([np.array([1, 0]), np.array([0, 1])], [np.array([2.0, 1.0])] * 2)
     names = ["nDCG@10", "R@10", "RR@10", "AP@10"]
@@ -308,8 +302,8 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
 
 
 @pytest.mark.parametrize("name", NANO)
-def test_nano_beir_comes_through_whole(home, tmp_path, name):
-    """Its 39 files have one name; each is taken from its own folder, as the hub has it."""
+def test_nano_beir_is_read_completely(home, tmp_path, name):
+    """All 39 files have the same name, in the folders of the hub."""
     write_collection(tmp_path / "out", loaded(home, dataset=f"nano-beir/{name}"))
     passages = read_passages(tmp_path / "out").to_pylist()
     assert [(passage["passage_id"], passage["title"]) for passage in passages] == [
@@ -330,7 +324,7 @@ def test_nano_beir_comes_through_whole(home, tmp_path, name):
     ]  # its published measures leave none out
 
 
-def test_files_of_another_nano_set_are_no_offer(home, tmp_path):
+def test_files_of_another_nano_set_are_not_used(home, tmp_path):
     shutil.copytree(home / "NanoArguAna", tmp_path / "mine/NanoArguAna")
     with pytest.raises(
         InputError,
@@ -352,9 +346,7 @@ def test_published_files_are_copied_where_the_file_system_has_no_links(
 
 
 def test_the_catalogue_has_nano_beir_as_its_config_names_it():
-    """13 sets with judgments and no further splits: 649 queries, of which some have no passage of
-    their own.
-    """
+    """13 sets with judgments and no further splits: 649 queries."""
     entries = read_yaml(CONFIG / "nanobeir.yaml")
     datasets = [entry["dataset"] for entry in entries["collections"].values()]
     assert sorted(datasets) == sorted(f"nano-beir/{name}" for name in NANO)
@@ -385,14 +377,12 @@ def test_ir_datasets_registers_every_set_that_the_config_names():
     assert int(said.stdout) == len(NANO)
 
 
-def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(
-    monkeypatch, tmp_path
-):
+def test_every_published_file_has_its_own_path_and_a_size(monkeypatch, tmp_path):
     for family in catalogue.read_json("downloads.json"):
-        places = [file.place for file in catalogue.files(family).values()]
+        places = [file.path for file in catalogue.files(family).values()]
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
-    assert {file.place for file in catalogue.files("beir").values()} >= {
+    assert {file.path for file in catalogue.files("beir").values()} >= {
         "nq.zip",
         "cqadupstack.zip",
     }
@@ -404,7 +394,7 @@ def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(
     assert 5e6 > sum(sizes.values()) > 3635 * 500
 
 
-def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
+def test_files_that_cannot_be_fetched_are_named_with_their_paths(home, tmp_path):
     with pytest.raises(InputError) as error:
         loaded(None, **MSMARCO)
     message = str(error.value)
@@ -418,9 +408,7 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
 
 
 def test_only_one_process_fetches_an_archive(home, tmp_path):
-    """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the
-    same file.
-    """
+    """The forums of CQADupStack share an archive, which would be unpacked twice into one file."""
     loaded(home, dataset="beir/cqadupstack/tex")
     with fetching.alone("beir/cqadupstack/unix"):
         with (
@@ -432,14 +420,14 @@ def test_only_one_process_fetches_an_archive(home, tmp_path):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_files_where_the_message_says_are_found(home):
+def test_files_at_the_paths_of_the_message_are_found(home):
     with pytest.raises(InputError) as error:
         loaded(None, dataset="beir/nq")
     shutil.copy(home / "nq.zip", str(error.value).rpartition(" at ")[2])
     assert len(loaded(None, dataset="beir/nq").passages.read_all()) == 2
 
 
-def test_another_file_of_that_name_is_refused(home, tmp_path):
+def test_a_file_with_another_checksum_is_refused(home, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "nq.zip").write_bytes(b"an older release")
     message = r"cannot be fetched: put .*nq.zip at .* \(the file there has another checksum\)"
@@ -448,7 +436,7 @@ def test_another_file_of_that_name_is_refused(home, tmp_path):
 
 
 @pytest.mark.parametrize(("part", "count"), [("docs", 3), ("queries", 2), ("qrels", 3)])
-def test_other_counts_than_the_published_ones_are_refused(
+def test_counts_that_differ_from_the_published_counts_are_refused(
     home, published, monkeypatch, part, count
 ):
     monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
@@ -457,6 +445,14 @@ def test_other_counts_than_the_published_ones_are_refused(
         InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"
     ):
         loaded(home, dataset="beir/nq")
+
+
+def test_queries_of_published_collections_can_be_held_out(home):
+    """Both queries of the miniature have the same text and stay together."""
+    settings = {"dataset": "beir/nq", "splits": {"train": ""}, "holdout": {"dev": 0.5}}
+    assert source.Settings(**settings).judged() == {"train": True, "dev": True}
+    with pytest.raises(InputError, match="the largest group has 2"):
+        loaded(home, **settings)
 
 
 # --- without reading anything ---------------------------------------------------------------------
@@ -488,7 +484,7 @@ def test_the_catalogue_has_the_counts_of_the_paper(name, part, count):
         ({"dataset": "dpr-w100"}, [], {}),
     ],
 )
-def test_splits_are_the_catalogue_s(settings, ids, judged):
+def test_splits_follow_the_catalogue(settings, ids, judged):
     entry = source.Settings(**settings)
     assert list(entry.ids().values()) == [f"{entry.dataset}/{part}".rstrip("/") for part in ids]
     assert entry.judged() == judged

@@ -1,10 +1,10 @@
-"""Text without labels: files cut into passages, and queries made from what they say."""
+"""Pseudo queries: part of a passage is the query for the rest of it."""
 
 import json
 
 import pytest
 
-from cdmae.collections.sources import pseudo, pydocs, text
+from cdmae.collections.sources import pseudo, pydocs
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -29,26 +29,24 @@ def settings(tmp_path):
 
 
 def written(settings, folder):
-    """The queries by their passage's id, and the passages."""
+    """Write a collection; return its queries by passage id, and its passages."""
     write_collection(folder, settings.load())
     passages = read_passages(folder).to_pylist()
     queries, qrels = read_queries(folder, "train"), read_qrels(folder, "train")
     assert qrels["grade"].tolist() == [1] * len(queries)
-    asked = {
-        passages[passage]["passage_id"]: queries["text"][query]
-        for query, passage in qrels[["query", "passage"]].values
-    }
+    pairs = zip(qrels["query"], qrels["passage"], strict=True)
+    asked = {passages[passage]["passage_id"]: queries["text"][query] for query, passage in pairs}
     return asked, {passage["passage_id"]: passage for passage in passages}
 
 
 @pytest.mark.parametrize(
     ("method", "query", "left", "other"),
     [
-        ("title", CORPUS[0]["title"], ("", FIRST), ""),  # no title stands anywhere
+        ("title", CORPUS[0]["title"], ("", FIRST), ""),  # no passage has a title
         ("first_sentence", FIRST[:24], (CORPUS[0]["title"], FIRST[25:]), "Short"),
     ],
 )
-def test_a_title_or_a_first_sentence_asks_for_the_rest(
+def test_a_title_or_a_first_sentence_is_the_query_for_the_rest(
     settings, tmp_path, method, query, left, other
 ):
     asked, passages = written(settings(method=method), tmp_path / "out")
@@ -57,7 +55,7 @@ def test_a_title_or_a_first_sentence_asks_for_the_rest(
     assert (passages["p3"]["title"], passages["p3"]["text"]) == (other, "Too short.")
 
 
-def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
+def test_a_span_is_the_query_for_the_words_around_it(settings, tmp_path):
     asked, passages = written(settings(method="span"), tmp_path / "out")
     assert set(asked) == {"p1", "p2"}
     query, rest = asked["p2"].split(), passages["p2"]["text"].split()
@@ -66,7 +64,7 @@ def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
     assert [*rest[:begin], *query, *rest[begin:]] == LONG.split()
 
 
-def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, tmp_path):
+def test_fewer_queries_are_a_subset_and_other_passages_keep_their_words(settings, tmp_path):
     every, _ = written(settings(method="span"), tmp_path / "every")
     one, passages = written(settings(method="span", queries=1), tmp_path / "one")
     (kept,) = one
@@ -79,7 +77,7 @@ def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, 
     ("chosen", "counts"),
     [({"queries": 1}, {"train": 1}), ({"method": "span", "dev": 1}, {"train": 1, "dev": 1})],
 )
-def test_it_is_described_before_it_is_made(settings, tmp_path, chosen, counts):
+def test_splits_files_and_counts_are_known_before_reading(settings, tmp_path, chosen, counts):
     entry = settings(**chosen)
     assert entry.judged() == dict.fromkeys(counts, True)
     assert [path.name for path in entry.depends()] == ["corpus.jsonl"]
@@ -90,7 +88,7 @@ def test_it_is_described_before_it_is_made(settings, tmp_path, chosen, counts):
     assert len(names) == len(set(names)) == sum(counts.values())
 
 
-def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
+def test_a_check_does_not_harvest_docstrings(monkeypatch):
     monkeypatch.delattr(pydocs.Settings, "load")
     assert pseudo.Settings(of={"source": "pydocs", "size": "smoke"}).check() == {}
 
@@ -107,7 +105,7 @@ def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
         ),
     ],
 )
-def test_a_text_that_is_none_is_refused(changed, said):
+def test_an_invalid_original_collection_is_refused(changed, said):
     with pytest.raises(InputError) as caught:
         parse(pseudo.Settings, changed)
     assert said in str(caught.value)
@@ -125,7 +123,7 @@ def test_a_text_that_is_none_is_refused(changed, said):
         ("span", "5 to 16 words in a row and 5 or more around them", "title or first_sentence"),
     ],
 )
-def test_text_without_a_query_is_refused(settings, tmp_path, method, missing, others):
+def test_text_too_short_for_queries_is_refused(settings, tmp_path, method, missing, others):
     (tmp_path / "corpus.jsonl").write_text(json.dumps(CORPUS[2]) + "\n")
     with pytest.raises(InputError) as caught:
         settings(method=method).check()
@@ -136,7 +134,7 @@ def test_text_without_a_query_is_refused(settings, tmp_path, method, missing, ot
     )
 
 
-def test_some_passages_are_left_to_train_on(settings, tmp_path):
+def test_dev_must_leave_queries_to_train_on(settings, tmp_path):
     passages = [{**CORPUS[0], "_id": str(place)} for place in range(3)]  # of one title
     (tmp_path / "corpus.jsonl").write_text(
         "".join(json.dumps(passage) + "\n" for passage in passages)
@@ -156,83 +154,6 @@ def test_settings_of_the_wrapped_collection_survive_json(tmp_path):
     assert pseudo.Settings(of=json.loads(json.dumps(settings.of))) == settings, (
         "as its job reads it"
     )
-
-
-def test_files_are_cut_at_paragraphs(tmp_path):
-    (tmp_path / "guide").mkdir()
-    (tmp_path / "guide" / "how_to-install.md").write_text(
-        f"One two\nthree.\n\nFour five.\n\n{LONG}\n", encoding="utf-8"
-    )
-    (tmp_path / "a.txt").write_text("Plain words.\n")
-    (tmp_path / "left.out").write_text("Not this.")
-    entry = text.Settings(path=str(tmp_path), words=30)
-    write_collection(tmp_path / "out", entry.load())
-    rows = [tuple(row.values()) for row in read_passages(tmp_path / "out").to_pylist()]
-    words = LONG.split()
-    assert rows == [
-        ("a.txt#1", "a", "Plain words."),
-        ("guide/how_to-install.md#1", "how to install", "One two three. Four five."),
-        ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
-        ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
-    ]
-    assert entry.judged() == {} and entry.check() == {}
-    assert entry.expected()[0] >= 1
-
-
-def test_headings_are_titles_but_not_in_code():
-    code = "```\n\n# a comment\n# more\n```"
-    markdown = f"Say ```x```.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast.\n~~~\n# no\n~~~"
-    assert list(text.passages(markdown, 30, markdown=True)) == [
-        ("", "Say ```x```."), ("A guide: Use", "One two. ``` # a comment # more ```"),
-        ("Empty: End", "Last. ~~~ # no ~~~"),
-    ]  # fmt: skip
-    underlined = "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
-    assert list(text.passages(underlined, 30)) == [
-        ("", "====="), ("The A", "By pip."), ("B", "None. - one - two a -- #none # build"), ("x", "y"),
-    ]  # fmt: skip
-    assert list(text.passages("---\ntitle: x\n---\n\nx\n~~~\ny\n~~~", 30, markdown=True)) == [
-        ("", "--- title: x --- x ~~~ y ~~~")
-    ]
-    long = "# H\n\n" + "w " * 25
-    assert list(text.passages(long, 10, markdown=True)) == [
-        ("H", " ".join("w" * n)) for n in (10, 10, 5)
-    ]
-
-
-def test_headings_without_text_are_not_lost():
-    assert list(text.passages("# Alone", 30, markdown=True)) == [("", "Alone")]
-    letters = "abcdefgh"
-    only = "\n".join(f"# {letter}" for letter in letters)
-    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(
-        letters
-    )
-    assert list(text.passages("", 30)) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"),
-        ("a.txt", b"\xff", "a.txt cannot be read"),
-    ],
-)
-def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        text.Settings(path=str(tmp_path)).check()
-    assert said in str(caught.value)
-
-
-def test_suffixes_match_in_any_case(tmp_path):
-    for name in ("README.MD", "notes.Txt", "page.html"):
-        (tmp_path / name).write_text(FIRST)
-    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == [
-        "README.MD",
-        "notes.Txt",
-    ]
-    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [
-        tmp_path / "page.html"
-    ]
 
 
 def test_a_folder_of_text_gives_pseudo_queries(tmp_path):

@@ -1,4 +1,4 @@
-"""A folder of text files: what is read of it, and what is not."""
+"""A folder of text files: the files that are read, and the passages that are cut from them."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from cdmae.collections.sources import pseudo, text
+from cdmae.collections.store import read_passages, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
+
+LONG = " ".join(f"word{number}" for number in range(40))
 
 
 def files(folder: Path, **names: str) -> None:
@@ -22,10 +25,59 @@ def read(folder: Path) -> dict[str, str]:
     return dict(zip(table["passage_id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
+def test_files_are_cut_at_paragraphs(tmp_path):
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "how_to-install.md").write_text(
+        f"One two\nthree.\n\nFour five.\n\n{LONG}\n", encoding="utf-8"
+    )
+    (tmp_path / "a.txt").write_text("Plain words.\n")
+    (tmp_path / "left.out").write_text("Not this.")
+    entry = text.Settings(path=str(tmp_path), words=30)
+    write_collection(tmp_path / "out", entry.load())
+    rows = [tuple(row.values()) for row in read_passages(tmp_path / "out").to_pylist()]
+    words = LONG.split()
+    assert rows == [
+        ("a.txt#1", "a", "Plain words."),
+        ("guide/how_to-install.md#1", "how to install", "One two three. Four five."),
+        ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
+        ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
+    ]
+    assert entry.judged() == {} and entry.check() == {}
+    assert entry.expected()[0] >= 1
+
+
+def test_headings_are_titles_but_not_in_code():
+    code = "```\n\n# a comment\n# more\n```"
+    markdown = f"Say ```x```.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast.\n~~~\n# no\n~~~"
+    assert list(text.passages(markdown, 30, markdown=True)) == [
+        ("", "Say ```x```."), ("A guide: Use", "One two. ``` # a comment # more ```"),
+        ("Empty: End", "Last. ~~~ # no ~~~"),
+    ]  # fmt: skip
+    underlined = "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
+    assert list(text.passages(underlined, 30)) == [
+        ("", "====="), ("The A", "By pip."), ("B", "None. - one - two a -- #none # build"), ("x", "y"),
+    ]  # fmt: skip
+    assert list(text.passages("---\ntitle: x\n---\n\nx\n~~~\ny\n~~~", 30, markdown=True)) == [
+        ("", "--- title: x --- x ~~~ y ~~~")
+    ]
+    long = "# H\n\n" + "w " * 25
+    assert list(text.passages(long, 10, markdown=True)) == [
+        ("H", " ".join("w" * n)) for n in (10, 10, 5)
+    ]
+
+
+def test_headings_without_text_are_not_lost():
+    assert list(text.passages("# Alone", 30, markdown=True)) == [("", "Alone")]
+    letters = "abcdefgh"
+    only = "\n".join(f"# {letter}" for letter in letters)
+    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(
+        letters
+    )
+    assert list(text.passages("", 30)) == []
+
+
 def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys):
-    """Links within the folder are, and nothing else is counted: links to nowhere, to folders
-    inside, of other files.
-    """
+    """Links to files inside the folder are read; only links that lead outside are counted."""
     docs = tmp_path / "docs"
     files(docs, a_txt="one", inner__b_txt="two")
     for hidden in (".git/description.txt", ".venv/lib/LICENSE.txt", ".c.txt"):
@@ -57,12 +109,30 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys)
     )
 
 
-def test_a_folder_without_a_file_to_read_is_refused(tmp_path):
-    files(tmp_path, **{".hidden_txt": "x"})
-    with pytest.raises(
-        InputError, match=r"holds no file that ends in .*hidden files, and links that lead out"
-    ):
-        read(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"),
+        (".hidden.txt", b"x", "hidden files, and links that lead outside, are not read"),
+        ("a.txt", b"\xff", "a.txt cannot be read"),
+    ],
+)
+def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        text.Settings(path=str(tmp_path)).check()
+
+
+def test_suffixes_match_in_any_case(tmp_path):
+    for name in ("README.MD", "notes.Txt", "page.html"):
+        (tmp_path / name).write_text("Some words.")
+    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == [
+        "README.MD",
+        "notes.Txt",
+    ]
+    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [
+        tmp_path / "page.html"
+    ]
 
 
 @pytest.mark.parametrize("source", ["text", "pseudo"])
@@ -77,8 +147,8 @@ def test_a_folder_without_a_file_to_read_is_refused(tmp_path):
     ],
 )
 def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, results, where):
-    """What is written there would be passages of the next run, which would never find its
-    collection finished.
+    """Files of the results would be passages of the next run, and the collection would never be
+    complete.
     """
     sentences = "One two three four. Five six seven eight nine ten."
     files(tmp_path, docs__a_txt=sentences, docs__inner__b_txt=sentences)

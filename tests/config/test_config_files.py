@@ -326,13 +326,15 @@ def test_the_page_of_settings_is_up_to_date(monkeypatch):
     assert page() == (FILES / "README.md").read_text(encoding="utf-8"), (
         "run: python -m cdmae.config.reference"
     )
-    assert editor_schema() == json.loads((FILES / "schema.json").read_text()), (
-        "run: python -m cdmae.config.reference"
-    )
+    assert editor_schema() == json.loads(
+        (FILES.parent / "workflow/schemas/config.schema.json").read_text()
+    ), "run: python -m cdmae.config.reference"
 
 
 def test_editors_accept_the_config_files_and_refuse_mistakes():
-    validator = Draft202012Validator(json.loads((FILES / "schema.json").read_text()))
+    validator = Draft202012Validator(
+        json.loads((FILES.parent / "workflow/schemas/config.schema.json").read_text())
+    )
     for path in FILES.rglob("*.yaml"):
         validator.validate(read_yaml(path))
     validator.validate(
@@ -404,7 +406,7 @@ def said(tmp_path, monkeypatch):
         ),
         (
             "pretraining: {take_step: 11}\n",
-            "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps",
+            "0.yaml, line 1: pretraining.take_step is 11; allowed: up to 10",
         ),
         (
             "collections:\n  docs:\n    size: 13\n",
@@ -507,7 +509,7 @@ def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
 def test_one_mistake_in_the_defaults_is_told_once(said):
     sentences = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
     assert sentences == [
-        "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"
+        "0.yaml, line 1: pretraining.take_step is 11; allowed: up to 10, its steps"
     ]
 
 

@@ -24,8 +24,8 @@ from cdmae.config.objectives.mae import Mae
 from cdmae.config.schema import SECTIONS
 from cdmae.errors import InputError
 from cdmae.fields import kinds_of, rules_of
-from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import objective, objectives
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 
 FILES = Path(__file__).resolve().parents[2] / "config"

@@ -16,7 +16,7 @@ from cdmae.config.load import gather, load, read_yaml
 from cdmae.finetuning import common
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text
-from cdmae.plan.work import Planned
+from cdmae.plan.planned import Planned
 from cdmae.pretraining.trainer import schedule
 from cdmae.report.facts import Facts
 from cdmae.report.paper import methods, published
@@ -52,6 +52,15 @@ PRETRAINING = {
         "max_length": 128, "rates": (1e-4, 0.1, 0.01), "decoder_layers": 2,
     },
     "condenser": CONDENSER,
+    "contriever": {
+        "start": "bert-base-uncased", "masks": (0.3, None), "batch": 2048, "steps": 500_000, "last": 500_000,
+        "max_length": 256, "rates": (5e-5, 0.04, 0.01), "pooling": "mean", "crop_least": 0.05, "crop_most": 0.5,
+        "deletion": 0.1, "temperature": 0.05,
+    },
+    "seed": {
+        "start": "bert-base-uncased", "masks": (0.15, None), "batch": 2048, "steps": 86_346, "last": 80_000,
+        "max_length": 150, "rates": (3e-4, 0.1, 0.01), "decoder_layers": 3, "attention_span": 2,
+    },
     "cocondenser": {**CONDENSER, "start": "Luyu/condenser"},
     "bowdpr": {
         "start": "bowdpr/bowdpr_wiki", "masks": (0.3, None), "batch": 2048, "steps": 80_000, "last": 80_000,
@@ -94,6 +103,10 @@ STAGES = {
     "condenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
     "cocondenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
     "cocondenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
+    "contriever-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
+    "contriever-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
+    "seed-stage1": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
+    "seed-stage2": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
     "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
     "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
 }
@@ -235,7 +248,7 @@ def test_all_recipes_together_are_what_each_is_alone():
         alone = layered(name)
         for section in ("starts", "encoders", "stages", "systems"):
             assert getattr(alone, section).items() <= getattr(together, section).items()
-    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 8, "each has its table"
+    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 10, "each has its table"
 
 
 def test_a_recipe_stands_beside_its_published_row():

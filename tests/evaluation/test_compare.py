@@ -87,7 +87,7 @@ def test_runs_count_to_their_end_and_what_is_there_twice_is_refused(files):
         1,
         1,
     ]
-    with pytest.raises(InputError, match="a is there twice; allowed: each run once"):
+    with pytest.raises(InputError, match="a is given twice; allowed: each run once"):
         compare([files / "a", files / "b", files / "a"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\nq1 0 d1 0\n")
     with pytest.raises(InputError, match="line 2: the query has a second judgment of d1"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.evaluation.significance import holm, paired
+from cdmae.evaluation.significance import holm, paired, pooled, with_seeds
 
 
 def test_the_t_test_by_hand():
@@ -37,9 +37,7 @@ def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
     assert paired(differences, np.zeros(14)).p == pytest.approx(share, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("difference", "queries", "p"), [(0, 50, 1), (0, 1, 1), (0.3, 1, 1), (0.3, 6, 1 / 32)]
-)
+@pytest.mark.parametrize(("difference", "queries", "p"), [(0, 50, 1), (0.3, 6, 1 / 32)])
 def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, queries, p):
     b = np.random.default_rng(2).random(queries)
     with warnings.catch_warnings():
@@ -47,6 +45,38 @@ def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, q
         compared = paired(b + difference, b)
     assert compared.p == p
     assert [compared.low, compared.difference, compared.high] == pytest.approx([difference] * 3)
+
+
+@pytest.mark.parametrize("difference", [0, 0.3])
+def test_one_query_shows_nothing_about_others(difference):
+    alone = paired(np.array([0.5 + difference]), np.array([0.5]))
+    assert alone.p == 1 and not alone.has_interval
+    several = paired(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.5, 0.6]))
+    assert several.has_interval
+    both = pooled([alone, several])
+    assert both.p == 1 and not both.has_interval and both.queries == 4
+    assert with_seeds(alone, 0.01).p_with_seeds == 1
+
+
+def test_variances_over_queries_and_over_seeds_add_up():
+    """Simulated: the queries' and the seeds' noise together reject a true 0 in 5 % of the runs."""
+    random = np.random.default_rng(5)
+    of_queries, of_seeds, queries = 0.4, 0.02, 400
+    rejected = {"queries": 0, "both": 0}
+    for _ in range(1000):
+        seeds = random.normal(0, of_seeds * np.sqrt(2))
+        values = random.normal(seeds, of_queries, queries)
+        gap = with_seeds(paired(values, np.zeros(queries)), 1.96 * np.sqrt(2) * of_seeds)
+        rejected["queries"] += gap.p < 0.05
+        rejected["both"] += gap.p_with_seeds < 0.05
+    assert rejected["queries"] > 200, "a test over the queries alone is fooled by seeds"
+    assert 30 < rejected["both"] < 70
+
+
+def test_without_noise_of_seeds_the_test_is_the_queries_alone():
+    gap = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
+    assert with_seeds(gap, 0.0).p_with_seeds == gap.p
+    assert with_seeds(gap, 5.0).p_with_seeds > gap.p
 
 
 def test_holm_by_hand():

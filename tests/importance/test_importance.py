@@ -183,11 +183,24 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     assert np.array_equal(
         values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
     )
-    for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
+    for begin, end in itertools.pairwise(tokens.edges.tolist()):
         assert (
             table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist()
             == values[begin:end].tolist()
         )
+
+
+def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatch):
+    tokens = random_tokens(4)
+    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
+    ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=4)
+    ami.estimate(tmp_path / "whole", tmp_path / "ngrams", tokens, settings)
+    monkeypatch.setattr(ami, "PASSAGES", 7)
+    ami.estimate(tmp_path / "blocks", tmp_path / "ngrams", tokens, settings)
+    whole = (tmp_path / "whole/values.npy").read_bytes()
+    assert (tmp_path / "blocks/values.npy").read_bytes() == whole
+    with pytest.raises(InputError, match="the counts are of 60 passages, the tokens are 59;"):
+        ami.estimate(tmp_path / "other", tmp_path / "ngrams", tokens.part(0, 59), settings)
 
 
 def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):

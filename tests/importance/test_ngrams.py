@@ -120,7 +120,7 @@ def test_many_words_of_many_pieces():
 def test_the_table_gives_the_text_of_its_collection_the_counts_of_counting(unit):
     tokens = random_tokens(4)
     found = ngrams.count(tokens, unit=unit)
-    edges = ngrams.segment_edges(tokens)
+    edges = tokens.edges
     for segment, (begin, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         words, starts = found.table.words(tokens.ids[begin:end], tokens.word_starts)
         cut = slice(found.segments[segment], found.segments[segment + 1])
@@ -197,6 +197,6 @@ def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeyp
     for unit in ngrams.UNITS:
         with pytest.raises(
             InputError,
-            match="has 6 words; at most 5 can be counted together: pre-train on a smaller",
+            match="has 6 words; at most 5 can be counted together: count it in shards",
         ):
             ngrams.count(tokens, unit=unit)

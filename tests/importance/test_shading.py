@@ -45,7 +45,7 @@ def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there
 
 def test_numbers_are_one_word_a_line_and_grounds_follow_them():
     words = [Word("a", 1.0), Word("b", -0.256, 0.2)]
-    assert shading.as_numbers(words) == "a\t1.00\nb\t-0.26\t?"
+    assert shading.as_numbers(words) == "word\timportance (nats)\tguess\na\t1.00\nb\t-0.26\t?"
     assert shading.for_terminal(words).endswith(" b?")
     escape = [Word("\x1b]0;owned\x07", 1.0)]
     assert "\x1b]" not in shading.for_terminal(escape) + shading.as_numbers(escape)

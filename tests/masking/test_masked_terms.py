@@ -118,7 +118,7 @@ def script(name):
     spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.main.function
+    return module.main
 
 
 def test_the_scripts_write_what_the_library_does(made, found, tmp_path):

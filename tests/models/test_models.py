@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from tiny_training import encoder
 
 from cdmae.errors import InputError
-from cdmae.models import checkpoint, sequences
+from cdmae.models import checkpoint, networks, sequences
 from cdmae.retrieval import reranking
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.vectors import read_vectors
@@ -87,19 +87,6 @@ def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pool
     assert "MISSING" not in caplog.text
 
 
-def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny):
-    from sentence_transformers import SentenceTransformer
-
-    described = json.loads((retriever / "cdmae.json").read_text())
-    del described["pooling"]
-    (retriever / "cdmae.json").write_text(json.dumps(described))
-    (retriever / "sentence_bert_config.json").write_text(
-        '{"max_seq_length": 32, "do_lower_case": false}'
-    )
-    passages = SentenceTransformer(str(retriever), device="cpu").encode_document(tiny.passages)
-    np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
-
-
 def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny):
     """The longer of the two is cut first, then both."""
     from sentence_transformers import CrossEncoder
@@ -143,7 +130,7 @@ def test_check_says_what_the_folder_is(retriever, tiny):
         "pooling": "cls",
         "similarity": "dot",
     }
-    with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
+    with pytest.raises(InputError, match="contains a retriever; here it must be a reranker"):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):
         checkpoint.load(tiny.encoder, "retriever")
@@ -158,18 +145,25 @@ def test_check_says_what_the_folder_is(retriever, tiny):
 @pytest.mark.parametrize(
     ("described", "said"),
     [
-        ([], "holds no JSON object"),
-        (None, "holds no JSON object"),
-        ({"query_length": "16"}, 'says query_length "16"; allowed: a whole number from 2'),
-        ({"passage_length": -5}, "says passage_length -5; allowed"),
-        ({"passage_length": True}, "says passage_length true; allowed"),
-        ({"precision": "int4"}, "says precision int4; allowed: auto, fp32, bf16"),
-        ({"pooling": "max"}, "says pooling max; allowed: cls, mean"),
-        ({"similarity": ["dot"]}, r'says similarity \["dot"\]; allowed: dot, cosine'),
+        ([], "is not a JSON object"),
+        (None, "is not a JSON object"),
+        ({"query_length": "16"}, 'has query_length "16"; allowed: a whole number from 2'),
+        ({"passage_length": -5}, "has passage_length -5; allowed"),
+        ({"passage_length": True}, "has passage_length true; allowed"),
+        ({"precision": "int4"}, "has precision int4; allowed: auto, fp32, bf16"),
+        ({"pooling": "max"}, "has pooling max; allowed: cls, mean"),
+        ({"similarity": ["dot"]}, r'has similarity \["dot"\]; allowed: dot, cosine'),
     ],
 )
 def test_a_description_of_no_model_of_ours_is_refused(tmp_path, described, said):
-    right = {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
+    right = {
+        "kind": "retriever",
+        "query_length": 16,
+        "passage_length": 32,
+        "precision": "fp32",
+        "pooling": "cls",
+        "similarity": "dot",
+    }
     (tmp_path / "cdmae.json").write_text(
         json.dumps(right | described if isinstance(described, dict) else described)
     )
@@ -217,7 +211,7 @@ def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch):
     )
     monkeypatch.setattr(model.network, "save_pretrained", full)
     with pytest.raises(OSError) as raised:
-        checkpoint.write(tmp_path, model.network)
+        networks.write(tmp_path, model.network)
     assert raised.value.errno == errno.ENOSPC
 
 

@@ -31,7 +31,7 @@ from cdmae.config.schema import Start
 from cdmae.evaluation.per_query import write_measures
 from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
-from cdmae.models import checkpoint, sequences
+from cdmae.models import checkpoint, metadata, sequences
 from cdmae.report import card
 from cdmae.retrieval import reranking
 from cdmae.retrieval import vectors as inference
@@ -245,7 +245,7 @@ def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_pat
     tiny_tokenizers.KINDS[kind]().save_pretrained(tmp_path / "tokenizer")
     folder = tmp_path / "model"
     folder.mkdir()
-    checkpoint.write_tokenizer(folder, tmp_path / "tokenizer", longest=24)
+    metadata.write_tokenizer(folder, tmp_path / "tokenizer", longest=24)
     before, after = (
         AutoTokenizer.from_pretrained(path) for path in (tmp_path / "tokenizer", folder)
     )

@@ -7,8 +7,8 @@ import torch
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import Side
-from cdmae.pretraining import batches
-from cdmae.pretraining.batches import Reader, Step, _cuts
+from cdmae.pretraining.batches import Step, _cuts
+from cdmae.pretraining.reader import PASSAGES_AT_ONCE, Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -59,12 +59,12 @@ def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
     }
 
 
-@pytest.mark.parametrize("at_once", [16, batches.PASSAGES_AT_ONCE])
+@pytest.mark.parametrize("at_once", [16, PASSAGES_AT_ONCE])
 def test_a_step_does_not_depend_on_where_reading_begins(at_once, monkeypatch):
     """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once
     is the same.
     """
-    monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr("cdmae.pretraining.reader.PASSAGES_AT_ONCE", at_once)
     source = reader(LENGTHS, batch=8)
     assert len(list(source.steps(3, 10, ahead=True))) == 7
     expected = list(source.steps(0, 12))[7]

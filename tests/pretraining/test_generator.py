@@ -158,12 +158,12 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             lambda: electra(vocab_size=50),
             PIECES,
-            "generator knows 50 word-pieces, and the start, .*start, 40; allowed",
+            "generator, which has 50 word-pieces; allowed: a generator with the 40 of the start",
         ),
         (
             electra,
             SWAPPED,
-            "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; ",
+            "generator does not have the word-piece 'w2' as number 7, which the initial checkpoint, .*, has; ",
         ),
         (
             lambda: electra(transformers.ElectraForPreTraining),
@@ -201,7 +201,8 @@ def test_one_that_cannot_be_read_is_refused(tmp_path):
         simlm.load(with_generator(str(tmp_path / "nowhere")), language_model())
     name = folder(tmp_path / "generator", electra())
     with pytest.raises(
-        InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "
+        InputError,
+        match="but the start has word-pieces of its own; allowed: a generator for a start with a checkpoint",
     ):
         simlm.load(with_generator(name), language_model())
     (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")

@@ -13,11 +13,11 @@ from cdmae.config import systems
 from cdmae.config.load import gather, load
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import tasks_of, wall_time
-from cdmae.plan.work import Planned
+from cdmae.plan.planned import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
-from cdmae.report.sections import changes, results
+from cdmae.report.sections import changes, ranking
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 DEV = Target("pydocs", "dev")
@@ -107,7 +107,7 @@ def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
     row = next(row for row in table.rows if row[0] == "cdmae" and row[1].value == 600)
     assert row[3].value == pytest.approx(100 * value)
     assert table.rows[0][3].value is None, "nothing is before step 0"
-    (found,) = results.rankings(run)
+    (found,) = ranking.rankings(run)
     assert "cdmae-stage1" in found.systems and not {"cdmae-300", "mae-600"} & set(found.systems)
 
 

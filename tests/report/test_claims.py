@@ -116,6 +116,7 @@ def test_the_improvement_is_compared_between_the_first_stage_and_the_last():
             "encoder": "mae",
             "negatives": negatives,
         }
+    config["report"]["compare"]["mae-stage3"] = ["cdmae-stage3"]
     facts = measured(config)
     evidence = claims.diminishing(facts)
     means = [

@@ -11,6 +11,7 @@ import synthetic_run
 from synthetic_run import with_system
 
 from cdmae import formats
+from cdmae.evaluation.significance import pooled
 from cdmae.report import charts, columns, comparisons
 from cdmae.report.columns import Column
 from cdmae.report.facts import Difference, Facts, Target, benchmarks
@@ -52,6 +53,7 @@ def test_chains_with_negatives_of_their_own_are_a_pair_and_lines_of_a_figure():
     config = synthetic_run.config()
     like = config["systems"]["cdmae-stage2"]
     config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
+    config["report"]["compare"]["mae-stage2"] = ["mae-stage1", "cdmae-stage2"]
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
     levels = changes.stages(run_of(config, {"mae-stage2": [0.3, 0.5]})).figures[0]
@@ -90,8 +92,10 @@ def test_changes_name_the_one_setting_and_the_next_stage_is_none():
     config = with_system(config, "group-16", stage={"group": 16, "queries": 16})
     changes = comparisons.changes(run_of(config))
     assert {(change.reference, change.system, change.setting) for change in changes} == {
-        ("cdmae-stage1", "none-stage1", "encoder.objective"),
-        ("cdmae-stage1", "mae-stage1", "encoder.decoder_masking"),
+        ("none-stage1", "cdmae-stage1", "encoder.objective"),
+        ("mae-stage1", "cdmae-stage1", "encoder.decoder_masking"),
+        ("mae-stage1", "none-stage1", "encoder.objective"),
+        ("mae-stage1", "sigma-4", "encoder.decoder_masking"),  # mae-stage1 is the baseline of all
         ("cdmae-stage1", "sigma-4", "encoder.sigma"),
         ("cdmae-stage1", "group-16", "stage.group"),
     }
@@ -101,6 +105,32 @@ def test_changes_name_the_one_setting_and_the_next_stage_is_none():
     config["stages"]["stage2"] = dict(config["stages"]["stage1"])
     pairs = {(change.reference, change.system) for change in comparisons.changes(run_of(config))}
     assert not pairs & {("cdmae-stage1", "cdmae-stage2"), ("cdmae-stage2", "cdmae-stage1")}
+
+
+def test_named_pairs_come_first_then_the_baseline_then_every_system():
+    config = synthetic_run.config()
+    config["report"]["compare"] = {"fused": ["cdmae-stage3"], "*": ["bm25"]}
+    run = run_of(config)
+    listed = comparisons.compared(run)
+    assert listed[0] == ("fused", "cdmae-stage3")
+    others = [name for name in run.systems if name != "mae-stage1"]
+    assert [pair.system for pair in listed[1:8]] == others
+    assert {pair.reference for pair in listed[1:8]} == {"mae-stage1"}
+    assert listed[8:] == [(name, "bm25") for name in others if name != "bm25"]
+    assert comparisons.chains(run) and not comparisons.is_compared(
+        run, "cdmae-stage2", "cdmae-stage1"
+    )
+    table = changes.stage_table(Column.of(run, DEV))
+    assert [row[-1].text for row in table.rows] == 3 * [formats.NONE], "a pair that is not named"
+
+
+def test_without_any_named_comparison_all_are_compared_with_bm25_or_the_first():
+    config = synthetic_run.config()
+    config["evaluation"]["baseline"] = ""
+    config["report"]["compare"] = {}
+    assert {pair.reference for pair in comparisons.compared(run_of(config))} == {"bm25"}
+    del config["systems"]["bm25"]
+    assert {pair.reference for pair in comparisons.compared(run_of(config))} == {"none-stage1"}
 
 
 def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
@@ -118,9 +148,9 @@ def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
 
 
 def test_pooled_is_the_mean_of_collections():
-    one = Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
-    two = Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
-    both = columns.pooled([one, two])
+    one = Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100, 0.01)
+    two = Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50, 0.9)
+    both = pooled([one, two])
     assert both.difference == pytest.approx(0.05) and both.queries == 150
     assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
     assert both.p < 0.001

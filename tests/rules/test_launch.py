@@ -1,6 +1,7 @@
 """workflow/launch: which command a number of GPUs and nodes becomes."""
 
 import fcntl
+import os
 import socket
 import subprocess
 from pathlib import Path
@@ -36,13 +37,14 @@ def launch(locks, programs, monkeypatch):
     """
     programs(STANDS)
     monkeypatch.setenv("CDMAE_PARENT", "7")
-    for name in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"):
+    for name in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES", "CDMAE_PROGRAMS"):
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments, status=0):
         found = subprocess.run([LAUNCH, *map(str, arguments)], capture_output=True, text=True)
         assert found.returncode == status, found.stderr
-        return found.stderr.strip() if status else found.stdout.splitlines()
+        printed = found.stdout.replace(f"{LAUNCH.parent}/", "")
+        return found.stderr.strip() if status else printed.splitlines()
 
     return run
 
@@ -50,12 +52,14 @@ def launch(locks, programs, monkeypatch):
 def test_none_one_and_several_gpus_are_reserved_or_those_that_the_cluster_chose(
     launch, monkeypatch
 ):
-    assert launch(0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
-    assert launch(1, "s.py") == launch("--nodes", 1, 1, "s.py") == ["python s.py cards=0"]
-    (line,) = launch(3, "s.py", "--name", "x")[:1]
+    assert launch("--gpus", 0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
+    assert launch("s.py") == ["python s.py cards=unset"]
+    one = launch("--gpus", 1, "s.py")
+    assert one == launch("--nodes", 1, "--gpus", 1, "s.py") == ["python s.py cards=0"]
+    (line,) = launch("--gpus", 3, "s.py", "--name", "x")[:1]
     assert line == "torchrun --standalone --nproc-per-node 3 -- s.py --name x cards=0,1,2 parent=7"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    assert launch(1, "s.py") == ["python s.py cards=5"]
+    assert launch("--gpus", 1, "s.py") == ["python s.py cards=5"]
 
 
 def test_torchrun_leaves_the_options_of_a_script_to_it():
@@ -73,10 +77,10 @@ def test_jobs_that_run_at_once_take_different_cards(launch, locks, monkeypatch):
     locks.mkdir(parents=True)
     with open(locks / f"gpu-{socket.gethostname()}-1.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert launch(2, "s.py")[0].endswith("cards=0,2 parent=7")
+        assert launch("--gpus", 2, "s.py")[0].endswith("cards=0,2 parent=7")
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
-        assert launch(1, "s.py") == ["python s.py cards=3"]
-        assert launch(2, "s.py")[0].endswith(
+        assert launch("--gpus", 1, "s.py") == ["python s.py cards=3"]
+        assert launch("--gpus", 2, "s.py")[0].endswith(
             "cards=1,3 parent=7"
         )  # another one's card 1, or it would not be ours
 
@@ -101,15 +105,15 @@ def test_cards_whose_locks_cannot_be_had_are_taken_as_they_were_given(
     else:
         monkeypatch.delenv("HOME")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
-    assert launch(1, "s.py") == ["python s.py cards=2,3"]
-    assert launch(2, "s.py")[0].endswith("cards=2,3 parent=7")
+    assert launch("--gpus", 1, "s.py") == ["python s.py cards=2,3"]
+    assert launch("--gpus", 2, "s.py")[0].endswith("cards=2,3 parent=7")
 
 
 def test_a_lock_of_a_card_that_is_a_link_empties_no_file(launch, locks, tmp_path):
     locks.mkdir(parents=True)
     (tmp_path / "mine.txt").write_text("precious")
     (locks / f"gpu-{socket.gethostname()}-0.lock").symlink_to(tmp_path / "mine.txt")
-    assert launch(1, "s.py") == ["python s.py cards=0"]
+    assert launch("--gpus", 1, "s.py") == ["python s.py cards=0"]
     assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
@@ -121,8 +125,8 @@ def test_cards_are_kept_where_nvidia_smi_knows_none(launch, programs, answer):
     without a driver.
     """
     programs({"nvidia-smi": answer}, ["bash", "flock"], alone=True)
-    assert launch(1, "s.py") == ["python s.py cards=unset"]
-    assert launch(2, "s.py")[0].endswith("cards=unset parent=7")
+    assert launch("--gpus", 1, "s.py") == ["python s.py cards=unset"]
+    assert launch("--gpus", 2, "s.py")[0].endswith("cards=unset parent=7")
 
 
 @pytest.mark.parametrize(
@@ -150,7 +154,7 @@ def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
     """
     monkeypatch.setenv("SLURM_JOB_ID", "10012345")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    said = launch("--nodes", 2, 4, "s.py", "--settings", '{"a": "b c"}')
+    said = launch("--nodes", 2, "--gpus", 4, "s.py", "--settings", '{"a": "b c"}')
     assert said[0].startswith("srun --nodes 2 --ntasks 2 --ntasks-per-node 1 ")
     where = "--nproc-per-node 2 --master-addr head --master-port 22345"
     for node, (line, trap) in enumerate(zip(said[1::2], said[2::2], strict=True)):
@@ -160,12 +164,25 @@ def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
         )  # fmt: skip
         assert trap == "trap -- '' SIGUSR1"
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert "--nproc-per-node 1 " in launch("--nodes", 2, 0, "s.py")[1]
+    assert "--nproc-per-node 1 " in launch("--nodes", 2, "--gpus", 0, "s.py")[1]
 
 
 def test_nodes_that_cannot_be_had_are_refused(launch, monkeypatch):
-    said = launch("--nodes", 2, 4, "s.py", status=1)
+    said = launch("--nodes", 2, "--gpus", 4, "s.py", status=1)
     assert said == "cdmae: 2 nodes are asked for; allowed outside a job of SLURM: 1"
     monkeypatch.setenv("SLURM_JOB_ID", "3")
-    said = launch("--nodes", 2, 3, "s.py", status=1)
+    said = launch("--nodes", 2, "--gpus", 3, "s.py", status=1)
     assert said == "cdmae: 3 GPUs on 2 nodes; allowed: as many on each, so a multiple of 2"
+
+
+def test_jobs_read_nothing_from_the_terminal_and_libraries_report_no_names_of_models(programs):
+    programs({"python": "cat; env"})
+    environment = os.environ | {"CDMAE_PROGRAMS": ""}
+    done = subprocess.run(
+        [LAUNCH, "s.py"], input="y\n", env=environment, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] != "y"
+    for name in ("DISABLE_SAFETENSORS_CONVERSION", "HF_HUB_DISABLE_TELEMETRY", "TQDM_DISABLE"):
+        assert f"{name}=1" in lines
+    assert f"PYTHONPATH={LAUNCH.parents[1]}" in lines

@@ -44,7 +44,7 @@ def test_adopt_moves_the_newest_older_state_and_what_lies_beside_it(tmp_path):
         ):
             (tmp_path / name / file).write_text(name)
     folder = tmp_path / "own"
-    assert adopt("pretrain/mae", folder) == "pretrain/mae goes on from step 300 of the state newer"
+    assert adopt("pretrain/mae", folder) == "pretrain/mae resumes from step 300 of the state newer"
     for file in (
         "step-00000300.0badcafe.pt",
         "steps.tsv",
@@ -67,4 +67,4 @@ def test_adopt_leaves_a_state_to_the_training_that_holds_it(tmp_path, monkeypatc
         ):
             adopt("pretrain/mae", tmp_path / "own")
         assert state.exists()
-    assert adopt("pretrain/mae", tmp_path / "own").startswith("pretrain/mae goes on from step 100 ")
+    assert adopt("pretrain/mae", tmp_path / "own").startswith("pretrain/mae resumes from step 100 ")

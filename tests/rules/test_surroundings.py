@@ -23,27 +23,27 @@ def read_only(monkeypatch):
 
 def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_only):
     """They lie in a folder of their own, which may be another's or a link to where one may write."""
-    surroundings.check_records(tmp_path)
+    surroundings.check_records(tmp_path, tmp_path)
     read_only(tmp_path)
     with pytest.raises(
         InputError,
         match=f"^{tmp_path} cannot be written to, where Snakemake keeps its records; allow",
     ):
-        surroundings.check_records(tmp_path)
+        surroundings.check_records(tmp_path, tmp_path)
     (tmp_path / ".snakemake").mkdir()
-    surroundings.check_records(tmp_path)
+    surroundings.check_records(tmp_path, tmp_path)
     read_only(tmp_path / ".snakemake")
     with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake cannot be written to"):
-        surroundings.check_records(tmp_path)
+        surroundings.check_records(tmp_path, tmp_path)
 
 
 def test_a_checkout_with_braces_in_its_path_is_refused(tmp_path):
     folder = tmp_path / "a{b}c"
     folder.mkdir()
     with pytest.raises(
-        InputError, match="has braces in its path, which Snakemake replaces; rename the folder"
+        InputError, match="has braces in its path, which Snakemake replaces; rename it"
     ):
-        surroundings.check_records(folder)
+        surroundings.check_records(folder, tmp_path)
 
 
 def test_results_are_locked_by_one_run_which_the_next_one_names(tmp_path):

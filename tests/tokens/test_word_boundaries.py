@@ -1,6 +1,4 @@
-"""Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the
-tokenizer tells.
-"""
+"""Tokenizers of every kind: ids, words and special tokens agree with Hugging Face."""
 
 import itertools
 from collections import Counter
@@ -44,7 +42,7 @@ def tokens(folder):
 
 
 def words_of(hugging_face, text):
-    """The words of a text, each as its ids."""
+    """Return the words of a text as lists of ids."""
     read = hugging_face(text, add_special_tokens=False)
     begins = np.flatnonzero(np.diff([-1, *read.word_ids()]))
     return (
@@ -54,8 +52,8 @@ def words_of(hugging_face, text):
     )
 
 
-def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
-    """Title, blank, text, which is what a user of the trained model hands to the tokenizer."""
+def test_ids_equal_the_ids_of_the_joined_text(tokens, vocabulary, hugging_face):
+    """Users of the trained model pass title, space and text to the tokenizer."""
     expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
     spans = itertools.pairwise(tokens.starts)
     assert [vocabulary.of_model(tokens.ids[begin:end]).tolist() for begin, end in spans] == expected
@@ -67,9 +65,7 @@ def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
         )
 
 
-def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(
-    tokens, vocabulary, hugging_face
-):
+def test_words_and_ngrams_follow_the_tokenizer_s_boundaries(tokens, vocabulary, hugging_face):
     assert np.array_equal(tokens.word_starts, vocabulary.word_starts)
     for row, text in enumerate(JOINED):
         ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
@@ -81,9 +77,7 @@ def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(
     assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
-def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(
-    vocabulary, hugging_face, folder
-):
+def test_special_tokens_agree_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):
     for name in ("pad", "cls", "sep", "mask"):
         assert getattr(vocabulary, f"{name}_id") == getattr(hugging_face, f"{name}_token_id")
     special = set(np.flatnonzero(vocabulary.special[: vocabulary.pieces]).tolist())
@@ -97,7 +91,7 @@ def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(
     assert all(piece.startswith("##") for piece in pieces if not begins[piece])
 
 
-def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_face):
+def test_pairs_equal_the_tokenizer_s_pairs(folder, vocabulary, hugging_face):
     texts = [text for text in TEXTS + PASSAGES if text]
     source, rows = sequences.queries(texts, folder, 1), np.arange(len(texts))
     found = sequences.pairs(source, rows, source, rows[::-1].copy(), 24, vocabulary)

@@ -1,4 +1,4 @@
-"""One, two and four real processes that talk through gloo learn the same, in all three trainers.
+"""Three real processes that talk through gloo learn the same as one, in all three trainers.
 
 What a step reads (order, masks, negatives, teacher's scores), its loss and its gradient do not
 depend on how many share it. Without dropout, whose draws are each process's own; fine-tuning in
@@ -8,6 +8,7 @@ float64, where no rounding hides a mistake.
 import multiprocessing
 import os
 import socket
+from unittest import mock
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
 from cdmae.training import ranks
 
-SIZES = (1, 2, 4)
+SIZE = 3  # processes; it divides neither the batch nor the micro-batches
 # of the largest gradient
 TOLERANCE = {"pretraining": 1e-5, "several decoders": 1e-5, "retriever": 1e-9, "reranker": 1e-9}
 TRAINERS = tuple(TOLERANCE)
@@ -64,9 +65,9 @@ def pretraining(group, folders, objective="mae"):
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective(objective)(model, settings, 1)
     source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
-    pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
     step = list(source.steps(0, 2))[1]
-    numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
+    with mock.patch.object(pretrain, "micro_batch", lambda *_: 40):  # rows: several per process
+        numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
     numbers = {
         name: value.item() for name, value in numbers.items() if name != "spread"
     }  # of a micro-batch
@@ -131,53 +132,45 @@ def gradients(network):
     return {name: each.grad for name, each in network.named_parameters() if each.grad is not None}
 
 
-def work(rank, ports, folders, output):
-    """One process: joins the others as under torchrun, first all, then fewer; keeps what it found."""
+def work(rank, port, folders, output):
+    """Join the other processes as under torchrun, run every trainer, and save the results."""
     torch.set_num_threads(1)
-    for size, port in ports.items():
-        if rank < size:
-            place = {
-                "RANK": rank,
-                "WORLD_SIZE": size,
-                "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": port,
-            }
-            os.environ |= {name: str(value) for name, value in place.items()}
-            with ranks.joined(CPU) as group:
-                assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
-                assert [group.any(rank == size - 1), group.any(False)] == [True, False]
-                trainers = (pretraining, several_decoders, train_retriever, train_reranker)
-                found = [train(group, folders) for train in trainers]
-            torch.save(dict(zip(TRAINERS, found, strict=True)), output / f"{size}.{rank}.pt")
+    place = {"RANK": rank, "WORLD_SIZE": SIZE, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {name: str(value) for name, value in place.items()}
+    with ranks.joined(CPU) as group:
+        assert (group.rank, group.size, group.first) == (rank, SIZE, rank == 0)
+        assert [group.any(rank == SIZE - 1), group.any(False)] == [True, False]
+        torch.save(trained(group, folders), output / f"{rank}.pt")
+
+
+def trained(group, folders):
+    """The input of each trainer's step, its numbers and its gradient."""
+    trainers = (pretraining, several_decoders, train_retriever, train_reranker)
+    return {name: train(group, folders) for name, train in zip(TRAINERS, trainers, strict=True)}
 
 
 @pytest.fixture(scope="module")
 def found(tiny, tmp_path_factory):
-    """By number of processes: what each of them has read, its numbers and its gradient, per
-    trainer.
-    """
+    """The results of a single process, and of each process of a group."""
     folder = tmp_path_factory.mktemp("ranks")
-    start, teacher = (
-        encoder(folder / "encoder", tiny.encoder, dropout=0.0),
-        write_teacher(folder / "teacher.parquet"),
-    )
-    folders = tiny.inputs() | {"encoder": start, "teacher": teacher}
+    folders = tiny.inputs() | {
+        "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0),
+        "teacher": write_teacher(folder / "teacher.parquet"),
+    }
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
     context.set_forkserver_preload(IMPORTED)
-    ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
+    port = free_port()
     group = [
-        context.Process(target=work, args=(rank, ports, folders, folder))
-        for rank in range(max(SIZES))
+        context.Process(target=work, args=(rank, port, folders, folder)) for rank in range(SIZE)
     ]
     for process in group:
         process.start()
+    alone = trained(ranks.Ranks(), folders)
     for process in group:
         process.join(240)
-        process.kill()  # one that waits for another which has failed
-    assert [process.exitcode for process in group] == [0] * len(group)
-    return {
-        size: [torch.load(folder / f"{size}.{rank}.pt") for rank in range(size)] for size in SIZES
-    }
+        process.kill()  # a process that waits for a process that has failed
+    assert [process.exitcode for process in group] == [0] * SIZE
+    return alone, [torch.load(folder / f"{rank}.pt") for rank in range(SIZE)]
 
 
 def free_port():
@@ -186,36 +179,31 @@ def free_port():
         return any_port.getsockname()[1]
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_loss_and_gradient_are_the_same_in_every_process_of_any_number(found, trainer, size):
-    (alone,) = found[1]
+def test_loss_and_gradient_are_the_same_in_every_process(found, trainer):
+    alone, group = found
     _, numbers, gradient = alone[trainer]
+    _, _, first = group[0][trainer]
     largest = max(float(each.abs().max()) for each in gradient.values())
-    for each in found[size]:
+    near = {"atol": TOLERANCE[trainer] * largest, "rtol": 0}
+    for each in group:
         _, other_numbers, other = each[trainer]
         assert other_numbers == pytest.approx(numbers, rel=TOLERANCE[trainer])
         assert other.keys() == gradient.keys()
         for name, value in gradient.items():
-            torch.testing.assert_close(
-                other[name], value, atol=TOLERANCE[trainer] * largest, rtol=0
-            )
-            assert torch.equal(other[name], found[size][0][trainer][2][name]), (
-                "processes drift apart"
-            )
+            torch.testing.assert_close(other[name], value, **near)
+            assert torch.equal(other[name], first[name]), "processes drift apart"
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("trainer", PRETRAINED)
-def test_masks_and_order_are_the_same_and_shared_out_without_rest(found, trainer, size):
-    (alone,) = found[1]
-    read = [each[trainer][0] for each in found[size]]
+def test_masks_and_order_are_the_same_and_shared_out_without_rest(found, trainer):
+    alone, group = found
+    read = [each[trainer][0] for each in group]
     assert all(read), "every process has something to do"
     assert sorted(sum(read, [])) == alone[trainer][0]
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("trainer", TRAINERS[len(PRETRAINED) :])
-def test_every_process_draws_the_same_queries_and_negatives(found, trainer, size):
-    (alone,) = found[1]
-    assert all(each[trainer][0] == alone[trainer][0] for each in found[size])
+def test_every_process_draws_the_same_queries_and_negatives(found, trainer):
+    alone, group = found
+    assert all(each[trainer][0] == alone[trainer][0] for each in group)

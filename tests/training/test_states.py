@@ -59,7 +59,7 @@ def test_a_file_of_another_program_is_refused_by_name(tmp_path, content):
     path.write_bytes(content)
     with states.opened(tmp_path, "x") as state, pytest.raises(InputError) as refused:
         loop.resume(state, {})
-    assert str(refused.value).startswith(f"{path} is no state of a training that was written here")
+    assert str(refused.value).startswith(f"{path} is not a training state of this program")
 
 
 def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):

@@ -80,7 +80,8 @@ def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools)
     (asked,) = tmp_path.glob("envs/*.yaml")
     assert asked.read_text() == (ROOT / "envs/cpu.yaml").read_text()
     ran = (tmp_path / "ran").read_text().splitlines()
-    assert set(ran) == {f"{asked.with_suffix('')} workflow/scripts/tokens.py"}
+    script = finished.folder / "workflow/scripts/tokens.py"
+    assert set(ran) == {f"{asked.with_suffix('')} {script}"}
     assert not finished.plan(TARGET), (
         "what one environment has made another one does not make again"
     )
@@ -101,5 +102,5 @@ def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     finished.run(*run, CDMAE_IMAGE=str(image))
     ran = (tmp_path / "ran").read_text().splitlines()
     assert ran[0] == "option --bind /scratch"
-    assert ran[-1].startswith(f"in {image}: ") and "python workflow/scripts/tokens.py " in ran[-1]
+    assert ran[-1].startswith(f"in {image}: ") and "workflow/launch scripts/tokens.py " in ran[-1]
     assert not finished.plan(TARGET)

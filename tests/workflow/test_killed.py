@@ -104,6 +104,6 @@ def test_train_reranker_with_a_state_adopted_after_an_edit(finished):
     training.kill_trainer()
     name = "train_reranker/cdmae-reranker"
     finished.edit("cdmae/finetuning/reranker.py", "import torch\n", "import torch\n\nUNUSED = 1\n")
-    assert f"{name} goes on from step" in finished.run("adopt", *SMOKE)
+    assert f"{name} resumes from step" in finished.run("adopt", *SMOKE)
     assert "no older training state" in finished.run("adopt", *SMOKE)
     training.finish()

@@ -1,7 +1,12 @@
-# Passages, queries, judgments; and the passages in word-pieces.
+# Passages, queries and judgments; tokenizers; passages in word-pieces.
+
+from cdmae import collections
 
 collecting = {
-    name: {"collection": entry.values(), "version": entry.settings.version()}
+    name: {
+        "collection": entry.values(),
+        "version": entry.settings.version() if collections.readable() else {},
+    }
     for name, entry in settings.collections.items()
 }
 sources = {name: [entry.module] for name, entry in settings.collections.items()}
@@ -11,7 +16,7 @@ tokenizing = {name: start.tokenizer() for name, start in settings.starts.items()
 rule collection:
     """Passages, queries and judgments from their source."""
     input:
-        of_collection("{files}"),
+        files_of("{collection.files}"),
     output:
         "<results>/collections/{collection}/passages.parquet",
         "<results>/collections/{collection}/queries.parquet",
@@ -22,26 +27,30 @@ rule collection:
     benchmark:
         "<benchmarks>/collection/{collection}.tsv"
     priority: 100  # mistakes in one's own files show before anything is trained
-    threads: lookup("{collection}/threads", within=collection_rows)
+    conda:
+        environment
+    threads: lookup(dpath="{collection}/threads", within=tables["collection"])
     resources:
         mem_mb=memory_of("collection"),
-        runtime=240,
+        runtime=minutes_of("collection"),
     params:
-        code=code("collection", sources),
-        settings=settings_of(collecting),
+        code=code("collection", lookup(dpath="{collection}", within=sources)),
+        settings=entry("collection", collecting),
+        launch=launch,
         batches=batches,
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings[collection]:q}"
-        " --batches {params.batches:q} --output {params.folder:q} --threads {threads}"
+        "{params.launch} scripts/collection.py --name {wildcards.collection}"
+        " --settings {params.settings[collection]:q} --batches {params.batches:q}"
+        " --output {params.folder:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
 rule tokenizer:
-    """The word-pieces of a start: its checkpoint's, or trained on its collection."""
+    """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        passages=of_start("<results>/collections/{vocabulary}/passages.parquet"),
-        checkpoint=of_start("{checkpoint}"),
+        passages=of("<results>/collections/{start.vocabulary}/passages.parquet"),
+        checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
     log:
@@ -49,20 +58,24 @@ rule tokenizer:
     benchmark:
         "<benchmarks>/tokenizer/{start}.tsv"
     priority: 50
+    conda:
+        environment
     resources:
         mem_mb=memory_of("tokenizer"),
-        runtime=120,
+        runtime=minutes_of("tokenizer"),
     params:
         code=code("tokenizer"),
-        settings=settings_of(tokenizing),
+        settings=entry("start", tokenizing),
+        launch=launch,
         collection=folder("passages"),
     shell:
-        "python workflow/scripts/tokenizer.py --start {params.settings:q} --collection {params.collection:q}"
-        " --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/tokenizer.py --start {params.settings:q}"
+        " --collection {params.collection:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule tokens:
-    """A collection in word-pieces, once and for all."""
+    """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
         passages="<results>/collections/{collection}/passages.parquet",
@@ -73,13 +86,17 @@ rule tokens:
     benchmark:
         "<benchmarks>/tokens/{start}/{collection}.tsv"
     priority: 50
+    conda:
+        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("tokens"),
-        runtime=120,
+        runtime=minutes_of("tokens"),
     params:
         code=code("tokens"),
+        launch=launch,
         collection=subpath(input.passages, parent=True),
     shell:
-        "python workflow/scripts/tokens.py --tokenizer {input.tokenizer:q} --collection {params.collection:q}"
-        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/tokens.py --tokenizer {input.tokenizer:q}"
+        " --collection {params.collection:q} --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"

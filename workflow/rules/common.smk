@@ -1,158 +1,181 @@
-# Reads and checks the config before any rule is defined, and helps the rules to fill in their paths and parameters.
+# Reads and checks the config, and helps the rules to fill in their paths and parameters.
 #
-# How to read a rule: a *pattern* such as "<results>/tokens/{start}/{collection}" is a path with gaps. <results>, <logs>
-# and <benchmarks> are folders of this run. A gap in an output, such as {system}, is a *wildcard*: its value comes from
-# the path that is asked for. Any other gap in an input is a *column*: every entry of the config has a row in one of the
-# tables below, and of_system, of_encoder, of_start and of_collection fill in a pattern from the row that the rule's
-# first wildcard names. In a rule that makes "<results>/trained/{system}", of_system("<results>/encoders/{encoder}") is
-# the encoder of that system. A column with a list gives several paths, an empty column none; {target} and {collection},
-# where they are no wildcards, are all that are evaluated. The parameters `settings` and `code` are mappings with
-# everything that a result depends on besides its inputs: Snakemake records both and runs a job again when one differs.
-# Other parameters are functions of `input` or `output`, which are no such reason.
+# Key
+#   <results>         a folder of this run, as <logs> and <benchmarks>
+#   {system}          a wildcard: its value comes from the path that is asked for
+#   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
+#                     A list gives several paths, an empty column gives none
+#   {job.collection}  the collections that a job searches: its wildcard's, or all evaluated ones;
+#                     {job.target} is COLLECTION.SPLIT of all evaluated ones
+#   params.code       the fingerprints of the modules that a result depends on
+#   params.settings   the settings that a result depends on; in a command, options or JSON.
+#                     Snakemake records both, and runs a job again when one of them differs
+#   other params      arguments: functions of `input` or `output`, which are no reason to run again
 
-import os
-import shlex
+import re
 import signal
-import sys
 from contextlib import contextmanager
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from os.path import dirname
-from pathlib import Path
-
-from snakemake.settings.types import DeploymentMethod
-from snakemake.utils import min_version
-
-min_version("9.20")
-sys.path.insert(0, str(workflow.basedir))
 
 from cdmae.config import systems
-from cdmae.config.load import gather, load
+from cdmae.config.load import gather, lay, load, read_yaml
 from cdmae.errors import InputError, said
+from cdmae.plan import resources as requests
 from cdmae.plan import sizes
-from cdmae.plan.work import Job, Planned, asked
-from workflow import overlays
+from cdmae.plan.planned import Job, Planned
+from workflow import engine, overlays
 from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
-from workflow.recorded import plain
+from workflow.recorded import Options, plain
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here, image_here, put_python_first
+from workflow.surroundings import (
+    PASSED,
+    check_records,
+    device_here,
+    image_here,
+    pass_to_jobs,
+    states_here,
+)
 from workflow.targets import check
 
 
 @contextmanager
 def in_a_sentence():
-    """End the process with the sentence of an `InputError`; Snakemake would put its own words around an `Exception`."""
+    """End the process with the sentence of an `InputError`.
+
+    Snakemake would add words of its own to an `Exception`.
+    """
     try:
         yield
     except InputError as error:
         raise SystemExit(said(error)) from error
 
 
+def read_config():
+    """Read the config: of a module what the importing workflow says, otherwise the files."""
+    default = source / "config/config.yaml"
+    if engine.imported(workflow):
+        return lay({} if config.get("standalone") else read_yaml(default), config)
+    files = overlays.of(workflow)
+    values = gather(default, files, workflow.config_settings.config)
+    overlays.pass_on(workflow, files)
+    return values
+
+
 with in_a_sentence():
     device = device_here()
-    default = Path(workflow.basedir, "config/config.yaml")
-    config_files = overlays.of(workflow)
-    settings = load(gather(default, config_files, workflow.config_settings.config))
-    overlays.pass_on(workflow, config_files)
-    if workflow.is_main_process:  # once a run, not in every job
-        os.environ[STARTED] = now()
-        check_records(Path(workflow.basedir))
-        sizes.check(settings)
-results = os.path.normpath(settings.results)
-
-# Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
-# state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
-# The progress bars of other libraries are off: ours has lines. No library reports a model's name to a service, or asks a
-# question on the terminal: standard input is empty.
-shell.executable("bash")
-shell.prefix(
-    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}"
-    " TQDM_DISABLE=1 DISABLE_SAFETENSORS_CONVERSION=1 HF_HUB_DISABLE_TELEMETRY=1; exec </dev/null; "
-)
-
-# Jobs run with the Python that runs Snakemake, also where its environment is not activated. Environments of conda and
-# images have their own.
-if workflow.deployment_settings.deployment_method.isdisjoint(
-    {DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}
-):
-    put_python_first()
-
-# SLURM warns all processes of a job before its time limit. Trainers save their state upon it
-# (cdmae/training/setup.py); this process, the shell and tee would die of it and take the trainer along. What they start
-# inherits that it is ignored.
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-
-# For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
-if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
-    with in_a_sentence():
-        image = image_here(Path(workflow.basedir))
-
-    container: image
-
-
-# --- paths -----------------------------------------------------------------------------------------------------------
+    settings = load(read_config())
 
 
 pathvars:
-    results=results,
+    results=os.path.normpath(settings.results),
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
 
-collection_rows = {
-    name: {
-        "files": list(map(str, entry.settings.depends())),
-        "threads": entry.settings.threads(),
-        "length": settings.evaluation.lengths.get(
-            name, 0
-        ),  # where systems cut its texts; 0: at their own lengths
-    }
-    for name, entry in settings.collections.items()
-}
-start_rows = {
-    name: {"vocabulary": start.collection, "checkpoint": systems.model_files(start.checkpoint)}
-    for name, start in settings.starts.items()
-}
-encoder_rows = systems.encoders(settings)
-system_rows = systems.systems(settings)
+results = engine.path_of(workflow, "<results>")
+settings = replace(settings, results=results)
+if workflow.is_main_process:  # once a run, not in every job
+    with in_a_sentence():
+        check_records(source, Path.cwd())
+        sizes.check(settings, engine.shards(workflow))
+    os.environ[STARTED] = now()
+
+
+envvars:
+    *[name for name in PASSED if name in os.environ],
+
+
+deployment = engine.deployment(workflow)
+pass_to_jobs(own_environment=not deployment.isdisjoint({"CONDA", "APPTAINER"}))
+
+# SLURM warns all processes of a job before its time limit. Trainers then save their state
+# (cdmae/training/setup.py); this process, the shell and tee would die and take the trainer along.
+# Their children inherit that they ignore the signal.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+# For --sdm conda: all jobs have one environment, for CPUs or for GPUs.
+environment = f"../../envs/{device or 'cpu'}.yaml"
+
+
+# For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
+if "APPTAINER" in deployment:
+    with in_a_sentence():
+        image = image_here(source)
+
+    container: image
+
+
+# --- paths ----------------------------------------------------------------------------------------
+
 evaluated = list(dict.fromkeys(name for name, _ in systems.targets(settings)))
 TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(settings)]
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 KEPT = settings.evaluation.keep_vectors
 
+tables = {
+    "collection": {
+        name: {
+            "files": [str(path) for path in entry.settings.depends()],
+            "threads": entry.settings.threads(),
+            # where systems cut its texts; 0: at their own lengths
+            "length": settings.evaluation.lengths.get(name, 0),
+        }
+        for name, entry in settings.collections.items()
+    },
+    "start": {
+        name: {
+            "vocabulary": start.collection,
+            "checkpoint": systems.model_files(start.checkpoint),
+        }
+        for name, start in settings.starts.items()
+    },
+    "encoder": systems.encoders(settings),
+    "system": systems.systems(settings),
+}
+COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
-def of(rows, pattern):
-    """Fill in a pattern from the row of the first wildcard."""
+
+def of(pattern):
+    """Fill in the columns of a pattern."""
 
     def paths(wildcards):
-        columns = {
-            "target": TARGETS,
-            "collection": evaluated,
-            **rows[wildcards[0]],
-            **dict(wildcards.items()),
-        }
-        return expand(
-            pattern, **{key: [] if value == "" else value for key, value in columns.items()}
-        )
+        columns = {}
+        for table, column in sorted(COLUMN.findall(pattern), key=lambda found: found[0] != "job"):
+            row = job_row(wildcards) if table == "job" else tables[table][wildcards[table]]
+            columns[f"{table}_{column}"] = row[column] or []
+        return expand(COLUMN.sub(r"{\1_\2}", pattern), **columns, **dict(wildcards.items()))
 
     return paths
 
 
-of_collection = partial(of, collection_rows)
-of_start = partial(of, start_rows)
-of_encoder = partial(of, encoder_rows)
-of_system = partial(of, system_rows)
+def job_row(wildcards):
+    """List the collections, and the targets, that a job searches or measures."""
+    return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}
+
+
+def files_of(pattern):
+    """Fill in the columns of a pattern with files of the user, to which no module adds a prefix."""
+    return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]
+
+
+def run_files(wildcards):
+    """List the files of a third-party system's runs."""
+    runs = tables["system"][wildcards.system]["runs"]
+    found = [runs.get(name, {}).get(split) for name, split in targets_of(wildcards)]
+    return [local(file) for file in found]
 
 
 def folder(name):
-    """Return the folder of an input that is a list of files; an empty one gives an empty text."""
+    """Return the folder of an input that is a list of files; an empty list gives an empty text."""
     return lambda wildcards, input: dirname(next(iter(input[name]), ""))
 
 
 def targets_of(wildcards):
-    """List the (collection, split) of a job: that of its wildcards, or all that are evaluated."""
+    """List the (collection, split) pairs of a job: its wildcards', or all that are evaluated."""
     if "split" in wildcards.keys():
         return [(wildcards.collection, wildcards.split)]
     return systems.targets(settings)
@@ -177,185 +200,266 @@ wildcard_constraints:
     split=only({split for *_, split in systems.mined(settings)}),
 
 
-# --- what a result depends on besides its inputs ---------------------------------------------------------------------
+# --- reasons to run a job again -------------------------------------------------------------------
 
 
-def settings_of(rows):
-    """Return the settings of the entry that the first wildcard names."""
-    return lambda wildcards: plain(rows[wildcards[0]])
+def entry(wildcard, values, form=plain):
+    """Look up the settings of the entry that a wildcard names; in a command JSON, or `Options`."""
+    recorded = {name: form(value) for name, value in values.items()}
+    return lookup(dpath=f"{{{wildcard}}}", within=recorded)
 
 
 @cache
 def fingerprints(script, modules):
-    """Map the modules behind a script, and those that settings name, to their fingerprints."""
+    """Map the modules behind a script, and modules that settings name, to their fingerprints."""
     with in_a_sentence():
         return fingerprint(f"workflow/scripts/{script}.py", modules)
 
 
 def code(script, modules=None):
-    """Map the modules behind a script to their fingerprints; `modules`: by entry, those that its settings name."""
-    return lambda wildcards: fingerprints(script, tuple(modules[wildcards[0]]) if modules else ())
+    """Map the modules behind a script to their fingerprints.
+
+    modules: a function of the wildcards to the modules that the settings of an entry name.
+    """
+    return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
 
 
-def state(rule, rows, modules=None):
-    """Return the folder of a training's states, and a hash of its settings and code (workflow/state.py)."""
-    settings_now = settings_of(rows)
-    code_now = code(rule, modules)
+def modules_of(wildcards):
+    """List the modules that the settings of an encoder name."""
+    encoder = settings.encoders[wildcards.encoder]
+    objective = [f"cdmae.pretraining.objectives.{encoder.objective}"] if encoder.pretrained else []
+    maskings = dict.fromkeys(encoder.maskings)
+    return objective + [f"cdmae.masking.strategies.{masking}" for masking in maskings]
+
+
+def query_encoder(wildcards):
+    """List the module that encodes the queries of a system with feedback."""
+    return [f"cdmae.retrieval.{tables['system'][wildcards.system]['encoder']['encoded_by']}"]
+
+
+def state(rule, settings, code):
+    """Return the folder of a training's states, and a hash of its settings and code."""
 
     def folder_and_key(wildcards, output):
-        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
-        return [folder, key_of([settings_now(wildcards), code_now(wildcards)])]
+        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
+        return [folder, key_of([settings(wildcards), code(wildcards)])]
 
     return folder_and_key
 
 
 def where(wildcards):
-    """List the folders and splits of the collections that a job searches or measures."""
-    targets = targets_of(wildcards)
-    return {
-        "collections": [f"{results}/collections/{collection}" for collection, _ in targets],
-        "splits": [split for _, split in targets],
-    }
+    """List the splits that a job searches or measures; `folders` lists their collections."""
+    return {"splits": [split for _, split in targets_of(wildcards)]}
+
+
+def folders(name):
+    """Return the folder of each target's collection, which contains files of an input.
+
+    The folder is not always in the results: a storage keeps local copies elsewhere.
+    """
+
+    def paths(wildcards, input):
+        stored = {Path(path).parent.name: dirname(path) for path in input[name]}
+        return [stored[collection] for collection, _ in targets_of(wildcards)]
+
+    return paths
+
+
+def root_of(name, path):
+    """Return the folder in which a storage keeps local copies of all files; "" without a storage.
+
+    name: an input; path: the same file in the results.
+    """
+
+    def root(wildcards, input):
+        return str(input[name]).removesuffix(f"{results}/{path.format(**dict(wildcards.items()))}")
+
+    return root
 
 
 def lengths(wildcards):
     """List where the texts of these collections are cut; 0: at a system's own length."""
-    return [collection_rows[collection]["length"] for collection, _ in targets_of(wildcards)]
+    return [tables["collection"][name]["length"] for name, _ in targets_of(wildcards)]
 
 
 def depth(wildcards):
-    """Count the passages that a run keeps of each query: over training queries as many as a training asks for."""
+    """Count the passages of a query that a run keeps; for training queries, as stages ask."""
     if "split" not in wildcards.keys():
         return settings.evaluation.depth
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
-def batches(wildcards, output):
-    """List the queries that stages take per step: only checked, and so no reason to make the collection again."""
-    return plain(systems.batches(settings, Path(output[0]).parent.name))
-
-
 def length(wildcards):
-    """Return the length at which passages are cut; 0: the system's own, which an external one may name."""
-    own = system_rows[wildcards.system].get("passage_length", 0)
-    return collection_rows[wildcards.collection]["length"] or own
+    """Return where passages are cut; 0: at the system's own length, if it sets none."""
+    own = tables["system"][wildcards.system].get("passage_length", 0)
+    return tables["collection"][wildcards.collection]["length"] or own
+
+
+def chosen(wildcards, *keys):
+    """Return some settings of the system that a wildcard names."""
+    row = tables["system"][wildcards.system]
+    return {key: row[key] for key in keys}
 
 
 def encoding(wildcards):
-    """List the settings of vectors, with the model of an external retriever."""
-    row = system_rows[wildcards.system]
-    return plain(
-        {"length": length(wildcards)}
-        | {key: row[key] for key in ("model", "passage_prompt", "head", "engine") if key in row}
-    )
+    """List the settings of a retriever's vectors."""
+    return Options(length=length(wildcards), **chosen(wildcards, "engine"))
+
+
+def encoding_external(wildcards):
+    """List the settings of an external retriever's vectors."""
+    own = chosen(wildcards, "model", "passage_prompt", "head", "engine")
+    return Options(length=length(wildcards), **own)
 
 
 def searching(wildcards):
     """List the settings of a retriever's search."""
-    return plain({**where(wildcards), "lengths": lengths(wildcards), "depth": depth(wildcards)})
+    return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards))
 
 
 def searching_external(wildcards):
     """List the settings of an external retriever's search."""
-    row = system_rows[wildcards.system]
-    keys = ("model", "head", "query_length", "passage_length", "query_prompt", "passage_prompt")
-    own = {key: row[key] for key in keys}
-    return plain({**searching(wildcards), **own})
+    lengths_and_prompts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
+    return Options(searching(wildcards), **chosen(wildcards, "model", "head", *lengths_and_prompts))
 
 
-def model_of(name):
-    """List the files of an external retriever's model, or the folder of a trained one."""
-    row = system_rows[name]
-    return row["model_files"] if "model_files" in row else [f"{results}/trained/{name}"]
-
-
-def searching_sparse(wildcards):
-    """List the settings that decide a sparse retriever's queries, and where they are."""
-    row = system_rows[wildcards.system]
-    keys = ("kind", "model", "head", "query_length", "query_prompt")
-    system = {"model": f"{results}/trained/{wildcards.system}"}
-    system |= {key: row[key] for key in keys if key in row}
-    names = [collection for collection, _ in targets_of(wildcards)]
-    return plain(
-        {**where(wildcards), "lengths": lengths(wildcards), "names": names, "system": system}
+def searching_feedback(wildcards):
+    """List the settings of a search with vector feedback."""
+    feedback = tables["system"][wildcards.system]["depth"]
+    return Options(
+        searching(wildcards), feedback=feedback, **chosen(wildcards, "encoder", "alpha", "beta")
     )
+
+
+def sparse_encoder(wildcards):
+    """List the settings of a sparse system that decide the vectors of queries."""
+    system = settings.systems[wildcards.system]
+    keys = ("model", "head", "query_length", "query_prompt")
+    own = {key: value for key, value in system.values().items() if key in keys}
+    return {"encoded_by": system.encoded_by, **own}
+
+
+def measuring_sparsity(wildcards):
+    """List the settings that decide the vectors of a sparse system's queries."""
+    encoder = sparse_encoder(wildcards)
+    return Options(where(wildcards), lengths=lengths(wildcards), encoder=encoder)
+
+
+def sparse_modules(wildcards):
+    """List the module that encodes the queries of a sparse system."""
+    return [f"cdmae.retrieval.{settings.systems[wildcards.system].encoded_by}"]
+
+
+def trained_folder(wildcards):
+    """Return the folder of a system's trained model; nothing for a third-party one."""
+    trained = settings.systems[wildcards.system].trained
+    return f"{results}/trained/{wildcards.system}" if trained else []
 
 
 def searching_bm25(wildcards):
     """List the settings of a search by BM25."""
-    row = system_rows[wildcards.system]
-    weights = {"k1": row["k1"], "b": row["b"]}
-    return plain({**where(wildcards), "depth": depth(wildcards), **weights})
+    return Options(where(wildcards), depth=depth(wildcards), **chosen(wildcards, "k1", "b"))
 
 
 def reranking(wildcards):
     """List the settings of a reranker, which has a depth of its own."""
-    return plain({**searching(wildcards), "depth": system_rows[wildcards.system]["depth"]})
+    return Options(searching(wildcards), **chosen(wildcards, "depth"))
 
 
 def fusing(wildcards):
     """List the settings of a fusion whose weights are known."""
-    return plain({"depth": depth(wildcards)})
+    return Options(depth=depth(wildcards))
 
 
 def reading(wildcards):
     """List the settings of runs from files."""
-    return plain({**where(wildcards), "depth": depth(wildcards)})
-
-
-def run_files(wildcards):
-    """List the files of a third-party system's runs."""
-    runs = system_rows[wildcards.system]["runs"]
-    return [runs.get(collection, {}).get(split) for collection, split in targets_of(wildcards)]
+    return Options(where(wildcards), depth=depth(wildcards))
 
 
 def measuring(wildcards):
-    """List the collections and splits on which a system is measured, and by what."""
+    """List the collections and splits on which a system is measured, and the measures of each."""
     targets = targets_of(wildcards)
-    measured = [
+    measures = [
         " ".join(settings.evaluation.measured(collection, split)) for collection, split in targets
     ]
-    return plain({**where(wildcards), "names": [name for name, _ in targets], "measures": measured})
+    return Options(
+        where(wildcards), names=[collection for collection, _ in targets], measures=measures
+    )
 
 
-def facts_of(page):
-    """List the contents of the report, or of an exhibit, in the order of the config."""
-    return facts(settings) if page == "report" else exhibit(settings, page)
+def facts_of(page, below):
+    """List the contents of the report or of an exhibit, with paths below a folder."""
+    config = replace(settings, results=below)
+    return facts(config) if page == "report" else exhibit(config, page)
 
 
-# --- what jobs ask for -----------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def launch(wildcards, input):
+    """Return the path of workflow/launch, which runs a script."""
+    return source_path("workflow/launch")
+
+
+def batches(wildcards, output):
+    """List the queries that stages take per step, which the job of a collection only checks."""
+    return plain(systems.batches(settings, Path(output[0]).parent.name))
+
+
+# --- resources ------------------------------------------------------------------------------------
 
 planned = Planned(settings)
-waiting_for = systems.waiting(settings)
-FIRST = 100_000  # more than all jobs that fit beside each other have together
+trainings = systems.waiting(settings)
+waiting_for = {"encoder": trainings["encoders"], "system": trainings["systems"]}
+FIRST = 100_000  # more than the priorities of all jobs that can run at the same time
 
 
-def waiting(section, gpus_asked):
-    """Count the trainings that wait for an entry, one for the other: the priority of its jobs.
+def waiting(wildcard, rule=""):
+    """Count the chain of trainings that wait for an entry: the priority of its jobs.
 
-    The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
-    Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
+    The longest chain decides when a run ends. Jobs that request several GPUs of this machine come
+    before all others: Snakemake keeps no GPU free for a job, so that jobs with one GPU would delay
+    them forever. A cluster has a queue of its own.
     """
-    several = (
-        min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1
-    )  # a cluster has a queue of its own
-    return lambda wildcards: several * FIRST + waiting_for[section][wildcards[0]]
+
+    def priority(wildcards):
+        gpus = requested(rule, wildcards).gpus if rule else 0
+        several = min(gpus, engine.granted_gpus(workflow)) > 1
+        return several * FIRST + waiting_for[wildcard][wildcards[wildcard]]
+
+    return priority
 
 
-def gpus(number):
-    """Ask for GPUs; for none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
-    return 0 if device == "cpu" else number
+def requested(rule, wildcards, threads=1):
+    """Return a job as the plan prices it, with the GPUs that it requests.
+
+    It requests none where CDMAE_DEVICE is cpu.
+    """
+    job = Job(rule, "/".join(wildcards), threads=threads)
+    return job._replace(gpus=0 if device == "cpu" else requests.gpus(planned, job))
 
 
-def memory_of(rule, gpus_asked=0):
-    """Ask for megabytes by the size of the data, as `./run plan` estimates them, and for more at each further attempt."""
+def gpus_of(rule):
+    """Request GPUs by the network and the work of a job."""
+    return lambda wildcards: requested(rule, wildcards).gpus
+
+
+def memory_of(rule):
+    """Request the megabytes that the plan estimates, and more at each further attempt."""
 
     def megabytes(wildcards, threads, attempt):
-        return asked(
-            planned, Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked), attempt
-        )
+        return requests.megabytes(planned, requested(rule, wildcards, threads), attempt)
 
     return megabytes
+
+
+def minutes_of(rule):
+    """Request three times the minutes that the plan estimates."""
+
+    def minutes(wildcards, threads, attempt):
+        return requests.minutes(planned, requested(rule, wildcards, threads), attempt)
+
+    return minutes
 
 
 def cores(most):
@@ -364,23 +468,15 @@ def cores(most):
     def number(wildcards, input):
         if not all(map(os.path.exists, input)):
             return most
-        paths = [Path(name) for name in input]
-        files = [
-            file
-            for path in paths
-            for file in (path.rglob("*") if path.is_dir() else [path])
-            if file.is_file()
-        ]
-        return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
+        files = []
+        for path in map(Path, input):
+            files += path.rglob("*") if path.is_dir() else [path]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        return max(1, min(most, size >> 24))
 
     return number
 
 
-def network_cores(most, rows, key):
-    """Count cores by the width of the network of the start in a column; more than one do not help narrow ones."""
-
-    def number(wildcards):
-        start = settings.starts[rows[wildcards[0]][key]]
-        return most if start.checkpoint or start.hidden >= 256 else 1
-
-    return number
+def network_cores(rule, most):
+    """Count cores by the width of a job's network: one for a narrow network."""
+    return lambda wildcards: requests.cores(planned, Job(rule, "/".join(wildcards)), most)

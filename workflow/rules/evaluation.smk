@@ -3,14 +3,15 @@
 from cdmae.files import write_json
 
 cards = {name: card(settings, name) for name in systems.trained(settings)}
-card_rows = {name: {"about": list(told["about"].values())} for name, told in cards.items()}
+for name, facts_of_card in cards.items():
+    tables["system"][name]["described"] = list(facts_of_card["about"])
 
 
 rule measures:
     """Every measure of every query of a system."""
     input:
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
         runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     output:
         "<results>/measures/{system}.tsv",
@@ -18,25 +19,29 @@ rule measures:
         "<logs>/measures/{system}.log",
     benchmark:
         "<benchmarks>/measures/{system}.tsv"
+    conda:
+        environment
     resources:
         mem_mb=memory_of("measures"),
-        runtime=60,
+        runtime=minutes_of("measures"),
     params:
         code=code("measures"),
         settings=measuring,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.settings[names]:q}"
-        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q} --runs {input.runs:q}"
-        " --measures {params.settings[measures]:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/measures.py --system {wildcards.system:q} --runs {input.runs:q}"
+        " --collections {params.collections:q} {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule release:
-    """A trained model with its card, as others load it."""
+    """A trained model in the layout of sentence-transformers, with its card."""
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        about=of(card_rows, "{about}"),
-        template="cdmae/report/templates/card.md.j2",
+        about=of("<results>/collections/{system.described}/about.json"),
+        template=source_file("cdmae/report/templates/card.md.j2"),
     output:
         directory("<results>/models/{system}"),
     log:
@@ -45,19 +50,24 @@ rule release:
         "<benchmarks>/release/{system}.tsv"
     wildcard_constraints:
         system=only(systems.trained(settings)),
+    conda:
+        environment
     resources:
         mem_mb=4000,
         runtime=30,
     params:
         code=code("release"),
-        settings=settings_of(cards),
+        settings=entry("system", cards),
+        launch=launch,
+        root=root_of("measures", "measures/{system}.tsv"),
     shell:
-        "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
+        " --facts {params.settings:q} --root {params.root:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule facts:
-    """The entries that the report or an exhibit shows, and the paths of the results that it reads."""
+    """The entries that the report or an exhibit shows, with the paths of their results."""
     output:
         "<results>/facts/{page}.json",
     log:
@@ -69,26 +79,26 @@ rule facts:
         mem_mb=1000,
         runtime=10,
     params:
-        settings=lambda wildcards: facts_of(wildcards.page),
+        settings=lambda wildcards: facts_of(wildcards.page, results),
     run:
         write_json(output[0], params.settings)
         Path(log[0]).write_text(f"wrote {output[0]}\n")
 
 
-# words, style and tables of claims and exhibits: files that the code's fingerprint does not follow
-templates = sorted(
-    str(path)
-    for path in Path("cdmae/report").rglob("*.*")
+# words, style, claims and exhibits: files that the fingerprint of the code does not follow
+templates = [
+    source_file(path.relative_to(source))
+    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
     if path.suffix in (".j2", ".css", ".csv")
-)
+]
 
 
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        unpack(lambda wildcards: inputs(facts_of("report"))),
+        unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
         facts="<results>/facts/report.json",
-        published="config/paper_results.csv",
+        published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
         page=report(
@@ -116,44 +126,52 @@ rule report:
         "<logs>/report.log",
     benchmark:
         "<benchmarks>/report.tsv"
+    conda:
+        environment
     resources:
         mem_mb=memory_of("report"),
-        runtime=60,
+        runtime=minutes_of("report"),
     params:
         code=code("report"),
+        launch=launch,
         folder=subpath(output.page, parent=True),
+        root=root_of("facts", "facts/report.json"),
     shell:
-        "python workflow/circumstances.py {input.facts:q} {output.facts:q};"
-        " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
+        "{params.launch} circumstances.py {input.facts:q} {output.facts:q};"
+        " {params.launch} scripts/report.py --facts {output.facts:q} --root {params.root:q}"
+        " --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
-# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
+# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
 
 
 rule latency:
-    """Milliseconds of masking a batch as each method does it: for table_latency."""
+    """The milliseconds that each method takes to mask a batch: for table_latency."""
     output:
         "<results>/latency.json",
     log:
         "<logs>/latency.log",
     benchmark:
         "<benchmarks>/latency.tsv"
+    conda:
+        environment
     resources:
         mem_mb=memory_of("latency"),
-        runtime=30,
+        runtime=minutes_of("latency"),
     params:
         code=code("latency"),
+        launch=launch,
     shell:
-        "python workflow/scripts/latency.py --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/latency.py --output {output:q}" " 2>&1 | tee -i {log:q} >&2"
 
 
 rule table:
-    """A table of the paper with our numbers beside its own."""
+    """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit))),
+        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
         facts="<results>/facts/{exhibit}.json",
-        published="config/paper_results.csv",
+        published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
@@ -161,19 +179,24 @@ rule table:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
         exhibit=only(TABLES),
+    conda:
+        environment
     resources:
         mem_mb=8000,
         runtime=60,
     params:
         code=code("table"),
+        launch=launch,
         folder=subpath(output[0], parent=True),
+        root=root_of("facts", "facts/{exhibit}.json"),
     shell:
-        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
+        " --root {params.root:q} --output {params.folder:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule table as figure with:
-    # A figure of the paper with our numbers beside its own.
+    # A figure of the paper, with the measured numbers next to the published ones.
     output:
         multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
     log:

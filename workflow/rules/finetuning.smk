@@ -1,30 +1,36 @@
-# Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
+# Stages 1 to 3 and the reranker. A stage is a config entry; stages differ in the system that gives
+# their negatives.
 
-training = {
-    name: settings.stages[settings.systems[name].stage].values(
-        teacher=bool(settings.systems[name].teacher)
-    )
-    for name in systems.trained(settings)
-}
+training = entry(
+    "system",
+    {
+        name: settings.stages[settings.systems[name].stage].values(
+            teacher=bool(settings.systems[name].teacher)
+        )
+        for name in systems.trained(settings)
+    },
+)
 
 drawn = {  # what decides which candidates a teacher scores
     name: settings.stages[settings.systems[name].stage].drawn()
-    for name, row in system_rows.items()
+    for name, row in tables["system"].items()
     if row.get("scores")
 }
 
 
 rule train_retriever:
-    """A retriever: equation 10, with a teacher equation 11."""
+    """A retriever: equation 10, or equation 11 with a teacher."""
     input:
-        encoder=of_system("<results>/encoders/{encoder}"),
-        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
-        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
-        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
-        tokens=of_system("<results>/tokens/{start}/{corpus}"),
-        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
-        teacher=of_system("<results>/teachers/{scores}.parquet"),
-        ranking=of_system("<results>/negatives/{ranking}.parquet"),
+        encoder=of("<results>/encoders/{system.encoder}"),
+        passages=of("<results>/collections/{system.corpus}/passages.parquet"),
+        queries=of("<results>/collections/{system.corpus}/queries.parquet"),
+        qrels=of("<results>/collections/{system.corpus}/qrels.parquet"),
+        tokens=of("<results>/tokens/{system.start}/{system.corpus}"),
+        negatives=of(
+            "<results>/negatives/{system.negatives}.{system.corpus}.{system.split}.parquet"
+        ),
+        teacher=of("<results>/teachers/{system.scores}.parquet"),
+        ranking=of("<results>/negatives/{system.ranking}.parquet"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -33,37 +39,43 @@ rule train_retriever:
         "<benchmarks>/train_retriever/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("system", "train_retriever")
+    conda:
+        environment
+    threads: network_cores("train_retriever", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_retriever"),
         nodes=1,
-        mem_mb=memory_of("train_retriever", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_retriever"),
+        runtime=minutes_of("train_retriever"),
     params:
         code=code("train_retriever"),
-        settings=settings_of(training),
+        settings=training,
+        launch=launch,
         collection=folder("passages"),
-        state=state("train_retriever", training),
+        state=state("train_retriever", training, code("train_retriever")),
     shell:
-        "state=$(python workflow/state.py {params.state:q} {input:q});"
-        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
-        " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
-        " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --teacher {input.teacher:q} --ranking {input.ranking:q}"
-        " --seed {params.settings[seed]} --threads {threads}"
-        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
+        "state=$({params.launch} state.py {params.state:q} {input:q});"
+        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
+        " scripts/train_retriever.py"
+        " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
+        " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
+        " --ranking {input.ranking:q} --settings {params.settings:q} --seed {params.settings[seed]}"
+        ' --state "$state" --threads {threads} --output {output:q}'
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule train_reranker:
     """A cross-encoder, trained list-wise."""
     input:
-        encoder=of_system("<results>/encoders/{encoder}"),
-        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
-        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
-        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
-        tokens=of_system("<results>/tokens/{start}/{corpus}"),
-        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
+        encoder=of("<results>/encoders/{system.encoder}"),
+        passages=of("<results>/collections/{system.corpus}/passages.parquet"),
+        queries=of("<results>/collections/{system.corpus}/queries.parquet"),
+        qrels=of("<results>/collections/{system.corpus}/qrels.parquet"),
+        tokens=of("<results>/tokens/{system.start}/{system.corpus}"),
+        negatives=of(
+            "<results>/negatives/{system.negatives}.{system.corpus}.{system.split}.parquet"
+        ),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -72,36 +84,43 @@ rule train_reranker:
         "<benchmarks>/train_reranker/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("system", "train_reranker")
+    conda:
+        environment
+    threads: network_cores("train_reranker", 8)
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of("train_reranker"),
         nodes=1,
-        mem_mb=memory_of("train_reranker", gpus(1)),
-        runtime=2880,
+        mem_mb=memory_of("train_reranker"),
+        runtime=minutes_of("train_reranker"),
     params:
         code=code("train_reranker"),
-        settings=settings_of(training),
+        settings=training,
+        launch=launch,
         collection=folder("passages"),
-        state=state("train_reranker", training),
+        state=state("train_reranker", training, code("train_reranker")),
     shell:
-        "state=$(python workflow/state.py {params.state:q} {input:q});"
-        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
-        " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
-        " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --seed {params.settings[seed]} --threads {threads}"
-        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
+        "state=$({params.launch} state.py {params.state:q} {input:q});"
+        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
+        " scripts/train_reranker.py"
+        " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
+        " --tokens {input.tokens:q} --negatives {input.negatives:q}"
+        " --settings {params.settings:q} --seed {params.settings[seed]}"
+        ' --state "$state" --threads {threads} --output {output:q}'
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule teacher:
-    """The reranker's scores of what a student is trained on: its candidates and the judged passages."""
+    """A reranker's scores of the candidates and judged passages that a student is trained on."""
     input:
-        model=of_system("<results>/trained/{teacher}"),
-        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
-        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
-        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
-        tokens=of_system("<results>/tokens/{teacher_start}/{corpus}"),
-        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
+        model=of("<results>/trained/{system.teacher}"),
+        passages=of("<results>/collections/{system.corpus}/passages.parquet"),
+        queries=of("<results>/collections/{system.corpus}/queries.parquet"),
+        qrels=of("<results>/collections/{system.corpus}/qrels.parquet"),
+        tokens=of("<results>/tokens/{system.teacher_start}/{system.corpus}"),
+        negatives=of(
+            "<results>/negatives/{system.negatives}.{system.corpus}.{system.split}.parquet"
+        ),
     output:
         "<results>/teachers/{system}.parquet",
     log:
@@ -109,19 +128,23 @@ rule teacher:
     benchmark:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
-        system=only(row["scores"] for row in system_rows.values() if row.get("scores")),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "teacher_start")
+        system=only(row["scores"] for row in tables["system"].values() if row.get("scores")),
+    priority: waiting("system")
+    conda:
+        environment
+    threads: network_cores("teacher", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("teacher", gpus(1)),
-        runtime=2880,
+        gpu=gpus_of("teacher"),
+        mem_mb=memory_of("teacher"),
+        runtime=minutes_of("teacher"),
     params:
         code=code("teacher"),
-        settings=settings_of(drawn),
+        settings=entry("system", drawn),
+        launch=launch,
         collection=folder("passages"),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
-        " --tokens {input.tokens:q} --negatives {input.negatives:q} --settings {params.settings:q}"
-        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/teacher.py --model {input.model:q}"
+        " --collection {params.collection:q} --tokens {input.tokens:q}"
+        " --negatives {input.negatives:q} --settings {params.settings:q}"
+        " --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"

@@ -1,11 +1,11 @@
-# How important each word of a collection is: equations 7 and 8.
+# The importance of each word of a collection: equations 7 and 8.
 
 counting = {name: entry.counting() for name, entry in settings.importance.items()}
 estimating = {name: entry.values() for name, entry in settings.importance.items()}
 masking = {
     name: {
-        "masks": settings.encoders[name].masking(),
-        "seed": encoder_rows[name]["seed"],
+        "settings": settings.encoders[name].masking(),
+        "seed": settings.encoders[name].seed,
         "example": settings.report.example,
     }
     for name in systems.masked_by_importance(settings)
@@ -16,7 +16,7 @@ strategies = [
 
 
 rule ngrams:
-    """How often every n-gram occurs, exactly."""
+    """The exact counts of all n-grams."""
     input:
         tokens="<results>/tokens/{start}/{collection}",
         tokenizer="<results>/tokenizers/{start}",
@@ -27,16 +27,20 @@ rule ngrams:
     benchmark:
         "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
     priority: 50
+    conda:
+        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("ngrams"),
-        runtime=120,
+        runtime=minutes_of("ngrams"),
     params:
         code=code("ngrams"),
-        settings=settings_of(counting),
+        settings=entry("importance", counting),
+        launch=launch,
     shell:
-        "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --settings {params.settings:q}"
-        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/ngrams.py --tokens {input.tokens:q} --settings {params.settings:q}"
+        " --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule importance:
@@ -51,24 +55,30 @@ rule importance:
     benchmark:
         "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
     priority: 50
+    conda:
+        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("importance"),
-        runtime=120,
+        runtime=minutes_of("importance"),
     params:
         code=code("importance"),
-        settings=settings_of(estimating),
+        settings=entry("importance", estimating),
+        launch=launch,
     shell:
-        "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
-        " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
+        " --settings {params.settings:q} --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule masked_terms:
-    """What an encoder's importance-aware masks fall on, beside uniform ones."""
+    """The words that importance-aware and uniform masks cover."""
     input:
-        tokens=of_encoder("<results>/tokens/{start}/{corpus}"),
-        tokenizer=of_encoder("<results>/tokenizers/{start}"),
-        importance=of_encoder("<results>/{estimate}/{importance}/{start}/{corpus}"),
+        tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
+        tokenizer=of("<results>/tokenizers/{encoder.start}"),
+        importance=of(
+            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
+        ),
     output:
         "<results>/masked_terms/{encoder}.json",
     log:
@@ -77,13 +87,17 @@ rule masked_terms:
         "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(masking),
+    conda:
+        environment
     resources:
         mem_mb=memory_of("masked_terms"),
-        runtime=60,
+        runtime=minutes_of("masked_terms"),
     params:
-        code=code("masked_terms", dict.fromkeys(masking, strategies)),
-        settings=settings_of(masking),
+        code=code("masked_terms", lambda wildcards: strategies),
+        settings=entry("encoder", masking, Options),
+        launch=launch,
     shell:
-        "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
-        " --importance {input.importance:q} --settings {params.settings[masks]:q}"
-        " --seed {params.settings[seed]} --example {params.settings[example]:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/masked_terms.py --tokens {input.tokens:q}"
+        " --tokenizer {input.tokenizer:q} --importance {input.importance:q}"
+        " {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"

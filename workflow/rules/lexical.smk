@@ -1,4 +1,4 @@
-# BM25: the first system, whose run over the training queries gives stage 1 its negatives.
+# BM25, the first system: its run over training queries gives stage 1 its negatives.
 
 
 rule index_bm25:
@@ -12,24 +12,29 @@ rule index_bm25:
     benchmark:
         "<benchmarks>/index_bm25/{collection}.tsv"
     priority: 50
+    conda:
+        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("index_bm25"),
-        runtime=120,
+        runtime=minutes_of("index_bm25"),
     params:
         code=code("index_bm25"),
+        launch=launch,
         collection=subpath(input.passages, parent=True),
     shell:
-        "python workflow/scripts/index_bm25.py --collection {params.collection:q} --folder {output:q}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/index_bm25.py --collection {params.collection:q}"
+        " --folder {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_bm25:
-    """BM25's runs over everything that is evaluated."""
+    """BM25's runs over all evaluated queries."""
     input:
-        indexes=of_system("<results>/bm25/{collection}"),
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
+        indexes=of("<results>/bm25/{job.collection}"),
+        about=of("<results>/collections/{job.collection}/about.json"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -38,18 +43,23 @@ rule search_bm25:
         "<benchmarks>/search_bm25/{system}.tsv"
     wildcard_constraints:
         system=of_kind("bm25"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("search_bm25"),
-        runtime=240,
+        runtime=minutes_of("search_bm25"),
     params:
         code=code("search_bm25"),
         settings=searching_bm25,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.settings[collections]:q}"
-        " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]}"
-        " --k1 {params.settings[k1]} --b {params.settings[b]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/search_bm25.py --indexes {input.indexes:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search_bm25 as mine_bm25 with:

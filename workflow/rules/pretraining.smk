@@ -1,18 +1,5 @@
-# Masked auto-encoders (equations 1 to 6 and 9). The decoder is discarded; what remains is the encoder.
+# Masked auto-encoders (equations 1 to 6 and 9): the decoder is discarded, the encoder kept.
 
-pretraining = {
-    name: {
-        "encoder": encoder.values(),
-        "start": settings.starts[encoder.start].values(),
-        "snapshots": systems.snapshots(settings, name),
-    }
-    for name, encoder in settings.encoders.items()
-}
-modules_of = {  # modules that the settings name
-    name: [f"cdmae.pretraining.objectives.{encoder.objective}"] * encoder.pretrained
-    + [f"cdmae.masking.strategies.{masking}" for masking in dict.fromkeys(encoder.maskings)]
-    for name, encoder in settings.encoders.items()
-}
 snapshots = {
     name: {"step": encoder.take_step}
     for name, encoder in settings.encoders.items()
@@ -21,17 +8,32 @@ snapshots = {
 untrained = {
     name for name, encoder in settings.encoders.items() if not encoder.pretrained
 } - snapshots.keys()
+pretraining = {
+    name: {
+        "settings": encoder.values(),
+        "start": settings.starts[encoder.start].values(),
+        "snapshots": systems.snapshots(settings, name),
+        "seed": encoder.seed,
+    }
+    for name, encoder in settings.encoders.items()
+}
+
+
+settings_of_pretraining = entry("encoder", pretraining, Options)
+code_of_pretraining = code("pretrain", modules_of)
 
 
 rule pretrain:
     """A pre-trained encoder."""
     input:
-        tokenizer=of_encoder("<results>/tokenizers/{start}"),
-        checkpoint=of_encoder("{checkpoint}"),
-        after=of_encoder("<results>/encoders/{after}"),
-        tokens=of_encoder("<results>/tokens/{start}/{corpus}"),
-        importance=of_encoder("<results>/{estimate}/{importance}/{start}/{corpus}"),
-        generator=of_encoder("{generator}"),
+        tokenizer=of("<results>/tokenizers/{encoder.start}"),
+        checkpoint=files_of("{encoder.checkpoint}"),
+        after=of("<results>/encoders/{encoder.after}"),
+        tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
+        importance=of(
+            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
+        ),
+        generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
     log:
@@ -40,48 +42,50 @@ rule pretrain:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(settings.encoders.keys() - snapshots.keys() - untrained),
-    priority: waiting("encoders", gpus(8))
-    threads: network_cores(8, encoder_rows, "start")
+    priority: waiting("encoder", "pretrain")
+    conda:
+        environment
+    threads: network_cores("pretrain", 8)
     resources:
-        gpu=gpus(8),
+        gpu=gpus_of("pretrain"),
         nodes=1,
-        mem_mb=memory_of("pretrain", gpus(8)),
-        runtime=7200,
+        mem_mb=memory_of("pretrain"),
+        runtime=minutes_of("pretrain"),
     params:
-        code=code("pretrain", modules_of),
-        settings=settings_of(pretraining),
-        state=state("pretrain", pretraining, modules_of),
+        code=code_of_pretraining,
+        settings=settings_of_pretraining,
+        launch=launch,
+        state=state("pretrain", settings_of_pretraining, code_of_pretraining),
     shell:
-        "state=$(python workflow/state.py {params.state:q} {input:q});"
-        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
-        " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings[encoder]:q}"
-        " --start {params.settings[start]:q} --tokenizer {input.tokenizer:q} --after {input.after:q}"
-        " --tokens {input.tokens:q} --importance {input.importance:q} --snapshots {params.settings[snapshots]}"
-        ' --seed {params.settings[encoder][seed]} --threads {threads} --state "$state"'
-        " --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "state=$({params.launch} state.py {params.state:q} {input:q});"
+        " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu} scripts/pretrain.py"
+        " --name {wildcards.encoder} --tokenizer {input.tokenizer:q} --after {input.after:q}"
+        " --tokens {input.tokens:q} --importance {input.importance:q} {params.settings}"
+        ' --state "$state" --threads {threads} --output {output:q}'
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule pretrain as untrained with:
-    # An encoder of objective none: the weights of its checkpoint, or random ones.
+    # An encoder with objective none: the weights of its checkpoint, or random weights.
     log:
         "<logs>/untrained/{encoder}.log",
     benchmark:
         "<benchmarks>/untrained/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(untrained),
-    priority: waiting("encoders", 0)
+    priority: waiting("encoder")
     threads: 1
     resources:
         gpu=0,
         nodes=1,
         mem_mb=memory_of("untrained"),
-        runtime=30,
+        runtime=minutes_of("untrained"),
 
 
 rule snapshot:
-    """An encoder as it was in the middle of another one's training, which kept it."""
+    """The weights that the training of another encoder kept at an earlier step."""
     input:
-        encoder=of_encoder("<results>/encoders/{snapshot_of}"),
+        encoder=of("<results>/encoders/{encoder.snapshot_of}"),
     output:
         directory("<results>/encoders/{encoder}"),
     log:
@@ -90,13 +94,17 @@ rule snapshot:
         "<benchmarks>/snapshot/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(snapshots),
-    priority: waiting("encoders", 0)
+    priority: waiting("encoder")
+    conda:
+        environment
     resources:
         mem_mb=2000,
         runtime=30,
     params:
         code=code("snapshot"),
-        settings=settings_of(snapshots),
+        settings=entry("encoder", snapshots, Options),
+        launch=launch,
     shell:
-        "python workflow/scripts/snapshot.py --name {wildcards.encoder} --encoder {input.encoder:q}"
-        " --step {params.settings[step]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/snapshot.py --name {wildcards.encoder} --encoder {input.encoder:q}"
+        " {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"

@@ -1,11 +1,9 @@
-# How a run begins, alone on its results, and what it says last.
-
-import atexit
+# How a run begins, alone on its results, and its last lines.
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 
-from workflow import recorded, surroundings
+from workflow import closing, recorded, surroundings
 from workflow.failures import Failures
 
 
@@ -14,10 +12,22 @@ def job_of(number):
     return next(job for job in workflow.dag.jobs if job.jobid == number)
 
 
+def print_results():
+    """Print at the end where the results are."""
+    closing.print_results(results, workflow.dag_settings.targets)
+
+
+def nothing_to_do(record):
+    """Filter log records, dropping none: Snakemake calls no hook if there is nothing to do."""
+    if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
+        print_results()
+    return True
+
+
 locks = []
 failures = Failures(job_of)
-logger.addFilter(failures)
-logger.addFilter(recorded.Reasons(job_of))
+for log_filter in (failures, recorded.Reasons(job_of), nothing_to_do, closing.keeps):
+    logger.addFilter(log_filter)
 
 
 onstart:
@@ -25,35 +35,10 @@ onstart:
         locks.append(surroundings.lock(results))
 
 
-def say_last(words):
-    """Say something once Snakemake has said all that it says: what was wrong stands last, where one looks first."""
-    atexit.register(print, words, file=sys.stderr)
+onsuccess:
+    print_results()
 
 
 onerror:
     for failure in reversed(list(failures)):
-        say_last(failure)
-
-
-def say_where():
-    """Name what there is to look at."""
-    page = f"{results}/report/index.html"
-    exhibits = [name for name in (*TABLES, *FIGURES) if name in workflow.dag_settings.targets]
-    for name in exhibits:
-        say_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
-    if not exhibits and Path(page).exists():
-        say_last(f"report: {page}")
-
-
-onsuccess:
-    say_where()
-
-
-def nothing_to_do(record):
-    """A filter of log records that drops none: where there is nothing to do, Snakemake calls no hook but says so."""
-    if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
-        say_where()
-    return True
-
-
-logger.addFilter(nothing_to_do)
+        closing.print_last(failure)

@@ -1,20 +1,26 @@
-# Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
+# The runs of every system: over training queries, as negatives of the next stage, and over all
+# evaluated queries.
 
 
 weighing = {
     name: {
-        **{key: system_rows[name][key] for key in ("of", "method", "k", "weights", "tuned")},
+        "systems": row["of"],
+        "method": row["method"],
+        "k": row["k"],
+        "weights": row["weights"],
+        "tuned": row["tuned"],
         "depth": settings.evaluation.depth,
     }
-    for name in systems.of_kind(settings, "fusion")
+    for name, row in tables["system"].items()
+    if row["kind"] == "fusion"
 }
 
 
 rule vectors:
-    """A retriever's vectors of a collection's passages."""
+    """The vectors of a collection's passages by a trained retriever."""
     input:
         model="<results>/trained/{system}",
-        tokens=of_system("<results>/tokens/{start}/{collection}"),
+        tokens=of("<results>/tokens/{system.start}/{collection}"),
     output:
         directory("<results>/vectors/{system}/{collection}"),
     log:
@@ -23,27 +29,29 @@ rule vectors:
         "<benchmarks>/vectors/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("system")
+    conda:
+        environment
+    threads: network_cores("vectors", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors"),
+        mem_mb=memory_of("vectors"),
+        runtime=minutes_of("vectors"),
     params:
         code=code("vectors"),
         settings=encoding,
+        launch=launch,
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
-        " --length {params.settings[length]} --engine {params.settings[engine]}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/vectors.py --model {input.model:q}"
+        " --tokens {input.tokens:q} {params.settings} --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule vectors_external:
-    """A third-party retriever's vectors of a collection's passages."""
+    """The vectors of a collection's passages by a third-party retriever."""
     input:
         passages="<results>/collections/{collection}/passages.parquet",
-        checkpoint=of_system("{model_files}"),
+        checkpoint=files_of("{system.model_files}"),
     output:
         directory("<results>/vectors/{system}/{collection}"),
     log:
@@ -52,31 +60,34 @@ rule vectors_external:
         "<benchmarks>/vectors_external/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     threads: 8
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("vectors_external", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("vectors_external"),
+        mem_mb=memory_of("vectors_external"),
+        runtime=minutes_of("vectors_external"),
     params:
         code=code("vectors_external"),
-        settings=encoding,
+        settings=encoding_external,
+        launch=launch,
         collection=subpath(input.passages, parent=True),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/vectors_external.py --model {params.settings[model]:q} --collection {params.collection:q}"
-        " --length {params.settings[length]} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --head {params.settings[head]} --engine {params.settings[engine]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/vectors_external.py"
+        " --collection {params.collection:q} {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
-    """A retriever's runs over everything that is evaluated, exact."""
+    """A retriever's runs over all evaluated queries, by exact search."""
     input:
         model="<results>/trained/{system}",
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
-        vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
-        tokens=[] if KEPT else of_system("<results>/tokens/{start}/{collection}"),
+        about=of("<results>/collections/{job.collection}/about.json"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
+        vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
+        tokens=branch(not KEPT, then=of("<results>/tokens/{system.start}/{job.collection}")),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -85,30 +96,38 @@ rule search:
         "<benchmarks>/search/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search"),
+        mem_mb=memory_of("search"),
+        runtime=minutes_of("search"),
     params:
         code=code("search"),
         settings=searching,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q} --tokens {input.tokens:q}"
-        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q}"
-        " --lengths {params.settings[lengths]} --outputs {output:q} --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/search.py --model {input.model:q}"
+        " --vectors {input.vectors:q} --tokens {input.tokens:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
-    """A third-party retriever's runs over everything that is evaluated."""
+    """A third-party retriever's runs over all evaluated queries."""
     input:
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
-        vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
-        passages=[] if KEPT else of_system("<results>/collections/{collection}/passages.parquet"),
-        checkpoint=of_system("{model_files}"),
+        about=of("<results>/collections/{job.collection}/about.json"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
+        passages=branch(
+            not KEPT, then=of("<results>/collections/{job.collection}/passages.parquet")
+        ),
+        checkpoint=files_of("{system.model_files}"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -117,31 +136,32 @@ rule search_external:
         "<benchmarks>/search_external/{system}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     threads: cores(16)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("search_external", gpus(1)),
-        runtime=480,
+        gpu=gpus_of("search_external"),
+        mem_mb=memory_of("search_external"),
+        runtime=minutes_of("search_external"),
     params:
         code=code("search_external"),
         settings=searching_external,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/search_external.py --model {params.settings[model]:q}"
-        " --query-length {params.settings[query_length]} --passage-length {params.settings[passage_length]}"
-        " --query-prompt {params.settings[query_prompt]:q} --passage-prompt {params.settings[passage_prompt]:q}"
-        " --head {params.settings[head]} --vectors {input.vectors:q} --collections {params.settings[collections]:q}"
-        " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]} --outputs {output:q}"
-        " --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/search_external.py"
+        " --vectors {input.vectors:q} --collections {params.collections:q}"
+        " {params.settings} --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule sparsity:
-    """The entries of a sparse retriever's vectors, and the cost of a search among them."""
+    """The entries of a sparse system's vectors, and the cost of a search among them."""
     input:
-        model=lambda wildcards: model_of(wildcards.system),
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        vectors=of_system("<results>/vectors/{system}/{collection}"),
+        model=trained_folder,
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        vectors=of("<results>/vectors/{system}/{job.collection}"),
     output:
         "<results>/sparsity/{system}.json",
     log:
@@ -150,18 +170,21 @@ rule sparsity:
         "<benchmarks>/sparsity/{system}.tsv"
     wildcard_constraints:
         system=only(systems.sparse(settings)),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     resources:
         mem_mb=memory_of("sparsity"),
-        runtime=60,
+        runtime=minutes_of("sparsity"),
     params:
-        code=code("sparsity"),
-        settings=searching_sparse,
+        code=code("sparsity", sparse_modules),
+        settings=measuring_sparsity,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "python workflow/scripts/sparsity.py --system {params.settings[system]:q}"
-        " --names {params.settings[names]:q} --collections {params.settings[collections]:q}"
-        " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]}"
-        " --vectors {input.vectors:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/sparsity.py --model {input.model:q} --vectors {input.vectors:q}"
+        " --collections {params.collections:q} {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search as mine with:
@@ -185,12 +208,12 @@ use rule search_external as mine_external with:
 
 
 rule rerank:
-    """The best passages of another system's runs, in the order of a cross-encoder."""
+    """The best passages of another system's runs, reordered by a cross-encoder."""
     input:
         model="<results>/trained/{system}",
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        tokens=of_system("<results>/tokens/{start}/{collection}"),
-        runs=of_system("<results>/runs/{reranks}/{target}.parquet"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        tokens=of("<results>/tokens/{system.start}/{job.collection}"),
+        runs=of("<results>/runs/{system.reranks}/{job.target}.parquet"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -199,27 +222,31 @@ rule rerank:
         "<benchmarks>/rerank/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems", 0)
-    threads: network_cores(8, system_rows, "start")
+    priority: waiting("system")
+    conda:
+        environment
+    threads: network_cores("rerank", 8)
     resources:
-        gpu=gpus(1),
-        mem_mb=memory_of("rerank", gpus(1)),
-        runtime=1440,
+        gpu=gpus_of("rerank"),
+        mem_mb=memory_of("rerank"),
+        runtime=minutes_of("rerank"),
     params:
         code=code("rerank"),
         settings=reranking,
+        launch=launch,
+        collections=folders("queries"),
     shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.settings[collections]:q}"
-        " --tokens {input.tokens:q} --splits {params.settings[splits]:q} --lengths {params.settings[lengths]}"
-        " --runs {input.runs:q} --depth {params.settings[depth]} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} --gpus {resources.gpu} scripts/rerank.py --model {input.model:q}"
+        " --tokens {input.tokens:q} --runs {input.runs:q} --collections {params.collections:q}"
+        " {params.settings} --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule weights:
-    """What each part of a fusion counts: as the config says, or as judged queries choose."""
+    """The weights of a fusion: from the config, or tuned on judged queries."""
     input:
-        runs=of_system("<results>/runs/{of}/{tuned_run}.parquet"),
-        judged=of_system("<results>/collections/{tuned_collection}/qrels.parquet"),
+        runs=of("<results>/runs/{system.of}/{system.tuned_run}.parquet"),
+        judged=of("<results>/collections/{system.tuned_collection}/qrels.parquet"),
     output:
         "<results>/fusions/{system}.json",
     log:
@@ -228,23 +255,26 @@ rule weights:
         "<benchmarks>/weights/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     resources:
         mem_mb=memory_of("weights"),
-        runtime=60,
+        runtime=minutes_of("weights"),
     params:
         code=code("weights"),
-        settings=settings_of(weighing),
+        settings=entry("system", weighing, Options),
+        launch=launch,
     shell:
-        "python workflow/scripts/weights.py --systems {params.settings[of]:q} --method {params.settings[method]}"
-        " --k {params.settings[k]} --weights {params.settings[weights]} --runs {input.runs:q}"
-        " --judged {input.judged:q} --tuned {params.settings[tuned]:q} --depth {params.settings[depth]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/weights.py --runs {input.runs:q} --judged {input.judged:q}"
+        " {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule fuse:
     """The reciprocal ranks or scores of several systems, weighted and summed."""
     input:
-        runs=of_system("<results>/runs/{of}/{target}.parquet"),  # target by target
+        runs=of("<results>/runs/{system.of}/{job.target}.parquet"),  # target by target
         weights="<results>/fusions/{system}.json",
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
@@ -254,22 +284,26 @@ rule fuse:
         "<benchmarks>/fuse/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     resources:
         mem_mb=memory_of("fuse"),
-        runtime=60,
+        runtime=minutes_of("fuse"),
     params:
         code=code("fuse"),
         settings=fusing,
+        launch=launch,
     shell:
-        "python workflow/scripts/fuse.py --weights {input.weights:q} --runs {input.runs:q} --outputs {output:q}"
-        " --depth {params.settings[depth]} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/fuse.py --weights {input.weights:q} --runs {input.runs:q}"
+        " {params.settings} --outputs {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule fuse as mine_fusion with:
     # A fusion's run over training queries.
     input:
-        runs=of_system("<results>/negatives/{of}.{collection}.{split}.parquet"),
+        runs=of("<results>/negatives/{system.of}.{job.collection}.{split}.parquet"),
         weights="<results>/fusions/{system}.json",
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
@@ -279,14 +313,69 @@ use rule fuse as mine_fusion with:
         "<benchmarks>/mine_fusion/{system}.{collection}.{split}.tsv"
     resources:
         mem_mb=memory_of("mine_fusion"),
-        runtime=60,
+        runtime=minutes_of("mine_fusion"),
+
+
+rule search_feedback:
+    """A dense system's runs with vector feedback, over all evaluated queries."""
+    input:
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/runs/{system.of}/{job.target}.parquet"),
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/search_feedback/{system}.log",
+    benchmark:
+        "<benchmarks>/search_feedback/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("feedback"),
+    priority: waiting("system")
+    conda:
+        environment
+    threads: cores(16)
+    resources:
+        gpu=gpus_of("search_feedback"),
+        mem_mb=memory_of("search_feedback"),
+        runtime=minutes_of("search_feedback"),
+    params:
+        code=code("search_feedback", query_encoder),
+        settings=searching_feedback,
+        launch=launch,
+        collections=folders("queries"),
+    shell:
+        "{params.launch} --gpus {resources.gpu} scripts/search_feedback.py --model {input.model:q}"
+        " --vectors {input.vectors:q} --runs {input.runs:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search_feedback as mine_feedback with:
+    # A dense system's run with vector feedback over training queries.
+    input:
+        model=of("<results>/trained/{system.trained}"),
+        checkpoint=files_of("{system.model_files}"),
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
+        vectors=of("<results>/vectors/{system.of}/{job.collection}"),
+        runs=of("<results>/negatives/{system.of}.{job.collection}.{split}.parquet"),
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_feedback/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_feedback/{system}.{collection}.{split}.tsv"
 
 
 rule read_run:
-    """The runs of somebody's system, from TREC's text."""
+    """The runs of a third-party system, from TREC files."""
     input:
         files=run_files,
-        collections=of_system("<results>/collections/{collection}/queries.parquet"),
+        collections=of("<results>/collections/{job.collection}/queries.parquet"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -295,20 +384,26 @@ rule read_run:
         "<benchmarks>/read_run/{system}.tsv"
     wildcard_constraints:
         system=of_kind("run"),
-    priority: waiting("systems", 0)
+    priority: waiting("system")
+    conda:
+        environment
     resources:
         mem_mb=16000,
         runtime=60,
     params:
         code=code("read_run"),
         settings=reading,
+        launch=launch,
+        collections=folders("collections"),
     shell:
-        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.settings[collections]:q}"
-        " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/read_run.py --files {input.files:q}"
+        " --collections {params.collections:q} {params.settings}"
+        " --outputs {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 use rule read_run as mine_run with:
-    # Somebody's run over training queries: negatives, or a teacher.
+    # A third-party run over training queries: negatives, or a teacher.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
@@ -318,7 +413,7 @@ use rule read_run as mine_run with:
 
 
 rule export:
-    """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
+    """A run as a TREC file, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         run="<results>/runs/{system}/{collection}.{split}.parquet",
         collection=expand(
@@ -330,12 +425,16 @@ rule export:
         "<logs>/export/{system}.{collection}.{split}.log",
     wildcard_constraints:
         split=only({split for _, split in systems.targets(settings)}),
+    conda:
+        environment
     resources:
         mem_mb=8000,
         runtime=60,
     params:
         code=code("export"),
+        launch=launch,
         collection=folder("collection"),
     shell:
-        "python workflow/scripts/export.py --run {input.run:q} --collection {params.collection:q}"
-        " --split {wildcards.split:q} --system {wildcards.system:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "{params.launch} scripts/export.py --run {input.run:q} --collection {params.collection:q}"
+        " --split {wildcards.split:q} --system {wildcards.system:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"

@@ -1,19 +1,16 @@
-"""Make a collection: passages, queries and judgments of every split, in the form that all later
-steps read.
-"""
+"""Make a collection: passages, and queries and judgments of every split."""
 
 from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
 from cdmae.log import say
 
 
-@command
 def main(
     *, name: str, settings: dict[str, Any], batches: dict[str, Any], output: Path, threads: int = 1
 ) -> None:
@@ -40,3 +37,7 @@ def main(
         or "none"
     )
     say(f"{path}: {count:,} passages; queries: {queries}")
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,16 +1,19 @@
-"""A run as TREC text."""
+"""Write a run as a TREC file."""
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.retrieval import trec
 from cdmae.runs import read_run
 
 
-@command
 def main(*, run: Path, collection: Path, split: str, system: str, output: Path):
     """Write `run` with the ids of `collection` for trec_eval, ir_measures and pyserini."""
     query_ids = read_queries(collection, split)["query_id"].tolist()
     passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     trec.write_run(output, read_run(run), query_ids, passage_ids, system)
+
+
+if __name__ == "__main__":
+    run_command(main)

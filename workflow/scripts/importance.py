@@ -1,15 +1,18 @@
-"""The importance of every word-piece of a collection: equations 7 and 8."""
+"""Compute the importance of every word-piece of a collection: equations 7 and 8."""
 
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.importance import ami
 from cdmae.tokens.corpus import read_tokens
 
 
-@command
 def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
     ami.estimate(output, ngrams, read_tokens(tokens), formula, threads)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,13 +1,16 @@
-"""Measure what masking a batch costs: the paper's table 6."""
+"""Measure the milliseconds that masking a batch takes: the paper's table 6."""
 
 from pathlib import Path
 
 from benchmarks.latency import measure
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.files import write_json
 
 
-@command
 def main(*, output: Path):
     """Write the milliseconds of every method to the JSON file `output`."""
     write_json(output, measure())
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,15 +1,14 @@
-"""What the masks of an encoder fall on, beside uniform ones."""
+"""Count the words that importance-aware and uniform masks cover."""
 
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.files import write_json
 from cdmae.masking import terms
 from cdmae.tokens.corpus import read_tokens
 
 
-@command
 def main(
     *,
     tokens: Path,
@@ -20,10 +19,12 @@ def main(
     example: str,
     output: Path,
 ):
-    """Mask passages by importance and at random; write which words were masked, and how an example
-    fares.
-    """
+    """Mask passages by importance and at random; write the masked words and an example."""
     found = terms.describe(
         read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
     )
     write_json(output, found)
+
+
+if __name__ == "__main__":
+    run_command(main)

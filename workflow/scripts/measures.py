@@ -1,17 +1,16 @@
-"""Every measure of every query of a system."""
+"""Compute every measure of every query of a system."""
 
 from pathlib import Path
 
 import pandas as pd
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
 from cdmae.runs import read_run
 
 
-@command
 def main(
     *,
     system: str,
@@ -22,10 +21,9 @@ def main(
     measures: list[str],
     output: Path,
 ):
-    """Measure the runs of `system`, one per target: the collection's name, its folder, the split,
-    the run.
+    """Measure the runs of `system`.
 
-    `measures`: those of each target, separated by spaces.
+    All lists have one entry per target; an entry of `measures` is a list separated by spaces.
     """
     frames = []
     for name, collection, split, run, wanted in zip(
@@ -43,3 +41,7 @@ def main(
                 f"over {found['query_id'].nunique():,} queries"
             )
     write_measures(output, pd.concat(frames))
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,14 +1,13 @@
-"""How often every n-gram of a collection occurs."""
+"""Count the n-grams of a collection."""
 
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.importance import ngrams
 from cdmae.tokens.corpus import read_tokens
 
 
-@command
 def main(*, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
     """Count the n-grams of the words of `tokens`, exactly, at every position."""
     ngrams.count_to(
@@ -18,3 +17,7 @@ def main(*, tokens: Path, settings: dict[str, Any], output: Path, threads: int =
         window=settings["window"],
         threads=threads,
     )
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,6 +1,7 @@
 """Pre-train an encoder: sections 3.1 and 3.3, equations 1 to 6 and 9."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.pretraining import trainer
 
-command(trainer.pretrain)
+if __name__ == "__main__":
+    run_command(trainer.pretrain)

@@ -1,6 +1,7 @@
-"""Write a trained model with its card, as others load it."""
+"""Write a trained model and its card in the layout of sentence-transformers."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.report import card
 
-command(card.release)
+if __name__ == "__main__":
+    run_command(card.release)

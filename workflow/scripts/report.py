@@ -1,6 +1,7 @@
 """Write tables, figures and one page that opens offline."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.report import page
 
-command(page.build)
+if __name__ == "__main__":
+    run_command(page.build)

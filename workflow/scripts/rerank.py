@@ -1,6 +1,7 @@
-"""Order the best passages of other runs anew."""
+"""Reorder the best passages of other runs."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import reranking
 
-command(reranking.rerank)
+if __name__ == "__main__":
+    run_command(reranking.rerank)

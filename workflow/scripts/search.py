@@ -2,16 +2,17 @@
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
+from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.parts import part_of, shifted
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
 
-@command
 def main(
     *,
     model: Path,
@@ -23,13 +24,13 @@ def main(
     outputs: list[Path],
     depth: int,
     threads: int = 1,
+    part: str = WHOLE,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its
-    place.
+    """Search each collection for the queries of its split; write one run per output.
 
-    For each collection once its vectors, or its tokens, whose vectors are then made while they are
-    searched and not kept. Where one of the `lengths` is not 0, the queries and passages are cut
-    there and not at the model's own.
+    vectors, tokens: one folder per distinct collection. From tokens, vectors are made during the
+    search and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
+    part: the share of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
@@ -40,6 +41,12 @@ def main(
         shards = (
             read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
         )
-        return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
+        own, first = part_of(shards, Part.read(part))
+        run = search(joined(queries), own, depth, threads=threads, device=str(setup.device()))
+        return shifted(run, first)
 
     targets.search(collections, splits, outputs, depth, find)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,6 +1,7 @@
-"""BM25's runs."""
+"""Write BM25's runs."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import lexical
 
-command(lexical.search)
+if __name__ == "__main__":
+    run_command(lexical.search)

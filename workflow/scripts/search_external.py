@@ -1,8 +1,8 @@
-"""Write an external retriever's runs: on training queries for negatives, on others for measures."""
+"""Write a third-party retriever's runs, for negatives or for measures."""
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import external, targets
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import joined, read_vectors
@@ -10,7 +10,6 @@ from cdmae.runs import Run
 from cdmae.training import setup
 
 
-@command
 def main(
     *,
     model: str,
@@ -27,12 +26,10 @@ def main(
     head: str = "auto",
     threads: int = 1,
 ):
-    """Search each collection for the queries of its split; write the run to the output in its
-    place.
+    """Search each collection for the queries of its split; write one run per output.
 
-    For each collection once its vectors; without, they are made while they are searched, and not
-    kept. Where one of the `lengths` is not 0, the queries and passages of its collection are cut
-    there.
+    vectors: one folder per distinct collection; without them, vectors are made during the search
+    and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}
@@ -53,3 +50,7 @@ def main(
         return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
+
+
+if __name__ == "__main__":
+    run_command(main)

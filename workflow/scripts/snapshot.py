@@ -1,6 +1,7 @@
-"""Take an encoder from the middle of another one's training."""
+"""Take the weights that the training of another encoder kept at an earlier step."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.pretraining import snapshots
 
-command(snapshots.take)
+if __name__ == "__main__":
+    run_command(snapshots.take)

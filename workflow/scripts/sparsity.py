@@ -1,6 +1,7 @@
 """Measure the sparsity of a sparse retriever's vectors."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import sparsity
 
-command(sparsity.measure)
+if __name__ == "__main__":
+    run_command(sparsity.measure)

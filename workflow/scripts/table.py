@@ -1,6 +1,7 @@
-"""Write one of the paper's tables or figures, from what was measured here."""
+"""Write one of the paper's tables or figures from the results of this run."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.report import page
 
-command(page.write_exhibit)
+if __name__ == "__main__":
+    run_command(page.write_exhibit)

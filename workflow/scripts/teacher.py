@@ -1,6 +1,7 @@
 """Score a student's candidates with the reranker."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import reranking
 
-command(reranking.teacher)
+if __name__ == "__main__":
+    run_command(reranking.teacher)

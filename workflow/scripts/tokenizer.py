@@ -1,14 +1,13 @@
-"""The tokenizer of a start: its checkpoint's, or one trained on a collection."""
+"""Make the tokenizer of an initial model: its checkpoint's, or one trained on a collection."""
 
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.files import complete
 from cdmae.tokens import tokenise
 
 
-@command
 def main(*, start: dict[str, Any], collection: Path | None = None, output: Path):
     """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's."""
     if start.get("checkpoint"):
@@ -17,3 +16,7 @@ def main(*, start: dict[str, Any], collection: Path | None = None, output: Path)
         tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), start["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
+
+
+if __name__ == "__main__":
+    run_command(main)

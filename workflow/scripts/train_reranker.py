@@ -1,6 +1,7 @@
 """Train a reranker, the teacher of stage 3."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.finetuning import reranker
 
-command(reranker.train)
+if __name__ == "__main__":
+    run_command(reranker.train)

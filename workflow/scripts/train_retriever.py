@@ -1,6 +1,7 @@
 """Train a retriever: stages 1, 2 and 3."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.finetuning import retriever
 
-command(retriever.train)
+if __name__ == "__main__":
+    run_command(retriever.train)

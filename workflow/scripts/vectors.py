@@ -1,6 +1,7 @@
 """Encode a collection with a retriever."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import vectors
 
-command(vectors.encode_passages)
+if __name__ == "__main__":
+    run_command(vectors.encode_passages)

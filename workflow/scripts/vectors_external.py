@@ -1,6 +1,7 @@
 """Encode a collection with a third-party retriever."""
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.retrieval import external
 
-command(external.encode_passages)
+if __name__ == "__main__":
+    run_command(external.encode_passages)

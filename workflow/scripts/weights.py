@@ -1,8 +1,8 @@
-"""The weights of a fusion."""
+"""Choose the weights of a fusion."""
 
 from pathlib import Path
 
-from cdmae.cli import command
+from cdmae.cli import run_command
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.tuning import best_weights
 from cdmae.files import write_json
@@ -11,7 +11,6 @@ from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 
 
-@command
 def main(
     *,
     systems: list[str],
@@ -24,11 +23,10 @@ def main(
     judged: Path | None = None,
     tuned: list[str] | None = None,
 ):
-    """Write what each part of a fusion counts: `weights`, or equal ones, or those that judged
-    queries choose.
+    """Write the weights of a fusion: `weights`, equal weights, or weights tuned on judged queries.
 
-    tuned: a split and a measure, which the chosen weights make best on the `runs` of the parts;
-    `judged` is a file in the folder of its collection.
+    tuned: a split and a measure; the weights maximise the measure of the fused `runs` on the split.
+    judged: a file in the folder of the split's collection.
     """
     about = {
         "method": method,
@@ -44,3 +42,7 @@ def main(
         about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
         say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
     write_json(output, about)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,1 +1,1 @@
-"""Sources of collections: one file or folder per source, whose name the config uses."""
+"""Sources of collections: one file or folder per source; the config uses its name."""

@@ -1,4 +1,4 @@
-"""A collection of your own, or one of BEIR's (Thakur et al. 2021), in BEIR's layout.
+"""Your own collection, or a collection of BEIR (Thakur et al. 2021), in BEIR's layout.
 
 ``corpus.jsonl``
     one JSON object per line: ``{"_id": "p1", "title": "...", "text": "..."}``
@@ -8,19 +8,21 @@
     a header, then query id, passage id and grade, separated by tabs; one file per split
 
 Each file may be packed (``.gz``). The header is optional; its last column is score, grade,
-relevance, relevancy, rel or label. Without judgments all queries form the split ``test``.
+relevance, relevancy, rel or label. Without judgments, all queries form the split ``test``.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import (
+from cdmae.collections.judged import Parts
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.text_files import (
     File,
     Folder,
-    Parts,
     by_split,
     check_folder,
     check_readable,
@@ -30,9 +32,10 @@ from cdmae.collections.judged import (
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings, show
 
+_KEYS = ("_id", "text")  # of every passage and query
 _COLUMNS = "query id, passage id and grade, separated by tabs"
 _MOST_DIGITS = 1000  # of a number; Python itself stops at 4,300
-_HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grades
+_HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grade column
 
 
 @settings
@@ -48,6 +51,8 @@ class Settings(Folder):
         meaning="whether titles are part of the passages",
         source="BEIR: title and text joined",
     )
+    holdout: Shares = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
         """Return the files of the passages, and by split of the queries and the judgments."""
@@ -63,7 +68,8 @@ class Settings(Folder):
                     f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz"
                 )
             return Parts(passages, {}, {})
-        return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
+        by_split = dict.fromkeys(qrels or ["test"], File(queries, _query))
+        return Parts(passages, by_split, qrels)
 
 
 def _qrels_paths(folder: Path) -> dict[str, Path]:
@@ -88,16 +94,17 @@ def _whole(digits: str) -> int:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of keys and values; raises ValueError for a repeated key."""
+    """Return the object of these keys and values; raises ValueError for a repeated key."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        times = Counter(key for key, _ in pairs)
+        (repeated, _), *_ = times.most_common()
         raise ValueError(f"has the key {show(repeated)} twice; allowed: each key once")
     return entry
 
 
-def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def _object(line: str) -> dict[str, Any]:
+    """Return the passage or query of a line; raises ValueError for anything else."""
     try:
         entry = json.loads(line, object_pairs_hook=_each_once, parse_int=_whole)
     except json.JSONDecodeError as error:
@@ -110,14 +117,15 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
         ) from None
     if not isinstance(entry, dict):
         raise ValueError(
-            f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys {keys}"
+            f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys "
+            f"{_KEYS}"
         )
-    for key in keys:
+    for key in _KEYS:
         if key not in entry:
             raise ValueError(f"lacks the key {key!r}; it has {show(sorted(entry))}")
     if isinstance(entry["_id"], int) and not isinstance(entry["_id"], bool):
         entry["_id"] = str(entry["_id"])
-    for key in (*keys, "title"):
+    for key in (*_KEYS, "title"):
         value = entry.get(key, "")
         if not isinstance(value, str):
             raise ValueError(f"{key!r} is {json.dumps(value)[:40]}; allowed: text")
@@ -130,14 +138,15 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
 
 def _passage(titles: bool) -> Any:
     def parse(number: int, line: str) -> tuple[str, str, str]:
-        entry = _object(line, ("_id", "text"))
-        return entry["_id"], entry.get("title", "") if titles else "", entry["text"]
+        entry = _object(line)
+        title = entry.get("title", "") if titles else ""
+        return entry["_id"], title, entry["text"]
 
     return parse
 
 
 def _query(number: int, line: str) -> tuple[str, str]:
-    entry = _object(line, ("_id", "text"))
+    entry = _object(line)
     return entry["_id"], entry["text"]
 
 

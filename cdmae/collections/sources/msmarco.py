@@ -1,22 +1,24 @@
-"""MS MARCO's passages (Bajaj et al. 2016), TREC DL's queries, or a collection in their layout.
+"""MS MARCO's passages (Bajaj et al. 2016), TREC DL's queries, or any collection in their layout.
 
 ``collection.tsv``
-    passage id, text; or on every line passage id, title, text (RocketQA's and later corpora)
+    passage id, text; or, on every line, passage id, title, text (RocketQA's and later corpora)
 ``queries.{split}.tsv``
     query id, text
 ``qrels.{split}.tsv``
     TREC's four columns: query id, 0, passage id, grade; optional for a split
 
-Columns are separated by tabs (in judgments by any space), without header and quoting; any file may
-be packed (``.gz``). The official files have these names; rename TREC DL's files, for example to
-``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
+Columns are separated by tabs, in judgments by any white space. There are no headers and no
+quotation marks. Each file may be packed (``.gz``). The official files have these names; rename TREC
+DL's files, for example to ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, find, grade
+from cdmae.collections.judged import Parts
+from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.text_files import File, Folder, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 
@@ -34,12 +36,15 @@ class Settings(Folder):
         meaning="whether passages have titles: collection.tsv then needs three columns",
         source="official: none",
     )
+    holdout: Shares = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
         """Return the files of the passages, and by split of the queries and the judgments."""
         folder = check_folder(self.path)
         passages = find(folder, "collection", ".tsv", layout="MS MARCO's")
-        queries, qrels = (by_split(folder, prefix) for prefix in ("queries.", "qrels."))
+        queries = by_split(folder, "queries.")
+        qrels = by_split(folder, "qrels.")
         lost = sorted(set(qrels) - set(queries))
         if lost:
             raise InputError(
@@ -58,14 +63,15 @@ def _passage(titles: bool) -> Any:
         if titles
         else "passage id, text or, in every line, passage id, title, text"
     )
-    first = 0  # columns of the first line
+    first = 0  # the number of columns on line 1
 
     def parse(number: int, line: str) -> tuple[str, str, str]:
         nonlocal first
         columns = line.split("\t")
         if number == 1:
             first = len(columns)
-        if len(columns) not in (2, 3)[titles:] or not columns[0]:
+        numbers = (3,) if titles else (2, 3)
+        if len(columns) not in numbers or not columns[0]:
             raise ValueError(_refusal(columns, allowed))
         # a tab within a text would look like the end of a title
         if len(columns) != first:
@@ -73,7 +79,8 @@ def _passage(titles: bool) -> Any:
                 f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: "
                 f"{allowed}"
             )
-        return columns[0], columns[1] if titles else "", columns[-1]
+        title = columns[1] if titles else ""
+        return columns[0], title, columns[-1]
 
     return parse
 

@@ -1,4 +1,4 @@
-"""Make queries from unlabelled text: one part of a passage is the query for the rest of it.
+"""Make queries from unlabelled text: part of a passage becomes the query for the rest of it.
 
 ``title``
     the title is the query for the text
@@ -9,8 +9,8 @@
     et al. 2019), cropping (Izacard et al. 2022)
 
 The query's words are removed from its passage, because a retriever would otherwise learn to match
-words. Passages that are too short for a query, or whose query another passage has, serve as
-negatives. These queries are for training; searches use the original collection.
+words. Passages that are too short for a query, or that share their query with an earlier passage,
+serve as negatives. These queries are for training; searches use the original collection.
 """
 
 from __future__ import annotations
@@ -32,12 +32,17 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-SPAN = (5, 16)  # words, at least and at most
-LEAST = (3, 5)  # words of a query, and of what is left of its passage
-PARTS = {  # that a passage needs, by method
-    "title": f"a title of {LEAST[0]} words or more and a text of {LEAST[1]} or more",
-    "first_sentence": f"a first sentence of {LEAST[0]} words or more, then {LEAST[1]} or more",
-    "span": f"{SPAN[0]} to {SPAN[1]} words in a row and {LEAST[1]} or more around them",
+# words of a span
+SHORTEST_SPAN = 5
+LONGEST_SPAN = 16
+# the least words of a query, and of the rest of its passage
+LEAST_QUERY = 3
+LEAST_REST = 5
+REQUIRED = {  # method -> the parts that a passage must have
+    "title": f"a title of {LEAST_QUERY} words or more and a text of {LEAST_REST} or more",
+    "first_sentence": f"a first sentence of {LEAST_QUERY} words or more, then {LEAST_REST} or more",
+    "span": f"{SHORTEST_SPAN} to {LONGEST_SPAN} words in a row and {LEAST_REST} or more around "
+    "them",
 }
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 Passage = tuple[str, str, str]  # id, title, text
@@ -45,7 +50,7 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Source):
-    """The keys of a collection whose queries are made from another one's text."""
+    """The keys of a collection with queries made from the text of another collection."""
 
     of: dict[str, Any] = setting(
         meaning="the collection whose text it uses: a `source` and its settings"
@@ -69,15 +74,14 @@ class Settings(Source):
 
     @property
     def base(self) -> Source:
-        """Return the settings of the collection that the text is from."""
-        source = collections.source(str(self.of.get("source", "")))
-        return parse(
-            source.Settings, {key: value for key, value in self.of.items() if key != "source"}, "of"
-        )
+        """Return the settings of the collection that provides the text."""
+        own = dict(self.of)
+        source = collections.source(str(own.pop("source", "")))
+        return parse(source.Settings, own, "of")
 
     def judged(self) -> dict[str, bool]:
         """Return ``train``, and ``dev`` if there is one; both have judgments."""
-        return {"train": True} | ({"dev": True} if self.dev else {})
+        return {"train": True, "dev": True} if self.dev else {"train": True}
 
     def depends(self) -> list[Path]:
         """List the files of the original collection."""
@@ -95,7 +99,8 @@ class Settings(Source):
         """Estimate the passages, the words per passage, and the queries: up to one per passage."""
         passages, words, _ = self.base.expected()
         train = min(passages - self.dev, self.queries or passages)
-        return passages, words, {"train": train} | ({"dev": self.dev} if self.dev else {})
+        queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
+        return passages, words, queries
 
     def check(self) -> dict[str, int]:
         """Read all files; without files, check the original collection as its source does."""
@@ -110,36 +115,29 @@ class Settings(Source):
 
         from cdmae.collections.store import PASSAGES, Collection
 
-        queries = self._queries(threads)
-        asked = set(queries["passage_id"])
+        made = self._queries(threads)
+        queries = {}
+        qrels = {}
+        counts = {}
+        for split in self.judged():
+            rows = made[made["split"] == split].reset_index(drop=True)
+            queries[split] = rows[["query_id", "text"]]
+            qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
+            counts[split] = {"made": len(rows)}
+        rest = self._rest(threads, asked=set(made["passage_id"]))
+        passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(rest, PASSAGES))
+        about = {"source": "pseudo", "method": self.method, "queries": counts, "of": self.of}
+        return Collection(passages, queries, qrels, about)
 
-        def rows() -> Iterator[Passage]:
-            for name, title, text in self._passages(threads):
-                if name in asked:
-                    _, title, text = divided(name, title, text, self.method)
-                elif self.method == "title":
-                    # the query would match this passage by its identical title
-                    title = ""
-                yield name, title, text
-
-        by_split = {
-            split: queries[queries["split"] == split].reset_index(drop=True)
-            for split in self.judged()
-        }
-        return Collection(
-            pa.RecordBatchReader.from_batches(PASSAGES, batches(rows(), PASSAGES)),
-            {split: frame[["query_id", "text"]] for split, frame in by_split.items()},
-            {
-                split: frame[["query_id", "passage_id"]].assign(grade=1)
-                for split, frame in by_split.items()
-            },
-            {
-                "source": "pseudo",
-                "method": self.method,
-                "queries": {split: {"made": len(frame)} for split, frame in by_split.items()},
-                "of": self.of,
-            },
-        )
+    def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
+        """Yield the passages, without the queries of the passages `asked`."""
+        for name, title, text in self._passages(threads):
+            if name in asked:
+                _, title, text = divided(name, title, text, self.method)
+            elif self.method == "title":
+                # the query would match this passage by its identical title
+                title = ""
+            yield name, title, text
 
     def _passages(self, threads: int) -> Iterator[Passage]:
         """Yield the passages of the original collection."""
@@ -147,31 +145,31 @@ class Settings(Source):
 
         passages = self.base.load(threads).passages
         for batch in passages.to_batches() if isinstance(passages, pa.Table) else passages:
-            yield from zip(
-                *(batch[key].to_pylist() for key in ("passage_id", "title", "text")), strict=True
-            )
+            columns = (batch[name].to_pylist() for name in ("passage_id", "title", "text"))
+            yield from zip(*columns, strict=True)
 
     def _queries(self, threads: int) -> pd.DataFrame:
-        """Return a frame (query_id, passage_id, text, split), a row per passage with a query.
+        """Return a frame (query_id, passage_id, text, split), one row per passage with a query.
 
-        ``dev`` takes the first passages by a hash of their ids, ``train`` the next ones.
+        ``dev`` takes the first passages by a hash of their ids, ``train`` the following passages.
         """
         import numpy as np
         import pandas as pd
 
         passages = 0
         asking = []
-        for row in self._passages(threads):
+        for name, title, text in self._passages(threads):
             passages += 1
-            if part := divided(*row, self.method):
-                asking.append((row[0], part[0]))
+            parts = divided(name, title, text, self.method)
+            if parts:
+                query, *_ = parts
+                asking.append((name, query))
         if not asking:
-            others = " or ".join(method for method in PARTS if method != self.method)
+            others = " or ".join(method for method in REQUIRED if method != self.method)
+            base = ", ".join(f"{key} {show(value)}" for key, value in self.of.items())
             raise InputError(
-                f"method is {self.method}, but none of the {passages:,} passages of "
-                f"{', '.join(f'{key} {show(value)}' for key, value in self.of.items())} has "
-                f"{PARTS[self.method]}; "
-                f"another method may help: {others}"
+                f"method is {self.method}, but none of the {passages:,} passages of {base} has "
+                f"{REQUIRED[self.method]}; another method may help: {others}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
         # passages of one file share its title
@@ -179,8 +177,8 @@ class Settings(Source):
         if len(frame) <= self.dev:
             raise InputError(
                 f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different "
-                "queries by method "
-                f"{self.method}; allowed: up to {len(frame) - 1:,}, or another method"
+                f"queries by method {self.method}; allowed: up to {len(frame) - 1:,}, or another "
+                "method"
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:
@@ -193,21 +191,22 @@ class Settings(Source):
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
     """Divide a passage into a query and the remaining title and text; None if it is too short."""
-    query, rest = "", text
     if method == "title":
-        query, title = title, ""
+        query = title
+        title = ""
+        rest = text
     elif method == "first_sentence":
         query, *following = _SENTENCE.split(text.strip(), maxsplit=1)
         rest = "".join(following)
     else:
         words = text.split()
         number = _hash(name)
-        length = SPAN[0] + number % (SPAN[1] - SPAN[0] + 1)
+        length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
         begin = (number >> 8) % max(1, len(words) - length + 1)
         query = " ".join(words[begin : begin + length])
         rest = " ".join([*words[:begin], *words[begin + length :]])
-    long_enough = len(query.split()) >= LEAST[0] and len(rest.split()) >= LEAST[1]
-    return (query, title, rest) if long_enough else None
+    is_long_enough = len(query.split()) >= LEAST_QUERY and len(rest.split()) >= LEAST_REST
+    return (query, title, rest) if is_long_enough else None
 
 
 def _hash(name: str) -> int:

@@ -1,12 +1,12 @@
 """Cut a folder of text files into passages: a collection without queries and judgments.
 
 Paragraphs, separated by empty lines, are joined up to a number of words; a longer paragraph is cut.
-A passage's id is the path of its file and its number there, ``guide/install.md#3``; its title is
-the name of the file and the heading above it, ``install: On a cluster``. Headings are lines
-underlined with one of ``=-~^``, and Markdown's (``## On a cluster``) in files that end in ``.md``.
 
-Files and folders whose names begin with a dot, and links that lead outside the folder, are not
-read.
+The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
+title is the name of the file and the heading above it, ``install: On a cluster``. Headings are
+lines underlined with one of ``=-~^``, and in ``.md`` files Markdown's (``## On a cluster``).
+
+Hidden files and folders, and links that lead outside the folder, are not read.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import Source, judged
+from cdmae.collections.text_files import check_folder
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 from cdmae.log import say
@@ -26,8 +27,8 @@ from cdmae.log import say
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
-BYTES = 6  # of a word, for an estimate
-LEVELS = 6  # of Markdown's headings
+BYTES = 6  # the estimated length of a word
+LEVELS = 6  # the number of Markdown's heading levels
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 
@@ -49,11 +50,11 @@ class Settings(Source):
 
     def folders(self) -> list[Path]:
         """Return the folder: a later run would read result files there as passages."""
-        return [judged.check_folder(self.path)]
+        return [check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files that are read, sorted by path; raises `InputError` if there is none."""
-        folder = judged.check_folder(self.path)
+        """List the files to read, sorted by path; raises `InputError` for a folder without any."""
+        folder = check_folder(self.path)
         files, _ = self._found()
         for file in files:
             # Python decodes bytes that are not UTF-8 to lone surrogates
@@ -69,24 +70,20 @@ class Settings(Source):
 
     def _found(self) -> tuple[list[Path], int]:
         """List the files sorted by path, and count the links that lead outside the folder."""
-        folder = judged.check_folder(self.path)
+        folder = check_folder(self.path)
         top = folder.resolve()
         suffixes = {suffix.lower() for suffix in self.suffixes}
         files = []
         outside = 0
         for parent, folders, names in os.walk(folder, onerror=_refuse):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            linked = [name for name in folders if Path(parent, name).is_symlink()]
-            for name in (*names, *linked):
-                path = Path(parent, name)
-                wanted = (
-                    path.suffix.lower() in suffixes and path.is_file() and not name.startswith(".")
-                )
-                if not wanted and name not in linked:
-                    continue
+            paths = [Path(parent, name) for name in names if not name.startswith(".")]
+            texts = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
+            links = [Path(parent, name) for name in folders if Path(parent, name).is_symlink()]
+            for path in (*texts, *links):
                 if not path.resolve().is_relative_to(top):
                     outside += 1
-                elif wanted:
+                elif path.is_file():
                     files.append(path)
         return sorted(files), outside
 
@@ -116,13 +113,12 @@ class Settings(Source):
                 raise InputError(
                     f"{file} cannot be read ({error}); allowed: text in UTF-8"
                 ) from None
-            markdown = file.suffix.lower() == ".md"
-            for index, (heading, passage) in enumerate(
-                passages(text, self.words, markdown=markdown), 1
-            ):
+            name = file.relative_to(folder).as_posix()
+            found = passages(text, self.words, markdown=file.suffix.lower() == ".md")
+            for index, (heading, passage) in enumerate(found, start=1):
                 number += 1
-                name = f"{file.relative_to(folder).as_posix()}#{index}"
-                yield number, (name, f"{title}: {heading}" if heading else title, passage)
+                full_title = f"{title}: {heading}" if heading else title
+                yield number, (f"{name}#{index}", full_title, passage)
 
 
 def _refuse(error: OSError) -> None:
@@ -150,47 +146,50 @@ def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple
 
 
 def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield headings, each with the words of its paragraphs.
+    """Yield each heading with the words of its paragraphs.
 
-    No heading is lost: a heading without paragraphs is joined to the next heading. It becomes text
-    if none follows, or if the joined headings exceed Markdown's number of levels.
+    A heading without paragraphs is joined to the next heading. If none follows, or if the joined
+    headings exceed Markdown's number of levels, it becomes text: no heading is lost.
     """
     headings: list[str] = []
     paragraphs: list[list[str]] = [[]]
     above = ""
     fenced = False
-    underline = False
+    is_underline = False
 
     def section() -> tuple[str, list[list[str]]]:
-        return (
-            (": ".join(headings), paragraphs)
-            if any(paragraphs)
-            else ("", [" ".join(headings).split()])
-        )
+        if any(paragraphs):
+            return ": ".join(headings), paragraphs
+        return "", [" ".join(headings).split()]
 
     for line, below in pairwise([*text.splitlines(), ""]):
-        fenced ^= markdown and _FENCE.match(line) is not None
-        heading = "" if fenced or underline else _heading(above, line, below, markdown)
+        if markdown and _FENCE.match(line):
+            fenced = not fenced
+        heading = "" if fenced or is_underline else _heading(above, line, below, markdown)
         if heading:
             if any(paragraphs) or len(headings) == LEVELS:
                 yield section()
                 headings = []
                 paragraphs = [[]]
             headings.append(" ".join(heading.split()))
-        elif not underline:
-            paragraphs += [[]] if not line.strip() else []
-            paragraphs[-1] += line.split()
-        underline = bool(heading) and not (markdown and _HASHED.match(line))
+        elif not is_underline:
+            if not line.strip():
+                paragraphs.append([])
+            paragraphs[-1].extend(line.split())
+        is_underline = bool(heading) and not (markdown and _HASHED.match(line))
         above = line
     yield section()
 
 
 def _heading(above: str, line: str, below: str, markdown: bool) -> str:
-    """Return the heading on a line, given the lines above and below; empty if there is none."""
-    if markdown and (hashed := _HASHED.match(line)):
+    """Return the heading on a line, given the lines above and below, or an empty string."""
+    hashed = _HASHED.match(line)
+    if markdown and hashed:
         return hashed[1]
     rule = below.rstrip()
-    ruled = len(rule) >= 3 and rule in (mark * len(rule) for mark in ("=-" if markdown else "=-~^"))
-    overlined = not markdown and above.rstrip() == rule  # reStructuredText allows both lines
-    first = not above.strip() or overlined
-    return line.strip() if ruled and first and re.match(r"\S.*\w|\w", line) else ""
+    marks = "=-" if markdown else "=-~^"
+    is_underlined = len(rule) >= 3 and rule[0] in marks and rule == rule[0] * len(rule)
+    is_overlined = not markdown and above.rstrip() == rule  # reStructuredText allows both
+    is_first = not above.strip() or is_overlined
+    is_heading = is_underlined and is_first and re.match(r"\S.*\w|\w", line)
+    return line.strip() if is_heading else ""

@@ -10,13 +10,16 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cdmae.config.kinds._system import System as System
 from cdmae.config.kinds.bm25 import Bm25
 from cdmae.config.kinds.external import External
+from cdmae.config.kinds.feedback import Feedback
 from cdmae.config.kinds.fusion import Fusion
 from cdmae.config.kinds.reranker import Reranker
 from cdmae.config.kinds.retriever import Retriever
 from cdmae.config.kinds.run import TrecRun
 
 AnySystem = Annotated[
-    Bm25 | Retriever | Reranker | Fusion | External | TrecRun, Field(discriminator="kind")
+    Bm25 | Retriever | Reranker | Fusion | Feedback | External | TrecRun,
+    Field(discriminator="kind"),
 ]

@@ -24,19 +24,21 @@ Part = Callable[[str], Columns]
 
 @settings
 class System:
-    """Queries in, ranked passages with scores out.
+    """Queries in, ranked passages with scores out; the class attributes are a kind's answers."""
 
-    trained: it has a model of its own; searches: it searches a whole collection, so that its run
-    can provide negatives; answers: it can answer a user's own query; encodes: it makes a vector of
-    a text; compared: the report compares its runs query by query; teaches: a retriever may learn
-    from its scores; scores_draws: these scores are for the passages that a training draws, not for
-    the passages that it ranks; index: its path, below the results, for a collection that is only
-    searched; model, encoder, stage, teacher: empty for most kinds.
-    """
-
-    trained = encodes = compared = teaches = scores_draws = False
-    searches = answers = True
-    index = ""
+    trained = False  # has a model of its own
+    searches = True  # searches a whole collection, so that its run can provide negatives
+    answers = True  # can answer a user's own query
+    compared = False  # the report compares its runs query by query
+    teaches = False  # a retriever may learn from its scores
+    scores_draws = False  # these scores are for the passages that a training draws, not its own
+    weighs = False  # a job writes the weights of its parts
+    lexical = False  # compares words
+    neural = True  # has a network, or may have one
+    index = ""  # its path, below the results, for a collection that is only searched
+    answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
+    encoded_by = ""  # the module that encodes a query as a vector
+    # settings of some kinds
     model = encoder = stage = teacher = ""
 
     def values(self) -> dict[str, Any]:
@@ -66,8 +68,14 @@ class System:
         return None
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return the inputs of `cdmae.retrieval.asking`: settings, folders, and other systems."""
-        return self.values()
+        """Return the inputs of `cdmae.retrieval.asking`: settings, folders, module and parts."""
+        parts = [part(other) for other in self.parts()]
+        modules = {"answered_by": self.answered_by, "encoded_by": self.encoded_by}
+        return self.values() | modules | {"parts": parts}
+
+    def in_words(self) -> str:
+        """Describe it for the report's table of systems."""
+        raise NotImplementedError
 
 
 @settings

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 class Bm25(System):
     """Words that queries and passages share, by BM25."""
 
-    compared = True
-    index = "bm25"
+    compared = lexical = True
+    neural = False
+    index = answered_by = "bm25"
 
     kind: Literal["bm25"] = setting(
         "bm25", meaning="words, by BM25", source="Robertson and Zaragoza 2009"
@@ -27,5 +28,9 @@ class Bm25(System):
     b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings and its index."""
-        return self.values() | {"index": made("bm25", asked=True)}
+        """Add its index."""
+        return super().asked(config, name, made, part) | {"index": made("bm25", asked=True)}
+
+    def in_words(self) -> str:
+        """Give its two constants."""
+        return f"BM25, k1 {self.k1}, b {self.b}"

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class External(System):
     """A published retriever."""
 
-    encodes = True
     index = "vectors/{system}"
+    answered_by = "search"
+    encoded_by = "external"
 
     kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
     model: Annotated[HomePath, Field(min_length=1)] = setting(
@@ -81,7 +82,10 @@ class External(System):
         return pretrained.positions(self.model)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, including the model, and its vectors."""
-        return self.values() | {
-            "vectors": made("vectors", asked=not config.evaluation.keep_vectors)
-        }
+        """Add its vectors."""
+        vectors = made("vectors", asked=not config.evaluation.keep_vectors)
+        return super().asked(config, name, made, part) | {"vectors": vectors}
+
+    def in_words(self) -> str:
+        """Name the model."""
+        return f"published retriever {self.model}"

@@ -23,6 +23,10 @@ MOST_TUNED = 4  # systems whose weights are chosen
 class Fusion(System):
     """A fusion of systems."""
 
+    weighs = True
+    neural = False
+    answered_by = "fusion"
+
     kind: Literal["fusion"] = setting(
         "fusion", meaning="the ranks or scores of several systems, summed"
     )
@@ -94,7 +98,7 @@ class Fusion(System):
                 raise refusal(("of", index), words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its systems, and the weights that its job wrote.
+        """Add the weights that its job wrote.
 
         Raises `InputError` if the job used other settings.
         """
@@ -106,7 +110,10 @@ class Fusion(System):
             raise InputError(
                 f"{name} was fused with other settings than the config's; ./run makes it again"
             )
-        return self.values() | {
-            "of": [part(other) for other in self.of],
-            "weights": about["weights"],
-        }
+        return super().asked(config, name, made, part) | {"weights": about["weights"]}
+
+    def in_words(self) -> str:
+        """Name its systems and its summands."""
+        summands = "scores" if self.method == "convex" else "reciprocal ranks"
+        chosen = f", weights chosen on {' '.join(self.tuned_on)}" if self.tuned_on else ""
+        return f"{summands} of {', '.join(self.of)}, summed{chosen}"

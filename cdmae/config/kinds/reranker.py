@@ -17,6 +17,7 @@ class Reranker(Trained):
 
     searches = False
     teaches = scores_draws = True
+    answered_by = "reranking"
 
     kind: Literal["reranker"] = setting(
         "reranker",
@@ -43,10 +44,11 @@ class Reranker(Trained):
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its model, its tokens, and the system whose passages it reorders."""
+        """Add its model and its tokens."""
+        model = made("trained")
         tokens = made("tokens", start=config.encoders[self.encoder].start)
-        return self.values() | {
-            "reranks": part(self.reranks),
-            "model": made("trained"),
-            "tokens": tokens,
-        }
+        return super().asked(config, name, made, part) | {"model": model, "tokens": tokens}
+
+    def in_words(self) -> str:
+        """Name its encoder, and the system whose passages it reorders."""
+        return f"reranker from {self.encoder}, reorders the best {self.depth} of {self.reranks}"

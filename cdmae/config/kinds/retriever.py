@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 class Retriever(Trained):
     """A trained retriever."""
 
-    encodes = compared = True
+    compared = True
     index = "vectors/{system}"
+    answered_by = "search"
+    encoded_by = "vectors"
 
     kind: Literal["retriever"] = setting(
         "retriever", meaning="the vectors of an encoder that a stage trains"
@@ -82,7 +84,11 @@ class Retriever(Trained):
             raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return its settings, its model and its vectors."""
+        """Add its model and its vectors."""
         model = made("trained")
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
-        return self.values() | {"model": model, "vectors": vectors}
+        return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
+
+    def in_words(self) -> str:
+        """Name its encoder."""
+        return f"retriever from {self.encoder}"

@@ -54,6 +54,10 @@ class TrecRun(System):
                     ("runs",), f" lacks {split} of {collection}, where the system is measured"
                 )
 
+    def in_words(self) -> str:
+        """Say where the runs come from."""
+        return "third-party runs, read from files"
+
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse a system without a run over the training queries."""
         if split not in self.runs.get(collection, {}):

@@ -51,27 +51,33 @@ class SimLm(Layered, Decoded):
         super().check(config)
 
     def _check_generator(self, checkpoint: str) -> None:
-        """Refuse a generator whose vocabulary cannot match the start's.
+        """Refuse a generator whose vocabulary cannot match the start's, and one for random weights.
 
         The job compares the two vocabularies word-piece by word-piece.
         """
-        owner = f"starts.{self.start}"
         pretrained.check(self.generator, ("generator",))
+        pieces = pretrained.number(self.generator, "vocab_size")
+        of_start = pretrained.number(checkpoint, "vocab_size") if checkpoint else None
+        self.check_vocabulary(pieces, of_start, checkpoint, f"starts.{self.start}")
+        owner = f"the positions of the generator {self.generator}"
+        self.check_length(pretrained.positions(self.generator), owner)
+
+    def check_vocabulary(
+        self, pieces: int | None, of_start: int | None, checkpoint: str, owner: str
+    ) -> None:
+        """Refuse a generator for random weights, or with another number of word-pieces.
+
+        pieces, of_start: the two numbers; None if only the job knows them, which checks again.
+        checkpoint, owner: of the start.
+        """
         if not checkpoint:
-            remedy = (
-                "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
-            )
-            raise unfit(self, "generator", f", but {owner} {remedy}")
-        own = pretrained.number(self.generator, "vocab_size")
-        start = pretrained.number(checkpoint, "vocab_size")
-        if own is not None and start is not None and own != start:
-            words = (
-                f", which has {own:,} word-pieces; allowed: a generator with {owner}'s {start:,}"
-            )
+            remedy = "a generator for a start with a checkpoint"
+            words = f", but {owner} has word-pieces of its own; allowed: {remedy}"
             raise unfit(self, "generator", words)
-        self.check_length(
-            pretrained.positions(self.generator), f"the positions of the generator {self.generator}"
-        )
+        if None not in (pieces, of_start) and pieces != of_start:
+            allowed = f"a generator with the {of_start:,} of {owner}"
+            words = f", which has {pieces:,} word-pieces; allowed: {allowed}"
+            raise unfit(self, "generator", words)
 
     def predicted(self, tokens: float) -> float:
         """Count all tokens, of the encoder and of the decoder."""

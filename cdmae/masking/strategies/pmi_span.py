@@ -56,7 +56,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     keys = np.concatenate(table.keys)
     _segment(words, segments, len(table.occurrences), keys, np.concatenate(chosen), offsets, units)
     first = tokens.word_starts[tokens.ids]
-    edges = ngrams.segment_edges(tokens)
+    edges = tokens.edges
     first[edges[edges < len(first)]] = True
     begins = np.zeros(len(first), np.float16)
     begins[first] = units

@@ -14,6 +14,7 @@ the backward pass multiplies sparse matrices and costs a fraction of the forward
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ class _Weights(torch.autograd.Function):
         return of_states, of_matrix, slopes.sum(0), None, None
 
 
-def write_modules(folder: Path, *, width: int, longest: int) -> None:
+def write_modules(folder: Path, *, width: int, longest: int, prompts: Mapping[str, str]) -> None:
     """Write the files by which sentence-transformers' `SparseEncoder` reads the folder.
 
     Versions 5 and 6 compute the same vectors from these files.
@@ -129,7 +130,7 @@ def write_modules(folder: Path, *, width: int, longest: int) -> None:
     described = {
         "model_type": "SparseEncoder",
         "similarity_fn_name": "dot",
-        "prompts": {"query": "", "document": ""},
+        "prompts": {"query": "", "document": "", **prompts},
         "default_prompt_name": None,
     }
     (folder / "1_SpladePooling").mkdir()

@@ -1,14 +1,18 @@
 """Pre-training objectives, one file each, named as in the config; a leading ``_`` marks helpers.
 
-An objective's file defines one class, an `Objective` (`cdmae.pretraining.objectives._parts`) of
-this `name`. ``(model, settings, seed)`` builds it around the encoder `model`; ``sides(settings,
-unit)`` tell which sides show the passages, and how they mask them. ``forward(batch, generator)``
-returns the loss of a micro-batch (to be added up over the global batch) and numbers to show, 0-d
-tensors, added up likewise: ``encoder_loss`` and ``decoder_loss``, whose sum the loss is, and
-``spread``, which tells a collapse. A loss that reads the whole global batch has ``prepare(batches,
-generators, group) -> batches``, to which the loop hands a process's micro-batches before the first
-of them. Weights other than the encoder's are trained along and discarded. The settings that only
-some objectives know say so in `cdmae.config.schema.Encoder`.
+An objective's file defines one class with this `name`, an `Objective`
+(`cdmae.pretraining.objectives._parts`):
+
+- ``(model, settings, seed)`` builds it around the encoder `model`. Its other weights are discarded
+  after the training.
+- ``sides(settings, unit)`` returns the sides that show the passages, and their masks.
+- ``forward(batch, generator)`` returns the loss of a micro-batch and numbers for the curve, 0-d
+  tensors: ``encoder_loss`` and ``decoder_loss``, which sum to the loss, and ``spread``, by which a
+  collapse is detected. The loop adds up losses and numbers over the global batch.
+- ``prepare(batches, generators, group) -> batches``, for a loss over the whole global batch, gets
+  all micro-batches of a process before the first forward pass.
+
+`cdmae.config.objectives` has the settings of each objective.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batch
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 class Objective(nn.Module):
     """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
-    name: as in the config; probed: whether it has a decoder that restores masked tokens from
-    `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).
+    name: as in the config. shown: the losses on the progress line. probed: whether it has a decoder
+    that restores tokens from `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).
     """
 
     name: str
-    shown = ("encoder_loss", "decoder_loss")  # on the progress line
+    shown = ("encoder_loss", "decoder_loss")
     probed = False
     # Both sides are masked (equation 1); other objectives have sides of their own.
     sides = staticmethod(masking.sides)
@@ -42,34 +43,37 @@ class Objective(nn.Module):
         self.model = model
         self.settings = settings
 
+    @property
+    def guessing(self) -> float:
+        """Return the value of each shown loss for a model without knowledge."""
+        return math.log(self.model.config.vocab_size)
+
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return equation 2: the vectors h_c [B, D] and the states of the predicted tokens [M, D].
 
-        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: the
-        encoder's input instead of the view's own.
+        The vectors are the [CLS] states, or with `pooling` mean the mean states. inputs: replaces
+        the view's input.
         """
         inputs = inputs or view.inputs
+        encoder = self.model.base_model
         if self.settings.pooling == "mean":
-            states = transformer.hidden_states(self.model.base_model, inputs, generator=generator)
+            states = transformer.hidden_states(encoder, inputs, generator=generator)
             return self.read_all(states, inputs, view)
-        return read_states(
-            transformer.hidden_states(
-                self.model.base_model, inputs, last_rows=view.rows, generator=generator
-            ),
-            view,
+        states = transformer.hidden_states(
+            encoder, inputs, last_rows=view.rows, generator=generator
         )
+        return read_states(states, view)
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
         """Return the result of `encode` from the encoder's states at all rows [S, D]."""
-        mean = self.settings.pooling == "mean"
-        h_c = (
-            transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
-        )
-        return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(
-            0, view.masked
-        )
+        if self.settings.pooling == "mean":
+            h_c = transformer.mean(states, inputs)
+        else:
+            h_c = states.index_select(0, inputs.starts[:-1])
+        predicted = states.index_select(0, view.rows.index).index_select(0, view.masked)
+        return h_c.to(states.dtype), predicted
 
     def losses(
         self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
@@ -79,9 +83,8 @@ class Objective(nn.Module):
         The curve shows the first view's loss as the encoder's, the others' as the decoder's.
         """
         views = [view for _, view in sides]
-        labels, shares = (
-            torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights")
-        )
+        labels = torch.cat([view.labels for view in views])
+        shares = torch.cat([view.weights for view in views])
         states = torch.cat([states for states, _ in sides])
         loss, losses = predict(architectures.head(self.model), states, labels, shares)
         first = len(views[0].weights)

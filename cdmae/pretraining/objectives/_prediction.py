@@ -3,8 +3,8 @@
     M masked rows, V word-pieces, D dimensions
 
 Logits of every position of the paper's batch would need 75 GB. Here they are made for some rows at
-a time, and turned into the gradient at once, in place of being kept for the backward pass: no logit
-is computed twice.
+a time and turned into the gradient at once. They are not kept for the backward pass, and none is
+computed twice.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from cdmae.models.architectures import Head
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
-ROWS = {
-    "cpu": 1,
-    "cuda": 64,
-}  # word-pieces, a multiple: products with BERT's 30,522 are not aligned for a GPU
+# The number of word-pieces is rounded up to a multiple: BERT's 30,522 are not aligned for a GPU.
+ROWS = {"cpu": 1, "cuda": 64}
 TINY = torch.finfo(torch.float32).tiny
 
 
@@ -32,7 +30,8 @@ def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tupl
 
     states: [M, D].
     """
-    states, norm = head.activation(head.dense(states)), head.norm
+    norm = head.norm
+    states = head.activation(head.dense(states))
     states = functional.layer_norm(
         states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps
     )
@@ -50,40 +49,37 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor
     ) -> Any:
         device = states.device.type
-        product = (
-            torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
-        )
+        product = states.dtype
+        if torch.is_autocast_enabled(device):
+            product = torch.get_autocast_dtype(device)
         words, width = matrix.shape
         size = words + -words % ROWS[device]
         needs_gradient = any(ctx.needs_input_grad)
         losses = torch.empty_like(weights)
-        of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
+        of_states = torch.empty_like(states)
+        of_matrix = states.new_zeros(width + ALIGNED, size)
         with torch.autocast(device, enabled=False):
             w = _widened(matrix, bias, product, size)
-            w[words:, width] = torch.finfo(product).min  # no word-pieces: their probability is 0
+            w[words:, width] = torch.finfo(product).min  # columns without a word-piece: P = 0
             at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
                 one = weights.new_ones(len(weights[cut]))
                 p = functional.linear(_widened(states[cut], one, product), w).softmax(-1)  # [m, V]
                 flat = p.view(-1)
-                place = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
-                of_label = flat[place]
-                others = (
-                    flat.index_fill_(0, place, 0).view_as(p).sum(-1)
-                )  # 1 - p, whose p bfloat16 rounds to 1
+                index = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
+                of_label = flat[index]
+                # 1 - p as a sum, because bfloat16 rounds a p near 1 to 1
+                others = flat.index_fill_(0, index, 0).view_as(p).sum(-1)
                 losses[cut] = (others / of_label.float().clamp_min(TINY)).log1p()
                 if needs_gradient:
-                    flat.index_copy_(
-                        0, place, -others
-                    )  # p is d loss / d logits now, but for the row's weight
+                    # Except for the row's weight, p becomes d loss / d logits.
+                    flat.index_copy_(0, index, -others)
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
-                    of_matrix += (
-                        _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
-                    )
-        ctx.save_for_backward(
-            of_states, of_matrix[:width, :words].t().contiguous(), of_matrix[width, :words]
-        )
+                    weighted = states[cut] * weights[cut, None]
+                    of_matrix += _widened(weighted, weights[cut], product).t() @ p
+        of_weights = of_matrix[:width, :words].t().contiguous()
+        ctx.save_for_backward(of_states, of_weights, of_matrix[width, :words])
         ctx.mark_non_differentiable(losses)
         return torch.dot(losses, weights), losses
 

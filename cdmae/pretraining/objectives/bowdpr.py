@@ -26,7 +26,7 @@ class BowDpr(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, and the passages as they are for their bags."""
+        """Return the encoder's masks, and the unmasked passages for their bags."""
         return {"encoder": masking.encoder_side(settings, unit), "passage": masking.PLAIN}
 
     def forward(
@@ -48,8 +48,8 @@ class BowDpr(Objective):
 def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
     """Return each passage's bag of word-pieces, 0 or 1 [B, V], and its number of pieces [B, 1].
 
-    view: the passages as they are; special tokens are in no bag. A passage without word-pieces
-    counts as one.
+    view: the unmasked passages. Special tokens are in no bag. A passage without word-pieces has the
+    number 1.
     """
     passages = len(view.inputs)
     real = view.weights > 0

@@ -1,13 +1,10 @@
 """coCondenser (Gao and Callan 2022): Condenser, with a contrastive loss between spans by [CLS].
 
-Two neighbouring spans of each passage; the vector of either must score the other's above all
-further spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 .
-h), the mean over spans.
+Two neighbouring spans of each passage. The vector of a span must score its neighbour above all
+other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other spans of exp(h_1 . h),
+the mean over spans.
 
-The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are
-computed beforehand without any, all processes exchange them, and each micro-batch gets the gradient
-at its own (gradient caching, Gao et al. 2021). So neither accumulation nor the number of processes
-changes the negatives.
+The loss reads the whole global batch (`cdmae.pretraining.objectives._contrast`).
 
     B spans of a micro-batch, N spans of the global batch, D dimensions
 """
@@ -23,6 +20,7 @@ from torch.nn import functional
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives import _contrast
 from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
@@ -35,27 +33,21 @@ class CoCondenser(Condenser):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, of two spans a passage."""
+        """Return the encoder's masks, for two spans per passage."""
         return {"encoder": replace(masking.encoder_side(settings, unit), spans=2)}
 
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
         """Add the global batch's contrastive loss, and its gradient at [CLS], to micro-batches."""
-        own = self.model.get_input_embeddings().weight
-        vectors = own.new_zeros(
-            batches[0].whole, self.model.config.hidden_size, dtype=torch.float32
+        return _contrast.prepared(
+            batches,
+            generators,
+            group,
+            encode=lambda view, generator: self.early_and_late(view, generator)[1],
+            contrast=contrast,
+            width=self.model.config.hidden_size,
         )
-        with torch.no_grad():
-            for batch, generator in zip(batches, generators, strict=True):
-                vectors[batch.place] = self.early_and_late(batch["encoder"], generator)[1].float()
-        group.add_up([vectors])  # each row is 0 in every process but one
-        with torch.autocast(vectors.device.type, enabled=False):
-            loss = contrast(vectors.requires_grad_())
-        (gradient,) = torch.autograd.grad(loss, vectors)
-        return [
-            replace(batch, common=loss.detach(), pull=gradient[batch.place]) for batch in batches
-        ]
 
     def forward(
         self, batch: Batch, generator: Generator | None = None
@@ -66,13 +58,10 @@ class CoCondenser(Condenser):
         """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)
-        pulled = (
-            h_c.float() * batch.pull
-        ).sum()  # its gradient is the contrastive loss's, its value means nothing
-        return loss + (pulled - pulled.detach()), numbers
+        return loss + _contrast.pulled(h_c, batch), numbers
 
 
 def contrast(vectors: Tensor) -> Tensor:
-    """L_co of spans [N, D] of which 2 i and 2 i + 1 belong together: 0-d."""
+    """Return L_co of spans [N, D], 0-d; spans 2 i and 2 i + 1 are neighbours."""
     scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
     return functional.cross_entropy(scores, torch.arange(len(vectors), device=vectors.device) ^ 1)

@@ -1,9 +1,9 @@
 """DupMAE: enhanced decoding, and a bag of words from the tokens' states (Xiao et al. 2023).
 
-Beside RetroMAE's two losses, the encoder's LM head at every position but [CLS], its logits
-max-pooled over the passage, must name the passage's word-pieces: L_bow = -1 / n x sum over t in
-set(x) of log softmax(max_i z_i)[t], n the passage's length. The paper also searches with these
-pooled logits; here, as for all objectives, [CLS] alone is the vector.
+RetroMAE's two losses, and a bag of words: the encoder's LM head at every position but [CLS], its
+logits max-pooled over the passage, must predict the passage's word-pieces. L_bow = -1 / n x sum
+over t in set(x) of log softmax(max_i z_i)[t], n the passage's length. The paper also searches with
+these pooled logits; here, as for all objectives, the vector is [CLS] alone.
 
     B passages, S rows, n rows of the longest passage, M predicted rows, D dimensions, V word-pieces
 """
@@ -32,14 +32,15 @@ class DupMae(RetroMae):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return RetroMAE's, and the passages as they are for their bags."""
+        """Return RetroMAE's sides, and the unmasked passages for their bags."""
         return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
 
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return L = L_enc + L_dec + bag_weight x L_bow; the decoder's curve includes L_bow."""
-        encoder, decoder = batch["encoder"], batch["decoder"]
+        encoder = batch["encoder"]
+        decoder = batch["decoder"]
         states = transformer.hidden_states(
             self.model.base_model, encoder.inputs, generator=generator
         )
@@ -53,11 +54,13 @@ class DupMae(RetroMae):
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
 
-        Some passages at a time: what is kept for the backward pass is where the largest stood, and
-        no logit.
+        It is computed for some passages at a time. For the backward pass only the position of each
+        maximum is kept, and no logit.
         """
-        head, layout = architectures.head(self.model), view.inputs.layout
-        longest, rows = layout.longest, Grid(layout, 1).sources
+        head = architectures.head(self.model)
+        layout = view.inputs.layout
+        longest = layout.longest
+        rows = Grid(layout, 1).sources
         seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device).index_fill(
             0, layout.cells, True
         )

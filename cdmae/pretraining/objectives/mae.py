@@ -1,8 +1,8 @@
 """The bottlenecked masked auto-encoder (section 3.1, equations 2 to 6; section 3.3, equation 9).
 
-The encoder predicts its masked tokens; a weak decoder predicts its own, from the encoder's [CLS]
-and what it sees of the passage. Both use one LM head, at masked positions only, and so does the
-last layer of each: nothing is computed that no loss reads.
+The encoder predicts its masked tokens. A weak decoder predicts its own masked tokens from the
+encoder's [CLS] and the unmasked rest of the passage. Both use the same LM head. The LM head and the
+last layer of each are computed at masked positions only.
 
     B passages, S rows, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class Mae(Objective):
     """Encoder, bottleneck and decoder; `layers`: the decoder's depth if users cannot choose it.
 
-    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are
-    BERT's layers, get new ones, `positions`, that are trained along and begin as large as the word
-    vectors that they are added to.
+    ModernBERT has no position vectors, because its attention rotates. Its decoders have BERT's
+    layers and need new position vectors, `positions`. These are trained along, and at first have
+    the size of the word vectors to which they are added.
     """
 
     name = "mae"
@@ -39,11 +39,9 @@ class Mae(Objective):
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
         super().__init__(model, settings, seed)
-        config, width, generator = (
-            model.config,
-            model.config.hidden_size,
-            weights_of(seed, "decoder"),
-        )
+        config = model.config
+        width = config.hidden_size
+        generator = weights_of(seed, "decoder")
         self.decoder = weights.layers(config, self.layers or settings.decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
         if settings.projection:
@@ -52,29 +50,29 @@ class Mae(Objective):
             )
         self.positions: nn.Embedding | None = None
         if config.model_type == "modernbert":
-            size, spread = (
-                config.max_position_embeddings,
-                model.base_model.embeddings.norm.weight.mean().item(),
-            )
+            size = config.max_position_embeddings
+            spread = model.base_model.embeddings.norm.weight.mean().item()
             self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
 
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return equation 9, L = L_enc + L_dec, means over the global batch's predictions."""
-        encoder, decoder = batch["encoder"], batch["decoder"]
+        encoder = batch["encoder"]
+        decoder = batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
         return self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def bottleneck(self, h_c: Tensor) -> Tensor:
-        """Equation 4: h_b = W h_c + b [B, D]."""
+        """Compute equation 4: h_b = W h_c + b [B, D]."""
         return self.projection(h_c).to(h_c.dtype)
 
     def context(self, h_b: Tensor, inputs: Packed, generator: Generator | None) -> Tensor:
         """Return a decoder's input [S, D]: embeddings of words and positions, with h_b as [CLS]."""
         states = transformer.embed(self.model.base_model, inputs, generator=generator)
-        states = states if self.positions is None else states + self.positions(inputs.positions)
+        if self.positions is not None:
+            states = states + self.positions(inputs.positions)
         return states.index_copy(0, inputs.starts[:-1].long(), h_b)
 
     def decode(
@@ -84,12 +82,13 @@ class Mae(Objective):
         generator: Generator | None = None,
         layers: nn.Module | None = None,
     ) -> Tensor:
-        """Equation 5: the states of the decoder's masked tokens [M, D].
+        """Compute equation 5: the states of the decoder's masked tokens [M, D].
 
-        h_b takes the place of [CLS] as it is, without a position; the other embeddings are the
-        encoder's (decision 13). layers: of another decoder.
+        h_b replaces [CLS] without a position embedding; the other embeddings are the encoder's
+        (decision 13). layers: of another decoder.
         """
-        encoder, inputs = self.model.base_model, view.inputs
+        encoder = self.model.base_model
+        inputs = view.inputs
         states = self.context(h_b, inputs, generator)
         layers = self.decoder if layers is None else layers
         return transformer.run(

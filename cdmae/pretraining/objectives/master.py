@@ -1,17 +1,18 @@
 """MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), text only.
 
-Two neighbouring spans of a passage, and for the vector of either two decoders: one restores the
-masked words of the span itself (*corrupted passages recovering*, there with rare words masked
-first: ``decoder_masking: inverse_frequency``), the other the masked words of its neighbour
-(*related passages recovering*). Encoder and decoders share the LM head, each has its own mean over
-its masked tokens, and the losses are added up, as in the published code (microsoft/SimXNS,
-``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no projection).
+Two neighbouring spans of a passage, and two decoders for the vector of each span. One decoder
+restores the masked words of the span itself (*corrupted passages recovering*; the paper masks rare
+words first: ``decoder_masking: inverse_frequency``). The other decoder restores the masked words of
+the neighbour (*related passages recovering*). Encoder and decoders share the LM head. The loss is
+the sum of three means, each over the masked tokens of one network, as in the published code
+(microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no
+projection).
 
-Three of that code's five decoders are not here. Two restore texts of other models, docT5query's
+Three of that code's five decoders are missing here. Two restore texts of other models, docT5query's
 queries and GPT-2's continuations, which collections do not contain. The third restores the
-complement of the tokens that another pass of the encoder masked.
-That code also encodes the whole passage for the first decoder and its first half, once more, for
-the second; here one pass over a span feeds both.
+complement of the tokens that another pass of the encoder masked. That code also encodes the whole
+passage for the first decoder, and its first half again for the second. Here one pass over a span
+serves both.
 
     B spans, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -40,7 +41,7 @@ class Master(Mae):
     name = "master"
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """`seed` draws the weights of either decoder."""
+        """Draw the weights of both decoders by `seed`."""
         super().__init__(model, settings, seed)
         self.neighbour = weights.layers(
             model.config, settings.decoder_layers, weights_of(seed, "neighbour")
@@ -55,8 +56,10 @@ class Master(Mae):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_own + L_next; the last two are shown together, as the decoder's."""
-        encoder, own, neighbour = (batch[side] for side in ("encoder", "decoder", "neighbour"))
+        """Return L = L_enc + L_own + L_next; the curve shows the last two as the decoder's loss."""
+        encoder = batch["encoder"]
+        own = batch["decoder"]
+        neighbour = batch["neighbour"]
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
         following = self.decode(h_c, neighbour, generator, self.neighbour)

@@ -1,8 +1,8 @@
 """Masked language modelling (Devlin et al. 2019): equations 1 to 3, without a decoder.
 
-The part that all other objectives share. With ``encoder_masking: importance`` important words are
-masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022), which takes their
-importance from another model.
+All other objectives contain this loss. With ``encoder_masking: importance`` important words are
+masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022), whose importance comes
+from another model.
 
     B passages, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """

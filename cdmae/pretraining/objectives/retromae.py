@@ -1,10 +1,10 @@
 """RetroMAE: enhanced decoding (Xiao et al. 2022, section 3.3).
 
 The encoder predicts its masked tokens. One decoder layer predicts *every* token, each from the
-sentence's vector and a random part of the passage that was drawn for it alone: queries H1 = h +
-p_i, context H2 = [h; e_j + p_j], and the attention of i to j only where j = 0 or j is in the part
-of i, never where j = i. The parts are what the decoder's masking leaves over, drawn once per
-position.
+passage's vector and a random part of the passage that is drawn for this token alone. The queries
+are H1 = h + p_i, the context is H2 = [h; e_j + p_j]. Position i attends to j where j = 0 or j is in
+the part of i, and never to itself. A part consists of the tokens that the decoder's masking leaves;
+the masks are drawn for each position.
 
     B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -37,20 +37,21 @@ class RetroMae(Mae):
         return sides | {"decoder": replace(sides["decoder"], per_position=True)}
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
-        """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
-        encoder, places = (
-            self.model.base_model,
-            view.inputs.positions.index_select(0, view.rows.index),
-        )
-        vectors = (
-            transformer.position_vectors(encoder, places)
-            if self.positions is None
-            else self.positions(places)
-        )
-        queries = h_c.index_select(0, passages_of(view)) + vectors
-        context = self.context(h_c, view.inputs, generator)
-        to, of = view.rows.layout, view.inputs.layout
+        """Return the states of all tokens [M, D] from the passages' vectors [B, D]."""
+        encoder = self.model.base_model
+        positions = view.inputs.positions.index_select(0, view.rows.index)
+        if self.positions is None:
+            vectors = transformer.position_vectors(encoder, positions)
+        else:
+            vectors = self.positions(positions)
         states = transformer.read(
-            encoder, self.decoder[0], queries, to, context, of, view.hidden, generator
+            encoder,
+            self.decoder[0],
+            h_c.index_select(0, passages_of(view)) + vectors,
+            view.rows.layout,
+            self.context(h_c, view.inputs, generator),
+            view.inputs.layout,
+            view.hidden,
+            generator,
         )
         return states.index_select(0, view.masked)

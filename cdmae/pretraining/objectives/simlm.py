@@ -1,14 +1,13 @@
 """SimLM: replaced language modelling with a bottleneck (Wang et al. 2023, section 3.1).
 
-A small generator fills the masked tokens of the encoder's and of the decoder's input with words of
-its own; encoder and decoder predict the original of *every* token. The decoder masks all that the
-encoder masks and more, and begins as a copy of the encoder's last layers, with the encoder's [CLS]
-instead of its own.
+A small generator replaces the masked tokens in the inputs of encoder and decoder by its samples.
+Encoder and decoder predict the original of *every* token. The decoder masks all tokens that the
+encoder masks, and more. It is initialised with the encoder's last layers, and reads the encoder's
+[CLS] instead of its own.
 
-The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with
-BERT's vocabulary. Otherwise a generator is trained along on the encoder's masks, as in ELECTRA
-(Clark et al. 2020), with a third of the heads and widths, so that a new vocabulary needs no
-ready-made generator.
+The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for initial
+checkpoints with BERT's vocabulary. Otherwise a generator is trained along on the encoder's masks,
+as in ELECTRA (Clark et al. 2020). It has a third of the heads and widths, and fits any vocabulary.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `pretraining.batches`)
 """
@@ -26,7 +25,7 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.errors import InputError
-from cdmae.models import architectures, checkpoint, transformer, weights
+from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
@@ -55,7 +54,7 @@ class SimLm(Objective):
         `seed` draws the weights of a trained generator.
         """
         super().__init__(model, settings, seed)
-        settings.check_layers(model.config.num_hidden_layers, "the start")
+        settings.check_layers(model.config.num_hidden_layers, "the initial checkpoint")
         if settings.generator:
             given = load(settings, model)
         self.decoder = copy.deepcopy(
@@ -81,7 +80,8 @@ class SimLm(Objective):
 
         A given generator has no loss.
         """
-        masked, whole = batch["encoder"], batch["passage"]
+        masked = batch["encoder"]
+        whole = batch["passage"]
         dropout = generator if self.learns else None
         filled, states = fill(self.generator, masked, dropout)
         of_generator = masked.weights.new_zeros(())
@@ -92,21 +92,16 @@ class SimLm(Objective):
         with torch.no_grad():
             more, _ = fill(self.generator, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
-        own = (
-            self.model.base_model
-        )  # the decoder's layers are the encoder's: they read what these read
-        states = transformer.embed(own, more, generator=generator).index_copy(
-            0, more.starts[:-1].long(), h_c
-        )
+        encoder = self.model.base_model  # the decoder has copies of its layers, thus its input
+        states = transformer.embed(encoder, more, generator=generator)
+        states = states.index_copy(0, more.starts[:-1].long(), h_c)
         states = transformer.run(
-            own, self.decoder, states, more, last_rows=whole.rows, generator=generator
+            encoder, self.decoder, states, more, last_rows=whole.rows, generator=generator
         )
-        decoded = transformer.finish(own, states).index_select(0, whole.masked)
+        decoded = transformer.finish(encoder, states).index_select(0, whole.masked)
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
-        return loss + of_generator, {
-            **numbers,
-            "encoder_loss": numbers["encoder_loss"] + of_generator.detach(),
-        }
+        numbers["encoder_loss"] = numbers["encoder_loss"] + of_generator.detach()
+        return loss + of_generator, numbers
 
 
 def fill(
@@ -129,8 +124,8 @@ def fill(
 def sample(head: Head, states: Tensor, draws: Tensor, size: int) -> Tensor:
     """Sample one of `size` word-pieces for each state [M, D] by a draw in [0, 1): int64 [M].
 
-    It is the first word-piece whose cumulative probability exceeds the draw. A token's replacement
-    thus depends on its own position alone, whatever the micro-batch.
+    The sample is the first word-piece with a cumulative probability above the draw. It does not
+    depend on the other tokens of the micro-batch.
     """
     sampled = []
     at_once = max(1, LOGITS_AT_ONCE[states.device.type] // size)
@@ -164,42 +159,33 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
-    """Load the generator in a folder or of a name at the hub, for a `start` and texts of a length.
+    """Load the generator, a folder or a name at the hub, for the initial model `start`.
 
-    Raises `InputError` for a generator that cannot be read, has no language-model head, reads fewer
-    word-pieces, or has another vocabulary: its samples are the input of `start`.
+    Raises `InputError` for a generator that cannot be read, has no language-model head, has too few
+    positions, or has another vocabulary: its samples are the input of `start`.
     """
     name = settings.generator
     remedy = (
         "; allowed: a masked language model with its head, such as google/electra-base-generator"
     )
-    model, _ = checkpoint.read(
+    model, _ = networks.read(
         f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
     )
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    of_start = getattr(start, "name_or_path", "")
-    wrong = ""
-    sizes = model.config.vocab_size, start.config.vocab_size
-    if sizes[0] != sizes[1] or not of_start:
-        wrong = (
-            f"knows {sizes[0]:,} word-pieces, and the start, "
-            f"{of_start or 'with random weights'}, {sizes[1]:,}"
+    checkpoint = getattr(start, "name_or_path", "")
+    settings.check_vocabulary(
+        model.config.vocab_size, start.config.vocab_size, checkpoint, "the start"
+    )
+    expected = tokenise.load_tokenizer(os.path.expanduser(checkpoint)).get_vocab()
+    found = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
+    different = [piece for piece, number in expected.items() if found.get(piece) != number]
+    if different:
+        first = min(different, key=expected.__getitem__)
+        raise InputError(
+            f"the generator {name} does not have the word-piece {first!r} as number "
+            f"{expected[first]}, which the initial checkpoint, {checkpoint}, has; allowed: a "
+            "generator with the vocabulary of the initial checkpoint"
         )
-    else:
-        here, there = (
-            tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab()
-            for folder in (of_start, name)
-        )
-        others = [piece for piece, number in here.items() if there.get(piece) != number]
-        if others:
-            first = min(others, key=here.__getitem__)
-            wrong = (
-                f"does not have the word-piece {first!r} as number {here[first]}, which the start, "
-                f"{of_start}, has"
-            )
-    if wrong:
-        allowed = "a generator with the vocabulary of the start's checkpoint"
-        raise InputError(f"the generator {name} {wrong}; allowed: {allowed}")
     return model

@@ -1,9 +1,9 @@
 """Measurements at a few steps of a pre-training, without gradients and random numbers.
 
-A probe is a module with ``look(network, reader, rows, device)``, which prepares its input and
-returns a measuring function without arguments, or None where there is nothing to measure. Training
-is bit-identical with and without probes. Each probe's results are a table of the training's state,
-and then a file next to the encoder.
+A probe is a module with ``look(network, reader, rows, device)``. It prepares its input and returns
+a measuring function without arguments, or None where there is nothing to measure. Training is
+bit-identical with and without probes. The results of a probe are a table in the training's state,
+and finally a file next to the encoder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cdmae.log import say
 from cdmae.pretraining.probes import bottleneck, halves
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Reader
+    from cdmae.pretraining.reader import Reader
     from cdmae.training.state import State
 
 # share of the initial MRR between halves: encoders that ended below it could not be fine-tuned
@@ -30,10 +30,10 @@ PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
 def looks(
     network: nn.Module, reader: Reader, last: int, saved: State, *, rows: int
 ) -> Callable[[int], None]:
-    """Return a function that runs the probes after an update, if it is time.
+    """Return a function to be called after every update; it runs the probes at some steps.
 
-    last: the last step that is computed; rows: of a micro-batch. Only the process that writes the
-    state looks.
+    last: the last step that is computed. rows: of a micro-batch. Only the process that writes the
+    state runs probes.
     """
     if not saved.writes:
         return lambda step: None
@@ -43,7 +43,9 @@ def looks(
     }
 
     def look(step: int) -> None:
-        for file, measure in measures.items() if step in steps else ():
+        if step not in steps:
+            return
+        for file, measure in measures.items():
             if measure:
                 numbers = {"step": step, **measure()}
                 saved.begin(file, list(numbers))
@@ -54,14 +56,13 @@ def looks(
 
 def doubts(saved: State) -> list[str]:
     """Return and log a note if the vectors separate passages worse than before pre-training."""
-    _, *rows = saved.tables.get("retrieval.tsv", [[]])
-    first, last = (float(row[1]) for row in (rows[0], rows[-1])) if rows else (0.0, 0.0)
-    if last >= FORGOTTEN * first:
+    values = [float(row[1]) for row in saved.tables.get("retrieval.tsv", [])[1:]]
+    if not values or values[-1] >= FORGOTTEN * values[0]:
         return []
     note = (
         "with its vectors one half of a passage finds the other with an MRR@10 of "
-        f"{100 * last:.1f}, before the pre-training {100 * first:.1f}: it is worse than its "
-        "initial weights (lower learning_rate, or train for longer)"
+        f"{100 * values[-1]:.1f}, before the pre-training {100 * values[0]:.1f}: it is worse than "
+        "its initial weights (lower learning_rate, or train for longer)"
     )
     say(f"{saved.name}: {note}")
     return [note]

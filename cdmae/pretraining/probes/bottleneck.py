@@ -1,9 +1,9 @@
 """Information in the bottleneck: decoder losses with the own vector, another vector and none.
 
-Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing;
-how far apart they are is how much of a passage its vector tells. A probe
-(`cdmae.pretraining.probes`): the same passages and masks each time. Of several decoders the first
-is looked at.
+Where the three losses are equal, the decoder does not use the encoder, and pre-training teaches the
+encoder nothing. Their difference measures the information about a passage in its vector. A probe
+(`cdmae.pretraining.probes`) with the same passages and masks each time. Of several decoders it
+measures the first.
 
     B passages, D dimensions
 """
@@ -20,7 +20,8 @@ from cdmae.models import architectures
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Batch, Reader
+    from cdmae.pretraining.batches import Batch
+    from cdmae.pretraining.reader import Reader
 
 VECTORS = ("true", "shuffled", "zero")
 
@@ -41,11 +42,13 @@ def look(
 
 def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
     """Return the decoder's mean losses in nats with the true h_b [B, D], a neighbour's, and 0."""
-    encoder, view = batch["encoder"], batch["decoder"]
+    encoder = batch["encoder"]
+    view = batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])
         measured = {}
-        for name, vector in zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True):
+        vectors = (h_b, h_b.roll(1, 0), torch.zeros_like(h_b))
+        for name, vector in zip(VECTORS, vectors, strict=True):
             states = network.decode(vector, view)
             total = predict(architectures.head(network.model), states, view.labels, view.weights)[0]
             measured[name] = float(total / view.weights.sum())

@@ -2,9 +2,9 @@
 
 The first halves of some passages search among the second halves of the same passages, by the dot
 product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
-text ranks the other half first. A probe (`cdmae.pretraining.probes`), of any objective on any
-collection: the same passages each time, a constant number of them, so that a look costs the same
-however large the collection is.
+text ranks the other half first. A probe (`cdmae.pretraining.probes`) for any objective on any
+collection, with the same passages each time. Their number is limited, and thus the cost on large
+collections.
 
     n passages, D dimensions
 """
@@ -22,10 +22,10 @@ from cdmae.models import packed, sequences, transformer
 from cdmae.models.ragged import Ragged
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Reader
+    from cdmae.pretraining.reader import Reader
 
 PASSAGES = 2000  # at most
-LEAST = 16  # word-pieces of a passage: halves of less tell little
+LEAST = 16  # word-pieces of a passage; shorter halves mean little
 DEPTH = 10  # of MRR@10
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 
@@ -53,12 +53,16 @@ def halves(reader: Reader) -> Ragged:
     """
     lengths = np.diff(reader.tokens.starts)
     long = np.flatnonzero(lengths >= min(LEAST, reader.length))
-    rows = long[
-        np.unique(np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64))
-    ]
+    evenly = np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64)
+    rows = long[np.unique(evenly)]
     whole = Ragged(reader.tokens.ids, reader.tokens.starts).take(rows, reader.length)
-    begins, cuts = whole.starts[:-1], whole.starts[:-1] + whole.lengths // 2
-    while (inside := (cuts > begins) & ~reader.vocabulary.word_starts[whole.values[cuts]]).any():
+    begins = whole.starts[:-1]
+    cuts = begins + whole.lengths // 2
+    starts_word = reader.vocabulary.word_starts[whole.values]
+    while True:
+        inside = (cuts > begins) & ~starts_word[cuts]
+        if not inside.any():
+            break
         cuts = cuts - inside
     bounds = np.append(np.stack([begins, cuts], axis=1).ravel(), whole.starts[-1])
     return sequences.frame(Ragged(whole.values, bounds), reader.vocabulary)
@@ -79,9 +83,8 @@ def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
 
     By chance it is H_10 / n, 2.93 / n.
     """
-    with torch.autocast(
-        queries.device.type, enabled=False
-    ):  # bfloat16 cannot tell scores so near to each other apart
+    # bfloat16 cannot distinguish scores that are so close to each other.
+    with torch.autocast(queries.device.type, enabled=False):
         scores = queries @ passages.T
     ranks = (scores >= scores.diagonal()[:, None]).sum(1)
     return float(torch.where(ranks <= DEPTH, 1 / ranks, 0.0).mean())

@@ -1,8 +1,8 @@
-"""Declare the paper's tables and figures as targets: what each selects of a run.
+"""Declare the paper's tables and figures as targets, each with its selection of a run.
 
-``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure`
-make of its measures. The page's section on the paper shows those that there are numbers for, and
-the claims.
+``./run table_stages`` trains the systems that `wanted` finds in the config, and writes the result
+of `table` or `figure` on their measures. The page's section on the paper shows the claims, and the
+exhibits with numbers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from cdmae.report.tables import Table, number_cell
 
 
 class Wanted(NamedTuple):
-    """What an exhibit is made from; `everything` is all that the report reads."""
+    """The inputs of an exhibit; `everything` means all inputs of the report."""
 
     everything: bool = False
     systems: list[str] = []
@@ -49,17 +49,16 @@ class Wanted(NamedTuple):
 
 
 def _main(facts: Facts) -> list[Entry]:
-    """List every published method of table 1, and the last stage of those that are trained here.
+    """List every method of table 1, and the last stage of the methods that are trained here.
 
-    A system stands beside the paper's line only after as many stages.
+    A system is next to the paper's line only after the same number of stages.
     """
-    chains, entries = {"BM25": [facts.bm25], **methods(facts)}, []
-    collections = {
-        target.collection for target in facts.targets if published.dataset(facts, target)
-    }
-    titled = any(facts.entries("collections")[name].get("titles") for name in collections)
+    chains = {"BM25": [facts.bm25], **methods(facts)}
+    entries = []
+    titled = _reads_titles(facts)
     for row in published.rows("table 1").values():
-        chain, kind = chains.pop(row.name, []), published.KINDS.get(row.name, "")
+        chain = chains.pop(row.name, [])
+        kind = published.KINDS.get(row.name, "")
         if titled and row.name == "BM25":
             kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not"
         as_far = len(chain) == published.STAGE_OF.get(row.name, 1)
@@ -72,9 +71,16 @@ def _main(facts: Facts) -> list[Entry]:
     ]
 
 
+def _reads_titles(facts: Facts) -> bool:
+    """Return whether titles are part of the passages of one of the paper's collections."""
+    names = {target.collection for target in facts.targets if published.dataset(facts, target)}
+    return any(facts.entries("collections")[name].get("titles") for name in names)
+
+
 def _stages(facts: Facts) -> list[Entry]:
     """List the methods of table 2 after stage 1, 2 and 3."""
-    chains, rows = methods(facts), published.rows("table 2")
+    chains = methods(facts)
+    rows = published.rows("table 2")
     entries = []
     for name in dict.fromkeys([*(name for name, _ in rows), *chains]):
         systems = chains.get(name, [])
@@ -99,15 +105,14 @@ def _nano(facts: Facts) -> list[Entry]:
 
     External models go by their own names.
     """
-    systems = {
-        entry["model"].rstrip("/").rpartition("/")[2]: [name]
-        for name, entry in facts.entries("systems").items()
-        if entry.get("kind") == "external" and name in facts.systems
-    }
-    return _beside(
-        published.NANO,
-        systems | {entry.label[0]: [entry.system] for entry in _beir(facts) if entry.system},
-    )
+    systems = {}
+    for name, entry in facts.entries("systems").items():
+        if entry.get("model") and name in facts.systems:
+            systems[entry["model"].rstrip("/").rpartition("/")[2]] = [name]
+    for entry in _beir(facts):
+        if entry.system:
+            systems[entry.label[0]] = [entry.system]
+    return _beside(published.NANO, systems)
 
 
 def _projection(facts: Facts) -> list[Entry]:
@@ -178,9 +183,10 @@ _ENTRIES = {
 GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
 OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}
 
-# a measured form: the paper's row that it stands for, its complexity, and what the paper measured
-# it on
-_SQUARE, _CPU, _GPU = "O(n\N{SUPERSCRIPT TWO})", "ms on a CPU", "ms on a V100"
+_SQUARE = "O(n\N{SUPERSCRIPT TWO})"
+_CPU = "ms on a CPU"
+_GPU = "ms on a V100"
+# a measured form: the paper's row for it, its complexity, and the paper's unit
 FORMS = {
     "MAE": ("MAE", "O(n)", _CPU),
     "RetroMAE, in Python": ("RetroMAE", _SQUARE, _CPU),
@@ -192,26 +198,28 @@ FORMS = {
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """Return the needs of an exhibit in a config (`Config.values`).
+    """Return the inputs of an exhibit in a config (`Config.values`).
 
-    Raises `InputError` if the config has not enough.
+    Raises `InputError` if the config lacks some.
     """
     facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
+    shown = []
     if name in OF_MASKS:
-        shown = [shown_encoder(facts)] if facts.masked_terms else []
-    else:
-        shown = GRIDS[name].systems(facts) if GRIDS[name].columns(facts) else []
+        if facts.masked_terms:
+            shown = [shown_encoder(facts)]
+    elif GRIDS[name].columns(facts):
+        shown = GRIDS[name].systems(facts)
     row = _ROWS[name]
     if len(shown) < row["least"]:
         raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
-    return (
-        Wanted(encoders=shown) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
-    )
+    if name in OF_MASKS:
+        return Wanted(encoders=shown)
+    return Wanted(systems=list(dict.fromkeys(shown)))
 
 
-# --- what is shown --------------------------------------------------------------------------------
+# --- tables and figures ---------------------------------------------------------------------------
 
 
 def table(name: str, facts: Facts) -> Table:
@@ -226,48 +234,42 @@ def table(name: str, facts: Facts) -> Table:
 def _latency(facts: Facts, name: str) -> Table:
     """Make a row per form of masking: the paper's milliseconds and ours, and multiples of MAE's.
 
-    The times are of one passage of n word-pieces.
+    The last times are of one passage of n word-pieces.
     """
-    batch, growth = facts.latency["batch"], facts.latency["growth"]
-    rows = published.rows("table 6").values()
-    papers = {(row.name, key.measure): value for row in rows for key, value in row.values.items()}
+    batch = facts.latency["batch"]
+    growth = facts.latency["growth"]
+    lengths = list(growth["MAE"])
+    papers = {}
+    for row in published.rows("table 6").values():
+        papers |= {(row.name, key.measure): value for key, value in row.values.items()}
     body = []
     for form, (row, complexity, measure) in FORMS.items():
-        both = [
-            (papers.get((row, measure), math.nan), papers["MAE", _CPU]),
-            (float(batch[form]), batch["MAE"]),
-        ]
-        times = [number_cell(time, "{:.2f}".format) for time, _ in both]
-        ratios = [
-            number_cell(time / of_mae, "{:.1f}\N{NO-BREAK SPACE}x".format) for time, of_mae in both
-        ]
-        passages = [
-            number_cell(growth[form].get(length), "{:.3f}".format) for length in growth["MAE"]
-        ]
-        body.append([form, complexity, *times, *ratios, *passages])
+        paper = papers.get((row, measure), math.nan)
+        ours = float(batch[form])
+        cells = [number_cell(paper, _two_decimals), number_cell(ours, _two_decimals)]
+        cells += [number_cell(paper / papers["MAE", _CPU], _multiple)]
+        cells += [number_cell(ours / batch["MAE"], _multiple)]
+        cells += [number_cell(growth[form].get(length), "{:.3f}".format) for length in lengths]
+        body.append([form, complexity, *cells])
     head = ["form", "complexity", "paper, ms", "ours, ms", "paper, of MAE", "ours, of MAE"]
+    head += [f"ms, n = {length}" for length in lengths]
     caption = (
         f"{PAPERS}table 6: masking {facts.latency['passages']} passages of "
         f"{facts.latency['length']} word-pieces; ours on one thread of another machine, "
         "so only ratios are comparable; then one passage of n"
     )
-    return Table(
-        name,
-        caption,
-        [*head, *(f"ms, n = {length}" for length in growth["MAE"])],
-        body,
-        texts=["complexity"],
-    )
+    return Table(name, caption, head, body, texts=["complexity"])
+
+
+_two_decimals = "{:.2f}".format
+_multiple = "{:.1f}\N{NO-BREAK SPACE}x".format
 
 
 def section(facts: Facts) -> Section | None:
     """Show the claims scored on this run, and the tables on the paper's collections."""
     claims = claims_table(facts)
     beside = [
-        grids.table(grid, name, facts)
-        for name, grid in GRIDS.items()
-        if len(grid.systems(facts)) >= grid.least
-        and any(column.key for column in grid.columns(facts))
+        grids.table(grid, name, facts) for name, grid in GRIDS.items() if _is_shown(grid, facts)
     ]
     tested = [row for row in claims.rows if row[1] != NOT_TESTED]
     if not tested and not beside:
@@ -279,6 +281,12 @@ def section(facts: Facts) -> Section | None:
     return Section("paper", values, [claims, *beside])
 
 
+def _is_shown(grid: Grid, facts: Facts) -> bool:
+    """Return whether the run has enough systems on the paper's collections."""
+    columns = grid.columns(facts)
+    return len(grid.systems(facts)) >= grid.least and any(column.key for column in columns)
+
+
 def figure(name: str, facts: Facts) -> Figure:
     """Return the picture of an exhibit that is a figure."""
     if name == "figure_negatives":
@@ -286,8 +294,9 @@ def figure(name: str, facts: Facts) -> Figure:
     if name == "figure_steps":
         panels = [over_steps(column) for column in GRIDS[name].columns(facts)]
         return stacked(name, GRIDS[name].caption, panels)
-    masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
-    panels = (
-        masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]
-    )
+    masked = facts.masked_terms[shown_encoder(facts)]
+    panels = [sampling(masked["example"])]
+    if name == "figure_masked_terms":
+        panels = masked_figures(masked)
+    row = _ROWS[name]
     return stacked(name, f"{PAPERS}{row['source']}: {row['title']}", panels)

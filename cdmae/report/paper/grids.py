@@ -1,7 +1,7 @@
-"""Show systems in a table or a figure as the paper has them: its own lines beside ours.
+"""Show systems in a table or a figure of the paper, its lines next to ours.
 
 An entry has the lines *paper*, *ours*, *difference* and *band* where the collections are the
-paper's; elsewhere ours stand alone, and the caption says so.
+paper's. On other collections it has ours alone, and the caption says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cdmae.report.paper.published import Key, Row
 from cdmae.report.tables import Cell, Table, number_cell
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
-SETS = {"table 3": 14, published.NANO: 13}  # of which their averages are
+SETS = {"table 3": 14, published.NANO: 13}  # the number of datasets in their averages
 PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
 
@@ -38,9 +38,9 @@ class Entry(NamedTuple):
 class Grid:
     """A table of systems: `entries` below `heads`, compared with the paper's table `source`.
 
-    It makes sense from `least` entries with a system on; `lacks` says what the config would need,
-    `has` names a config file that has it. measures: what is shown where the paper's columns are not
-    measured; the main one without.
+    It needs at least `least` entries with a system. lacks: the entries that other configs lack;
+    has: a config file with them. measures: the columns where the paper's are not measured; the main
+    measure without.
     """
 
     entries: Callable[[Facts], list[Entry]]
@@ -70,29 +70,31 @@ class Grid:
         if self.source in SETS:
             return _zero_shot(facts, self.source)
         theirs = _papers(facts, self.source) if self.source else []
-        return theirs or [
-            Column.of(facts, column.target, name)
-            for column in in_domain(facts)
-            for name in [
-                measure for measure in self.measures if measure in facts.measures_of(column.target)
-            ]
-            or [column.measure]
-        ]
+        return theirs or self._own_columns(facts)
+
+    def _own_columns(self, facts: Facts) -> list[Column]:
+        """Return columns of all in-domain targets in the grid's measures, or else the main one."""
+        columns = []
+        for column in in_domain(facts):
+            measured = facts.measures_of(column.target)
+            names = [measure for measure in self.measures if measure in measured]
+            for name in names or [column.measure]:
+                columns.append(Column.of(facts, column.target, name))
+        return columns
 
 
 def _papers(facts: Facts, source: str) -> list[Column]:
     """Return the columns of one of the paper's tables that are measured here."""
     named = {published.dataset(facts, column.target): column.target for column in in_domain(facts)}
     columns = []
-    for key in dict.fromkeys(key for row in published.rows(source).values() for key in row.values):
+    keys = [key for row in published.rows(source).values() for key in row.values]
+    for key in dict.fromkeys(keys):
         datasets = {published.DL: (published.DL19, published.DL20)}.get(key.dataset, (key.dataset,))
         targets = [named[dataset] for dataset in datasets if dataset in named]
-        if len(targets) == len(datasets) and all(
-            key.measure in facts.measures_of(target) for target in targets
-        ):
-            columns.append(
-                Column(facts, key.dataset, [[target] for target in targets], key.measure, key)
-            )
+        measured = all(key.measure in facts.measures_of(target) for target in targets)
+        if len(targets) == len(datasets) and measured:
+            sets = [[target] for target in targets]
+            columns.append(Column(facts, key.dataset, sets, key.measure, key))
     return columns
 
 
@@ -101,77 +103,83 @@ def _zero_shot(facts: Facts, source: str) -> list[Column]:
 
     NanoBEIR has columns for its own sets alone.
     """
-    theirs = {key for row in published.rows(source).values() for key in row.values} - {
-        published.AVERAGE
-    }
+    theirs = {key for row in published.rows(source).values() for key in row.values}
+    theirs.discard(published.AVERAGE)
     columns = []
     for column in zero_shot(facts):
-        if (
-            dataset := published.nano(facts, column.target)
-            if source == published.NANO
-            else column.name
-        ):
+        dataset = column.name
+        if source == published.NANO:
+            dataset = published.nano(facts, column.target)
+        if dataset:
             key = Key(dataset, column.measure)
             columns.append(replace(column, key=key if key in theirs else None))
     if len(columns) > 1:
-        all_there = theirs <= {column.key for column in columns} and len(columns) == SETS[source]
-        columns.append(
-            replace(together(columns, "average"), key=published.AVERAGE if all_there else None)
-        )
+        whole = theirs <= {column.key for column in columns} and len(columns) == SETS[source]
+        average = together(columns, "average")
+        columns.append(replace(average, key=published.AVERAGE if whole else None))
     return columns
 
 
 def planned(config: dict[str, Any]) -> Facts:
     """Return the facts of a complete run of the config, without any numbers."""
-    evaluation, encoders = Facts(config).evaluation, Facts(config).entries("encoders")
-    targets = [
-        Target(name, split) for name, splits in evaluation.collections.items() for split in splits
-    ]
-    measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
-    keys = ((system, *place) for system in config["systems"] for place in measured)
-    masked = [
-        name for name, entry in encoders.items() if entry.get("decoder_masking") == "importance"
-    ]
-    return Facts(
-        config, dict.fromkeys(keys, pd.DataFrame()), masked_terms=dict.fromkeys(masked, {})
-    )
+    evaluation = Facts(config).evaluation
+    values = {}
+    for system in config["systems"]:
+        for name, splits in evaluation.collections.items():
+            for split in splits:
+                for measure in evaluation.measured(name, split):
+                    values[system, Target(name, split), measure] = pd.DataFrame()
+    masked = {
+        name: {}
+        for name, entry in Facts(config).entries("encoders").items()
+        if entry.get("decoder_masking") == "importance"
+    }
+    return Facts(config, values, masked_terms=masked)
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:
-    """Return the lines of a grid; collections down instead of across where there are many.
+    """Return the lines of a grid; many collections are rows instead of columns.
 
-    Its entries are those of the whole config: an exhibit asked for alone has measures of its
-    systems only.
+    The entries come from the whole config, because an exhibit alone has measures of its systems
+    only.
     """
-    columns, caption, heads = grid.columns(facts), grid.caption, [*grid.heads, "line", "from"]
-    theirs = any(column.key for column in columns)
-    whose = "published" if grid.source == published.NANO else "paper"
-    entries = grid.entries(planned(facts.config))
-    labelled = [
-        line for entry in entries for line in _lines(facts, entry, columns, whose if theirs else "")
-    ]
-    if not theirs:
-        names = dict.fromkeys(
-            target.collection for column in columns for some in column.sets for target in some
-        )
-        caption += f"; ours alone: {formats.listed(list(names))} is not the paper's data"
+    columns = grid.columns(facts)
+    caption = grid.caption
+    whose = ""
+    if any(column.key for column in columns):
+        whose = "published" if grid.source == published.NANO else "paper"
+    else:
+        targets = [target for column in columns for some in column.sets for target in some]
+        names = list(dict.fromkeys(target.collection for target in targets))
+        caption += f"; ours alone: {formats.listed(names)} is not the paper's data"
+    labelled = []
+    for entry in grid.entries(planned(facts.config)):
+        labelled += _lines(facts, entry, columns, whose)
     if len(columns) <= MOST_ACROSS:
+        heads = [*grid.heads, "line", "from"]
         body = [[*labels, *cells] for labels, cells in labelled]
-        return Table(
-            name,
-            caption,
-            [*heads, *(column.head for column in columns)],
-            body,
-            len(heads),
-            texts=heads[1:],
-        )
+        heads_and_columns = [*heads, *(column.head for column in columns)]
+        return Table(name, caption, heads_and_columns, body, len(heads), texts=heads[1:])
+    return _turned(name, caption, columns, labelled)
+
+
+def _turned(
+    name: str,
+    caption: str,
+    columns: Sequence[Column],
+    labelled: Sequence[tuple[list[str], list[Cell]]],
+) -> Table:
+    """Make a row per collection and a column per line."""
     across = []
     for (*label, line, source), _ in labelled:
         across.append(", ".join(filter(None, (*label, line, source if line == "ours" else ""))))
-    one = len({column.measure for column in columns}) == 1
-    names = [column.name if one else column.head for column in columns]
-    body = [[head, *(cells[at] for _, cells in labelled)] for at, head in enumerate(names)]
-    caption += f", {columns[0].unit}" if one else ""
+    one_measure = len({column.measure for column in columns}) == 1
+    if one_measure:
+        caption += f", {columns[0].unit}"
+    body = []
+    for index, column in enumerate(columns):
+        head = column.name if one_measure else column.head
+        body.append([head, *(cells[index] for _, cells in labelled)])
     return Table(name, caption, ["collection", *across], body)
 
 
@@ -182,53 +190,50 @@ def _lines(
     paper = entry.paper if whose else None
     points = [paper.values.get(column.key, math.nan) if paper else math.nan for column in columns]
     if paper:
-        yield (
-            [*entry.label, whose, paper.source],
-            [number_cell(value, "{:.1f}".format) for value in points],
-        )
+        cells = [number_cell(value, "{:.1f}".format) for value in points]
+        yield [*entry.label, whose, paper.source], cells
     if not entry.system:
         return
     ours = [column.cell(entry.system) for column in columns]
     yield [*entry.label, "ours", entry.system], ours
-    if paper:
-        gaps = [
-            math.nan if cell.value is None else cell.value - value
-            for cell, value in zip(ours, points, strict=True)
-        ]
-        bands = [
-            math.nan if math.isnan(gap) else 100 * of.noise
-            for gap, of in zip(gaps, columns, strict=True)
-        ]
-        differences = [number_cell(gap, lambda gap: formats.signed(gap / 100)) for gap in gaps]
-        yield [*entry.label, "difference", ""], differences
-        shown = [number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format) for band in bands]
-        yield [*entry.label, "band", "of one seed"], shown
+    if not paper:
+        return
+    differences = []
+    bands = []
+    for column, cell, value in zip(columns, ours, points, strict=True):
+        gap = math.nan if cell.value is None else cell.value - value
+        band = math.nan if math.isnan(gap) else 100 * column.noise
+        differences.append(number_cell(gap, lambda points: formats.signed(points / 100)))
+        bands.append(number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format))
+    yield [*entry.label, "difference", ""], differences
+    yield [*entry.label, "band", "of one seed"], bands
 
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     """Draw a panel per column: ours over the entries, and the paper's line if comparable."""
-    panels, everything = [], grid.entries(planned(facts.config))
+    everything = grid.entries(planned(facts.config))
+    panels = []
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]
-        ours = {
-            at: 100 * column.value(entry.system) for at, entry in enumerate(entries) if entry.system
-        }
-        papers = {
-            at: entry.paper.values.get(column.key)
-            for at, entry in enumerate(entries)
-            if entry.paper
-        }
-        papers = {at: value for at, value in papers.items() if value is not None}
-        both = (("ours", ours, 0), ("the paper", papers, 2))
-        series = [
-            Series(label, list(points), list(points.values()), hue)
-            for label, points, hue in both
-            if points
-        ]
-        style = {
-            "x_axis": grid.heads[0],
-            "x_names": [entry.label[0] for entry in entries],
-            "markers": True,
-        }
-        panels.append(lines(name, column.head, series, y_axis=column.unit, **style))
+        ours = {}
+        papers = {}
+        for index, entry in enumerate(entries):
+            if entry.system:
+                ours[index] = 100 * column.value(entry.system)
+            if entry.paper and column.key in entry.paper.values:
+                papers[index] = entry.paper.values[column.key]
+        series = []
+        for label, points, hue in (("ours", ours, 0), ("the paper", papers, 2)):
+            if points:
+                series.append(Series(label, list(points), list(points.values()), hue))
+        panel = lines(
+            name,
+            column.head,
+            series,
+            x_axis=grid.heads[0],
+            y_axis=column.unit,
+            x_names=[entry.label[0] for entry in entries],
+            markers=True,
+        )
+        panels.append(panel)
     return stacked(name, grid.caption, panels)

@@ -6,11 +6,13 @@ import itertools
 from typing import Any
 
 from cdmae.report import comparisons
-from cdmae.report.comparisons import chains, differences, masking_pairs, not_pretrained, retrievers
+from cdmae.report.comparisons import chains, masking_pairs, not_pretrained, retrievers
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
+from cdmae.report.recipes import differences
 
-UNIFORM, WITHOUT = "MAE, uniform masks", "no pre-training"
+UNIFORM = "MAE, uniform masks"
+WITHOUT = "no pre-training"
 _CORPUS = {"encoder.start", "encoder.after", "encoder.collection", "encoder.objective"}
 CORPORA = ("general", "domain", "general, then domain")
 
@@ -33,9 +35,10 @@ def methods(
 ) -> dict[str, list[str]]:
     """Return the systems of stages 1, 2 and 3 of each method trained here, by the paper's name.
 
-    checkpoints: the starts that stand for a method which is not.
+    checkpoints: published checkpoints -> the methods that they are results of.
     """
-    trained, encoders = {published.OURS: main_chain(facts)}, facts.entries("encoders")
+    trained = {published.OURS: main_chain(facts)}
+    encoders = facts.entries("encoders")
     for (name, entry), (method, objective) in itertools.product(
         encoders.items(), published.OBJECTIVES.items()
     ):
@@ -53,10 +56,9 @@ def methods(
 def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
     """Return baselines that the paper's tables lack: uniform masks, and no pre-training."""
     ours = main_chain(facts)[:1]
-    firsts = {
-        UNIFORM: [uniform for aware, uniform in masking_pairs(facts) if [aware] == ours][:1],
-        WITHOUT: [without for name in ours if (without := not_pretrained(facts, name))],
-    }
+    uniform = [uniform for aware, uniform in masking_pairs(facts) if [aware] == ours]
+    without = [not_pretrained(facts, name) for name in ours]
+    firsts = {UNIFORM: uniform[:1], WITHOUT: [name for name in without if name]}
     known = {name for chain in methods(facts, checkpoints).values() for name in chain}
     longest = {label: _longest(facts, first, first) for label, first in firsts.items()}
     return {label: chain for label, chain in longest.items() if chain and not known & set(chain)}
@@ -64,9 +66,8 @@ def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> d
 
 def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
     """Return the longest chain that begins with one of `firsts`; else the first of `default`."""
-    return max(
-        [chain for chain in chains(facts) if chain[0] in firsts], key=len, default=default[:1]
-    )
+    found = [chain for chain in chains(facts) if chain[0] in firsts]
+    return max(found, key=len, default=default[:1])
 
 
 def _chain_of(facts: Facts, encoder: str) -> list[str]:
@@ -78,36 +79,38 @@ def _chain_of(facts: Facts, encoder: str) -> list[str]:
 def corpora(facts: Facts) -> dict[str, list[str]]:
     """Return retrievers by the corpora of their pre-training: ``general``, ``domain`` or both.
 
-    General is a published start that was pre-trained for retrieval, or passages other than those of
-    the fine-tuning, of the encoder itself or of the one that it goes on from; where a config has
-    both, there are two of a label. The paper's own setting, the method's first stage, stands before
-    others. Other text may take other `steps` for as many passes.
+    A corpus is general if it is not the fine-tuning's. It may be the encoder's own, its earlier
+    encoder's (`after`), or that of a published checkpoint for retrieval; a config with both has two
+    systems of a label. The paper's own setting, the method's first stage, comes first. Another
+    corpus may have another number of `steps` for the same number of passes.
     """
     systems: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:
         for name in dict.fromkeys([reference, *retrievers(facts)]):
             different = set(differences(facts, reference, name))
-            if (
-                different - ({"encoder.steps"} if "encoder.collection" in different else set())
-                <= _CORPUS
-            ):
+            if "encoder.collection" in different:
+                different.discard("encoder.steps")
+            if different <= _CORPUS:
                 systems.get(_corpus(facts, name), []).append(name)
     return {label: names for label, names in systems.items() if names}
 
 
 def _corpus(facts: Facts, system: str) -> str:
     """Name the corpora that a system's encoder was pre-trained on; "" without pre-training."""
-    entry, encoders = facts.entries("systems")[system], facts.entries("encoders")
-    encoder, domain = (
-        encoders[entry["encoder"]],
-        facts.entries("stages")[entry["stage"]].get("collection"),
-    )
-    parts = [encoder, *(encoders[name] for name in [encoder.get("after")] if name in encoders)]
+    entry = facts.entries("systems")[system]
+    encoders = facts.entries("encoders")
+    encoder = encoders[entry["encoder"]]
+    domain = facts.entries("stages")[entry["stage"]].get("collection")
+    parts = [encoder]
+    if encoder.get("after") in encoders:
+        parts.append(encoders[encoder["after"]])
     read = {part.get("collection") for part in parts if part.get("objective") != "none"}
-    general = _start(facts, encoder).get("checkpoint") in published.GENERAL or read - {domain}
-    return ", then ".join(
-        label for label, fits in (("general", general), ("domain", domain in read)) if fits
-    )
+    labels = []
+    if _start(facts, encoder).get("checkpoint") in published.GENERAL or read - {domain}:
+        labels.append("general")
+    if domain in read:
+        labels.append("domain")
+    return ", then ".join(labels)
 
 
 def _start(facts: Facts, encoder: dict[str, Any]) -> dict[str, Any]:

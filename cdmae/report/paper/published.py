@@ -1,7 +1,6 @@
-"""Read the paper's numbers, and others' on NanoBEIR, each with its source, to compare with ours.
+"""Read published numbers, each with its source: the paper's, and results on NanoBEIR.
 
-A dataset is named as `dataset` and `nano` name a target; points are those of the paper, measures x
-100.
+`dataset` and `nano` return the name of a target's dataset. Values are points: measures times 100.
 """
 
 from __future__ import annotations
@@ -17,9 +16,12 @@ from cdmae.report.facts import GRADED, Facts, Target
 
 FILE = Path(__file__).resolve().parents[3] / "config" / "paper_results.csv"
 COLUMNS = ["table", "row", "stage", "dataset", "measure", "value", "source"]
-DEV, DL19, DL20, DL = "msmarco dev", "msmarco dl19", "msmarco dl20", "msmarco dl19 and dl20"
+DEV = "msmarco dev"
+DL19 = "msmarco dl19"
+DL20 = "msmarco dl20"
+DL = "msmarco dl19 and dl20"
 OURS = "CDMAE"  # the paper's own method
-NANO = "NanoBEIR"  # the table of what others published of it
+NANO = "NanoBEIR"  # the table of published results on it
 
 
 class Key(NamedTuple):

@@ -24,17 +24,18 @@ READINGS = {
     "noise": "within the noise of seeds",
     "open": "no difference found",
 }
-SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
-LONG = 12  # rows beyond which tables that few look into are folded
+SERIES = 8  # colours of lines, s0 to s7
+GREY = 2  # the colour of systems that are not trained here
+ONE_QUERY = "one query"  # instead of an interval: it shows nothing about others
+LONG = 12  # rows beyond which secondary tables are folded
 
 
 @dataclass
 class Section:
     """A part of the page; its tables and figures are written as files too.
 
-    The template ``<id>.html.j2`` puts its `values` into words.
-
-    A table without rows and a figure that is None are left out.
+    The template ``<id>.html.j2`` has the words for its `values`. Empty tables and missing figures
+    are left out.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Section:
 
 
 def colour(facts: Facts, system: str) -> int:
-    """Choose the colour of a system: its encoder's; grey for what is not trained here."""
+    """Choose the colour of a system: its encoder's, or grey without training here."""
     return encoder_colour(facts, facts.encoder_of(system))
 
 
@@ -61,43 +62,43 @@ def encoder_colour(facts: Facts, encoder: str) -> int:
     """Choose the colour of an encoder.
 
     The first encoder that masks by importance has the first colour, the first other encoder the
-    second.
-
-    The first that is not pre-trained has the third, which is grey.
+    second. The first encoder without pre-training has the third, which is grey.
     """
-    kinds = {
-        name: GREY
-        if entry.get("objective") == "none"
-        else int(entry.get("decoder_masking") != "importance")
-        for name, entry in facts.entries("encoders").items()
-    }
-    first = [
-        next((name for name, of in kinds.items() if of == kind), "") for kind in range(GREY + 1)
-    ]
-    names = [*first, *(name for name in kinds if name not in first)]
-    place = names.index(encoder) if encoder in kinds else GREY
-    return place if place <= GREY else 3 + (place - 3) % (SERIES - 3)
+    first_of = ["", "", ""]  # encoder by colour
+    others = []
+    for name, entry in facts.entries("encoders").items():
+        kind = int(entry.get("decoder_masking") != "importance")
+        if entry.get("objective") == "none":
+            kind = GREY
+        if first_of[kind]:
+            others.append(name)
+        else:
+            first_of[kind] = name
+    if encoder in others:
+        return len(first_of) + others.index(encoder) % (SERIES - len(first_of))
+    return first_of.index(encoder) if encoder and encoder in first_of else GREY
 
 
 def difference_cells(gap: Difference | None) -> list[Cell]:
-    """Show the difference in points, its interval and its p-value; dashes where there is none."""
+    """Show the difference in points, its interval and its p-value; dashes for None."""
     if gap is None:
         return [Cell(formats.NONE)] * 3
+    difference = Cell(formats.signed(gap.difference), 100 * gap.difference)
+    if not gap.has_interval:
+        return [difference, Cell(ONE_QUERY), Cell(formats.NONE)]
+    bounds = f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
     p = formats.probability(gap.p).removeprefix("p ").removeprefix("= ")
-    interval = Cell(
-        formats.interval(gap.low, gap.high), f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
-    )
-    return [Cell(formats.signed(gap.difference), 100 * gap.difference), interval, Cell(p, gap.p)]
+    return [difference, Cell(formats.interval(gap.low, gap.high), bounds), Cell(p, gap.p)]
 
 
 def comparison_table(name: str, system: str, reference: str, columns: Sequence[Column]) -> Table:
     """Tabulate two systems on several collections: both means and their difference."""
     body = []
     for column in columns:
-        if gap := column.difference(system, reference):
-            body.append(
-                [column.head, column.cell(system), column.cell(reference), *difference_cells(gap)]
-            )
+        gap = column.difference(system, reference)
+        if gap:
+            both = [column.cell(system), column.cell(reference)]
+            body.append([column.head, *both, *difference_cells(gap)])
     head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
     return Table(name, f"{system} compared with {reference}", head, body)
 
@@ -105,16 +106,24 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw (label, system, reference, column): differences of means in points; None without any."""
+    """Draw differences of means in points; None without any.
+
+    pairs: (label, system, reference, column).
+    """
     entries = []
     for label, system, reference, column in pairs:
-        if gap := column.difference(system, reference):
-            interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
-            shown, band, hue = (
+        gap = column.difference(system, reference)
+        if gap is None or not gap.has_interval:
+            continue
+        interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
+        entries.append(
+            Row(
+                label,
                 formats.signed(gap.difference),
-                100 * column.noise,
-                colour(column.facts, system),
+                interval=interval,
+                band=100 * column.noise,
+                colour=colour(column.facts, system),
             )
-            entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
+        )
     axis = "points, with the 95 % interval; grey: noise of seeds"
     return rows(name, title, entries, axis=axis, beside=beside)

@@ -8,22 +8,28 @@ from typing import Any
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column
-from cdmae.report.comparisons import family, masking_pairs, not_pretrained, repeated
+from cdmae.report.comparisons import (
+    family,
+    is_compared,
+    masking_pairs,
+    not_pretrained,
+    repeated,
+)
 from cdmae.report.facts import Difference, Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
-SMALL_QUERIES, SMALL_STEPS = (
-    30,
-    300,
-)  # a run below either shows that the workflow works, nothing else
+# a smaller run only shows that the workflow works
+SMALL_QUERIES = 30
+SMALL_STEPS = 300
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
-PAPER_PASSAGES = 80_000 * 2048  # that the paper's pre-training sees up to the checkpoint it takes
+PAPER_PASSAGES = 80_000 * 2048  # of the paper's pre-training, up to the checkpoint that it takes
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
     """Gather the facts of both screens: main target, difference, and the size of the run."""
-    pairs, column = masking_pairs(facts), main_column(facts)
+    pairs = masking_pairs(facts)
+    column = main_column(facts)
     queries = facts.queries(column.target) if column else 0
     steps = max((training.steps for training in facts.encoders.values()), default=0)
     return {
@@ -39,67 +45,97 @@ def _basics(facts: Facts) -> dict[str, Any]:
 
 
 def section(facts: Facts) -> Section | None:
-    """Give the answer; where the run has none, say why. Then name the best system."""
+    """Answer whether masking by importance helped, or say why not; then name the best system."""
     values = {"best": "", "rerankers": []} | _basics(facts)
-    column, gap = values["column"], values["gap"]
+    column = values["column"]
     if column:
-        reached = {name: column.value(name) for name in facts.systems}
-        best = max(
-            reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default=""
-        )
-        over = column.difference(best, facts.bm25)
-        values |= {"best": best, "value": reached.get(best), "bm25": facts.bm25, "over": over}
-        values |= {"unsure": bool(over) and over.p >= SIGNIFICANT, "rerankers": _rerankers(column)}
+        values |= _best(column)
+        values["rerankers"] = _rerankers(column)
+    gap = values["gap"]
     if not gap:
         return Section("answer", values)
     a, b = masking_pairs(facts)[0]
-    ours, theirs = facts.encoder_of(a), facts.encoder_of(b)
-    entry, jobs = facts.entries("encoders")[ours], facts.benchmarks
-    job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
-    counting = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
+    ours = facts.encoder_of(a)
+    masked = facts.masked_terms.get(ours)
     values |= {
         "a": a,
         "b": b,
         "verdict": column.verdict(gap),
         "family": len(column.compared(family(facts, b), b)),
-        "counting": float(counting.sum(min_count=1)),
+        "counting": _counting_seconds(facts, ours),
         "ours": facts.pretraining_seconds(ours),
-        "theirs": facts.pretraining_seconds(theirs),
-        "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share")
-        if ours in facts.masked_terms
-        else None,
+        "theirs": facts.pretraining_seconds(facts.encoder_of(b)),
+        "stop_words": by_kind(masked, "stop_word_share") if masked else None,
     }
-    pairs = [(other.head, a, b, other) for other in everywhere(facts)]
+    columns = everywhere(facts)
+    pairs = [(other.head, a, b, other) for other in columns]
     everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
-    table = comparison_table("answer", a, b, everywhere(facts))
+    table = comparison_table("answer", a, b, columns)
     return Section("answer", values, [table], [_levels(column, a, b), everything])
+
+
+def _best(column: Column) -> dict[str, Any]:
+    """Return the system with the highest mean, and its difference from BM25 if they are compared.
+
+    The first of equal systems wins.
+    """
+    facts = column.facts
+    means = {name: column.value(name) for name in facts.systems}
+    measured = {name: mean for name, mean in means.items() if not math.isnan(mean)}
+    best = max(measured or means, key=means.get, default="")
+    over = None
+    if best and is_compared(facts, best, facts.bm25):
+        over = column.difference(best, facts.bm25)
+    unsure = bool(over) and over.p >= SIGNIFICANT
+    return {
+        "best": best,
+        "value": means.get(best),
+        "bm25": facts.bm25,
+        "over": over,
+        "unsure": unsure,
+    }
+
+
+def _counting_seconds(facts: Facts, encoder: str) -> float:
+    """Return the seconds that counting n-grams and scoring words took; nan if unknown."""
+    entry = facts.entries("encoders")[encoder]
+    job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
+    jobs = facts.benchmarks
+    own = jobs["rule"].isin(COUNTING) & (jobs["job"] == job)
+    return float(jobs[own]["seconds"].sum(min_count=1))
 
 
 def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
     """List (reranker, the run that it reorders, the difference, the verdict on it)."""
     facts = column.facts
-    reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
-    gaps = [
-        (name, other, column.difference(name, other)) for name, other in reordered.items() if other
-    ]
-    return [(name, other, gap, column.verdict(gap)) for name, other, gap in gaps if gap]
+    found = []
+    for name in facts.systems:
+        run = facts.system(name).get("reranks", "")
+        gap = column.difference(name, run) if is_compared(facts, name, run) else None
+        if gap:
+            found.append((name, run, gap, column.verdict(gap)))
+    return found
 
 
 def limits(facts: Facts) -> Section | None:
-    """Gather what decides which limits apply to this run."""
-    values, entries = _basics(facts), facts.entries("encoders")
-    target = values["column"] and values["column"].target
-    corpus = facts.collections.get(target.collection) if target else None
+    """Gather the facts on which the limits of this run depend."""
+    values = _basics(facts)
+    column = values["column"]
+    judged = 0.0
+    if column and column.target.collection in facts.collections:
+        corpus = facts.collections[column.target.collection]
+        judged = corpus.per_query(column.target.split)
+    notes = []
+    for name, training in {**facts.encoders, **facts.trained}.items():
+        notes += [(name, note) for note in training.about.get("notes", [])]
+    encoders = facts.entries("encoders")
     passages = [
-        training.steps * entries.get(name, {}).get("batch", 0)
+        training.steps * encoders.get(name, {}).get("batch", 0)
         for name, training in facts.encoders.items()
     ]
-    trainings = {**facts.encoders, **facts.trained}
     values |= {
-        "notes": [
-            (name, note) for name, run in trainings.items() for note in run.about.get("notes", [])
-        ],
-        "judged": corpus.per_query(target.split) if corpus else 0.0,
+        "notes": notes,
+        "judged": judged,
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
     }
@@ -107,6 +143,7 @@ def limits(facts: Facts) -> Section | None:
 
 
 def _levels(column: Column, a: str, b: str) -> Figure | None:
+    """Draw the means of two maskings next to no pre-training and BM25."""
     labels = {
         not_pretrained(column.facts, a): "no pre-training",
         b: "uniform masking",
@@ -116,10 +153,16 @@ def _levels(column: Column, a: str, b: str) -> Figure | None:
     entries = []
     for name, label in labels.items():
         value = column.value(name)
-        if not math.isnan(value):
-            shown, hue = formats.points(value), colour(column.facts, name)
-            entries.append(
-                Row(f"{label} ({name})", shown, bar=100 * value, colour=hue, strong=name == a)
+        if math.isnan(value):
+            continue
+        entries.append(
+            Row(
+                f"{label} ({name})",
+                formats.points(value),
+                bar=100 * value,
+                colour=colour(column.facts, name),
+                strong=name == a,
             )
+        )
     title = f"{column.unit} on {column.target}"
     return rows("answer-levels", title, entries, low=0, axis=f"{column.unit}, times 100")

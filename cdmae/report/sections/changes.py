@@ -23,23 +23,32 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table, highlight
 
-AXES = {
-    "stage.group": "group size N (one positive, the rest hard negatives)"
-}  # what a figure says of a setting
-OF_GROWTH = "encoder.take_step"  # has a section of its own
+# the names of settings at the axes of figures
+AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}
+OF_GROWTH = "encoder.take_step"  # the setting that has a section of its own
 
 
 def distances(
-    column: Column, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]], over: str,
+    column: Column,
+    labels: dict[str, Sequence[Any]],
+    pairs: Iterable[tuple[str, str]],
+    over: str,
     shown: Mapping[str, Column] | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Make a row per (system, reference): labels, the `shown` columns, the distance as `over`."""
-    pairs, shown = list(pairs), shown or {column.unit: column}
+) -> pd.DataFrame:
+    """Make a row per (system, reference): labels, means, and the difference under the name `over`.
+
+    shown: the columns of the means by their names; by default `column`. Pairs that are not compared
+    have no difference.
+    """
+    pairs = list(pairs)
+    shown = shown or {column.unit: column}
     levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
-    gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
-    return pd.DataFrame({**labels, **levels}).join(
-        pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"])
-    )
+    gaps = []
+    for system, reference in pairs:
+        compared = comparisons.is_compared(column.facts, system, reference)
+        gaps.append(difference_cells(column.difference(system, reference) if compared else None))
+    differences = pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"])
+    return pd.DataFrame({**labels, **levels}).join(differences)
 
 
 # --- stages ---------------------------------------------------------------------------------------
@@ -55,6 +64,7 @@ def stages(facts: Facts) -> Section | None:
         pairs = [
             (f"{after} over {before}", after, before, column)
             for after, before in comparisons.steps(facts).items()
+            if comparisons.is_compared(facts, after, before)
         ]
         name = f"stage-differences-{column.target.collection}-{column.target.split}"
         figures.append(
@@ -65,17 +75,16 @@ def stages(facts: Facts) -> Section | None:
 
 def stage_table(column: Column) -> Table:
     """Make a row per stage of each chain: its measures, and its distance from the stage before."""
-    facts, target, before = column.facts, column.target, comparisons.steps(column.facts)
+    facts = column.facts
+    target = column.target
+    before = comparisons.steps(facts)
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
-    shown = {
-        one.unit: one
-        for one in [column, *(Column.of(facts, target, measure) for measure in recalls)]
-    }
+    columns = [column, *(Column.of(facts, target, measure) for measure in recalls)]
+    shown = {one.unit: one for one in columns}
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
     labels = {"system": names, "after": [before.get(name, formats.NONE) for name in names]}
-    frame = distances(
-        column, labels, [(name, before.get(name, "")) for name in names], "added", shown
-    )
+    pairs = [(name, before.get(name, "")) for name in names]
+    frame = distances(column, labels, pairs, "added", shown)
     frame[list(shown)] = frame[list(shown)].apply(highlight)
     caption = (
         f"From stage to stage on {target}; added: points of {column.unit} over the stage before"
@@ -84,30 +93,32 @@ def stage_table(column: Column) -> Table:
 
 
 def _levels(column: Column) -> Figure | None:
-    facts, target, series = column.facts, column.target, []
+    """Draw a line per chain over its stages, with BM25 unless it is far above them."""
+    facts = column.facts
+    target = column.target
     encoders = [facts.encoder_of(chain[0]) for chain in chains(facts)]
+    series = []
     for chain, encoder in zip(chains(facts), encoders, strict=True):
         label = encoder if encoders.count(encoder) == 1 else chain[-1]
-        series.append(
-            Series(
-                label, range(len(chain)), _heights(column, chain), encoder_colour(facts, encoder)
-            )
-        )
+        heights = _heights(column, chain)
+        series.append(Series(label, range(len(chain)), heights, encoder_colour(facts, encoder)))
     [base] = _heights(column, [facts.bm25])
-    near = base < 2 * max(height for line in series for height in line.y)  # nan is not
+    highest = max(max(line.y) for line in series)
+    stages = max(len(chain) for chain in chains(facts))
     return lines(
         f"stages-{target.collection}-{target.split}",
         f"{column.unit} from stage to stage, {target}",
         series,
         x_axis="",
         y_axis=column.unit,
-        x_names=[f"stage {at + 1}" for at in range(max(map(len, chains(facts))))],
+        x_names=[f"stage {index + 1}" for index in range(stages)],
         markers=True,
-        reference=(facts.bm25, base) if near else None,
+        reference=(facts.bm25, base) if base < 2 * highest else None,  # nan is not
     )
 
 
 def _heights(column: Column, systems: Iterable[str]) -> list[float]:
+    """Return the means of systems in points."""
     return [100 * column.value(system) for system in systems]
 
 
@@ -117,17 +128,19 @@ def _heights(column: Column, systems: Iterable[str]) -> list[float]:
 def growth(facts: Facts) -> Section | None:
     """Show the gain of later pre-training steps: a figure per target, the main target's table."""
     columns = in_domain(facts) or [Column.of(facts, target) for target in facts.targets[:1]]
-    rows = [
-        (encoder, step, system, points[max(at - 1, 0)][1])
-        for encoder, points in comparisons.growth(facts).items()
-        for at, (step, system) in enumerate(points)
-    ]
-    if not columns or not rows:
+    labels: dict[str, list[Any]] = {"encoder": [], "steps": []}
+    pairs = []
+    for encoder, points in comparisons.growth(facts).items():
+        before = points[0][1]
+        for step, system in points:
+            labels["encoder"].append(encoder)
+            labels["steps"].append(step)
+            pairs.append((system, before))
+            before = system
+    if not columns or not pairs:
         return None
-    encoders, steps, *pairs = zip(*rows, strict=True)
-    labels = {"encoder": encoders, "steps": steps}
-    frame = distances(columns[0], labels, zip(*pairs, strict=True), "over the step before")
-    caption = f"{columns[0].unit} on {columns[0].target} after so many steps"
+    frame = distances(columns[0], labels, pairs, "over the step before")
+    caption = f"{columns[0].unit} on {columns[0].target} by steps of pre-training"
     table = Table.of("steps", caption, frame, {"steps": formats.count})
     return Section("growth", tables=[table], figures=[over_steps(column) for column in columns])
 
@@ -136,11 +149,11 @@ def over_steps(column: Column) -> Figure | None:
     """Draw the measure over the steps, a line per pre-training."""
     series = []
     for encoder, points in comparisons.growth(column.facts).items():
-        steps, systems = zip(*points, strict=True)
-        series.append(
-            Series(encoder, steps, _heights(column, systems), encoder_colour(column.facts, encoder))
-        )
-    target, title = column.target, f"{column.unit} after so many steps, {column.target}"
+        steps = [step for step, _ in points]
+        heights = _heights(column, [system for _, system in points])
+        series.append(Series(encoder, steps, heights, encoder_colour(column.facts, encoder)))
+    target = column.target
+    title = f"{column.unit} by steps of pre-training, {target}"
     file = f"steps-{target.collection}-{target.split}"
     return lines(file, title, series, x_axis="pre-training steps", y_axis=column.unit, markers=True)
 
@@ -162,7 +175,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference) with several other values; return the rest, too."""
+    """Group changes by (setting, reference) with several values; return the single ones, too."""
     groups: dict[tuple[str, str], list[Change]] = {}
     for change in shown:
         groups.setdefault((change.setting, change.reference), []).append(change)
@@ -171,7 +184,7 @@ def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], l
 
 
 def _number(text: str) -> float:
-    """Read a shown value as a number to sort by; what is none comes last, as it stood."""
+    """Read a shown value as a number to sort by; other texts are infinite and so come last."""
     try:
         return float(text.replace("∞", "inf"))
     except ValueError:
@@ -189,25 +202,33 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
 
 def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
     """Show the values of one setting: a table, and a figure for three or more numbers."""
-    setting, reference = group[0].setting, group[0].reference
-    shown, systems = zip(*values(group), strict=True)
-    short, file = setting.rpartition(".")[2], f"changes-{setting.replace('.', '-')}-{reference}"
+    setting = group[0].setting
+    reference = group[0].reference
+    shown = [value for value, _ in values(group)]
+    systems = [system for _, system in values(group)]
+    short = setting.rpartition(".")[2]
+    file = f"changes-{setting.replace('.', '-')}-{reference}"
     pairs = [(system, reference) for system in systems]
     frame = distances(column, {short: shown, "system": systems}, pairs, f"over {reference}")
     caption = f"{setting}: {column.unit} on {column.target}, all else as in {reference}"
     table = Table.of(file, caption, frame, texts=["system"])
-    if len(shown) < 3 or not all(_number(value) < math.inf or value == "∞" for value in shown):
+    numbers = all(_number(value) < math.inf or value == "∞" for value in shown)
+    if len(shown) < 3 or not numbers:
         return table, None
-    series = [Series(column.unit, range(len(shown)), _heights(column, systems))]
-    axis = AXES.get(setting, short.replace("_", " "))
-    title = f"{setting}, {column.unit} on {column.target}"
-    return table, lines(
-        file, title, series, x_axis=axis, y_axis=column.unit, x_names=shown, markers=True
+    figure = lines(
+        file,
+        f"{setting}, {column.unit} on {column.target}",
+        [Series(column.unit, range(len(shown)), _heights(column, systems))],
+        x_axis=AXES.get(setting, short.replace("_", " ")),
+        y_axis=column.unit,
+        x_names=shown,
+        markers=True,
     )
+    return table, figure
 
 
 def change_table(column: Column, shown: list[Change]) -> Table:
-    """Tabulate the changed setting, both values, and the difference it made."""
+    """Tabulate changed settings, both values, and the difference of the means."""
     shown = [one for one in shown if column.difference(one.system, one.reference)]
     labels = {
         "setting": [one.setting for one in shown],
@@ -222,13 +243,16 @@ def change_table(column: Column, shown: list[Change]) -> Table:
 
 
 def seed_table(column: Column) -> Table:
-    """Tabulate the same recipe with other seeds."""
-    facts, target, measure, body = column.facts, column.target, column.measure, []
+    """Tabulate the means of the same recipe with other seeds."""
+    facts = column.facts
+    target = column.target
+    body = []
     for group in repeated(facts):
-        means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
+        means = [mean for name in group for mean in facts.by_seed(name, target, column.measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, means))])
     seeds = facts.named_seeds if facts.repeated else "other seeds"
     caption = f"The same recipe with {seeds}: {column.unit} on {target}"
     if body:
-        caption += f"; standard deviation {100 * seed_deviation(facts, target, measure):.2f} points"
+        deviation = 100 * seed_deviation(facts, target, column.measure)
+        caption += f"; standard deviation {deviation:.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

@@ -4,25 +4,45 @@ from __future__ import annotations
 
 from cdmae import formats
 from cdmae.report.columns import everywhere
+from cdmae.report.comparisons import is_compared
 from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, comparison_table, difference_figure
 from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
-    """Compare fusions with BM25, or else their first part, and rerankers with their run."""
-    parts = {name: facts.system(name).get("of", ()) for name in facts.systems}
-    fusions = {name: facts.bm25 if facts.bm25 in of else of[0] for name, of in parts.items() if of}
-    reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
-    pairs = [*fusions.items(), *((name, run) for name, run in reordered.items() if run)]
-    tables, figures = [weights(facts)], []
-    for name, reference in pairs:
-        tables.append(comparison_table(f"combined-{name}", name, reference, everywhere(facts)))
-        rows = [(column.head, name, reference, column) for column in everywhere(facts)]
-        figures.append(difference_figure(f"combined-{name}", f"{name} minus {reference}", rows))
-    values = {"facts": facts, "fusions": bool(fusions)}
-    section = Section("combined", values, tables, figures)
+    """Compare fusions with BM25 and with their parts, and rerankers with their run.
+
+    The config names the comparisons.
+    """
+    tables = [weights(facts)]
+    figures = []
+    names: set[str] = set()
+    for name, reference in combinations(facts):
+        file = f"combined-{name}"
+        if file in names:
+            file += f"-{reference}"
+        names.add(file)
+        columns = everywhere(facts)
+        tables.append(comparison_table(file, name, reference, columns))
+        rows = [(column.head, name, reference, column) for column in columns]
+        figures.append(difference_figure(file, f"{name} minus {reference}", rows))
+    fusions = any(facts.system(name).get("of") for name in facts.systems)
+    section = Section("combined", {"facts": facts, "fusions": fusions}, tables, figures)
     return section if section.tables else None
+
+
+def combinations(facts: Facts) -> list[tuple[str, str]]:
+    """List the compared pairs (fusion, BM25 or a part of it) and (reranker, the run it reads)."""
+    entries = {name: facts.system(name) for name in facts.systems}
+    pairs = [
+        (name, part)
+        for name, entry in entries.items()
+        if entry.get("of")
+        for part in dict.fromkeys([facts.bm25, *entry["of"]])
+    ]
+    pairs += [(name, entry["reranks"]) for name, entry in entries.items() if entry.get("reranks")]
+    return [pair for pair in pairs if is_compared(facts, *pair)]
 
 
 def weights(facts: Facts) -> Table:

@@ -1,4 +1,4 @@
-"""Analyse runs beyond measures: overlap of mined negatives, false negatives, queries that moved.
+"""Analyse runs beyond measures: overlap of negatives, false negatives, queries that moved.
 
 A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged
 passages of its query, as in training (`cdmae.finetuning.groups`); a key is query x passages +
@@ -15,7 +15,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
-from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.columns import main_column
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
@@ -25,35 +25,37 @@ from cdmae.report.tables import Cell, Table
 from cdmae.runs import Run, count_queries, read_run
 
 SAMPLE = 2000  # queries
-DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # at which overlaps are looked at
+DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # at which the overlap of lists is computed
 RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)  # ends of the buckets of the audit
-RANDOM = "random ones"  # negatives that nobody mined
+RANDOM = "random ones"  # the negatives that were drawn, not mined
 SHOWN = 5  # queries of each kind
 LETTERS = 220  # of a passage
-NOTHING, EVERYTHING = np.empty(0, np.int64), np.iinfo(np.int32).max
+NOTHING = np.empty(0, np.int64)
+EVERYTHING = np.iinfo(np.int32).max
 _WIDTH = 1 << 32  # more passages than any collection has
 percent = partial(formats.percent, decimals=1)
 
 
 def evenly(count: int, most: int) -> np.ndarray:
-    """Return at most so many rows of `count`, evenly spaced, int64."""
+    """Return the indices of at most `most` rows of `count`, evenly spaced, int64."""
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
 
 
 def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
     """Return the best `depth` of every query of a run, without the `judged` keys.
 
-    The frame has the columns key, query, rank (from 1, of what is left), passage and score.
+    The frame has the columns key, query, rank (from 1, without the judged), passage and score.
     """
     lengths = np.diff(run.starts)
     query = np.repeat(np.arange(len(run)), lengths)
-    keys, rank = (
-        query * _WIDTH + run.passages,
-        np.arange(len(query)) - np.repeat(run.starts[:-1], lengths),
-    )
-    frame = pd.DataFrame(
-        {"key": keys, "query": query, "passage": run.passages, "score": run.scores}
-    )
+    rank = np.arange(len(query)) - np.repeat(run.starts[:-1], lengths)
+    columns = {
+        "key": query * _WIDTH + run.passages,
+        "query": query,
+        "passage": run.passages,
+        "score": run.scores,
+    }
+    frame = pd.DataFrame(columns)
     frame = frame[(rank < depth) & ~frame["key"].isin(judged)]
     return frame.assign(rank=frame.groupby("query").cumcount() + 1)
 
@@ -70,72 +72,61 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 def negatives(facts: Facts) -> Section | None:
     """Show the overlap of the importance-aware chain's lists, and the last teacher's scores."""
-    pairs, buckets = overlaps(facts), pd.DataFrame(columns=["negatives", "scored", "above"])
-    student = next(
-        (name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), ""
-    )
+    pairs = overlaps(facts)
+    by_pair = pairs.groupby(["negatives of", "and of"], sort=False)
+    teachers = facts.paths.get("teachers", {})
+    student = next((name for name in main_chain(facts) if name in teachers), "")
+    buckets = pd.DataFrame(columns=["negatives", "scored", "above"])
     if student:
-        mined, rows_read, judged = _negatives(facts, student)
-        buckets = above_positive(
-            read_run(facts.paths["teachers"][student], rows_read), mined, judged
-        )
-    depths, by_pair = (
-        sorted(pairs["best K"].unique()),
-        pairs.groupby(["negatives of", "and of"], sort=False),
-    )
-    series = [
-        Series(
-            " and ".join(names),
-            [depths.index(depth) for depth in pair["best K"]],
-            list(pair["Jaccard index"]),
-            at,
-        )
-        for at, (names, pair) in enumerate(by_pair)
-    ]
-    entries = [
-        Row(
-            label,
-            percent(above),
-            bar=100 * above,
-            colour=GREY if label == RANDOM else colour(facts, student),
-        )
-        for label, _, above in buckets.itertuples(index=False)
-    ]
+        mined, queries, judged = _negatives(facts, student)
+        buckets = above_positive(read_run(teachers[student], queries), mined, judged)
     alike = "How alike the negatives of two stages are"
-    preferred = "Negatives that the teacher prefers to the judged passage"
-    figures = [
-        lines(
-            "negatives-overlap",
-            alike,
-            series,
-            x_axis="best K of each list",
-            y_axis="Jaccard index",
-            low=0,
-            markers=True,
-            x_names=[str(depth) for depth in depths],
-        ),
-        rows(
-            "negatives-audit",
-            preferred,
-            entries,
-            low=0,
-            axis="share of the negatives it scored, %",
-            beside=True,
-        ),
-    ]
     caption = f"Negatives of {student} that its teacher scores above the judged passage"
+    forms = {"best K": str, "Jaccard index": percent}
     tables = [
-        Table.of(
-            "negatives-overlap", alike, pairs, {"best K": str, "Jaccard index": percent}, heads=2
-        ),
+        Table.of("negatives-overlap", alike, pairs, forms, heads=2),
         Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}),
     ]
+    figures = [_overlap_figure(pairs, alike), _audit_figure(facts, student, buckets)]
     mined = buckets[buckets["negatives"] != RANDOM]
-    above = (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1)
-    shown = student if len(buckets) else ""
-    values = {"overlaps": by_pair.tail(1).to_numpy().tolist(), "student": shown, "above": above}
+    values = {
+        "overlaps": by_pair.tail(1).to_numpy().tolist(),
+        "student": student if len(buckets) else "",
+        "above": (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1),
+    }
     section = Section("negatives", values, tables, figures)
     return section if section.tables else None
+
+
+def _overlap_figure(pairs: pd.DataFrame, title: str) -> Figure | None:
+    """Draw a line per pair of lists over the depths of the lists."""
+    depths = sorted(pairs["best K"].unique())
+    series = []
+    for names, pair in pairs.groupby(["negatives of", "and of"], sort=False):
+        positions = [depths.index(depth) for depth in pair["best K"]]
+        indices = list(pair["Jaccard index"])
+        series.append(Series(" and ".join(names), positions, indices, len(series)))
+    return lines(
+        "negatives-overlap",
+        title,
+        series,
+        x_axis="best K of each list",
+        y_axis="Jaccard index",
+        low=0,
+        markers=True,
+        x_names=[str(depth) for depth in depths],
+    )
+
+
+def _audit_figure(facts: Facts, student: str, buckets: pd.DataFrame) -> Figure | None:
+    """Draw the share of negatives above the judged passage by mined rank."""
+    entries = []
+    for label, _, above in buckets.itertuples(index=False):
+        hue = GREY if label == RANDOM else colour(facts, student)
+        entries.append(Row(label, percent(above), bar=100 * above, colour=hue))
+    title = "Negatives that the teacher prefers to the judged passage"
+    axis = "share of the negatives it scored, %"
+    return rows("negatives-audit", title, entries, low=0, axis=axis, beside=True)
 
 
 def overlaps(facts: Facts) -> pd.DataFrame:
@@ -143,19 +134,21 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 
     The frame has the columns of the table that shows it; an index is the mean over the queries.
     """
-    mined: dict[str, tuple[pd.DataFrame, int]] = {}
+    mined: dict[str, pd.DataFrame] = {}
+    depths: dict[str, int] = {}
     for student in main_chain(facts):
         if student in facts.paths.get("mined", {}):
             entry = facts.entries("systems")[student]
-            depth = facts.entries("stages")[entry["stage"]]["depth"]
-            mined[entry["negatives"]] = _negatives(facts, student)[0], depth
+            source = entry["negatives"]
+            mined[source] = _negatives(facts, student)[0]
+            depths[source] = facts.entries("stages")[entry["stage"]]["depth"]
     body = []
-    for (first, (a, deepest)), (second, (b, other_deepest)) in itertools.combinations(
-        mined.items(), 2
-    ):
-        most = min(deepest, other_deepest)
+    for first, second in itertools.combinations(mined, 2):
+        a = mined[first]
+        b = mined[second]
+        deepest = min(depths[first], depths[second])
         queries = pd.concat([a["query"], b["query"]]).nunique()
-        for depth in sorted({depth for depth in DEPTHS if depth < most} | {most}):
+        for depth in sorted({depth for depth in DEPTHS if depth < deepest} | {deepest}):
             body.append([first, second, depth, jaccard(a, b, depth, queries)])
     return pd.DataFrame(body, columns=["negatives of", "and of", "best K", "Jaccard index"])
 
@@ -175,18 +168,17 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
     """Return a student's source of mined negatives, the rows to examine, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
-    rows = evenly(count_queries(path), SAMPLE)
-    judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])[
-        "key"
-    ].to_numpy()
-    return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
+    queries = evenly(count_queries(path), SAMPLE)
+    folder = facts.paths["collections"][stage["collection"]]
+    judged = relevant(folder, stage["split"])["key"].to_numpy()
+    return lists(read_run(path, queries), judged, stage["depth"]), queries, judged
 
 
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
     """Count, by mined rank, the negatives that score above the best judged passage of their query.
 
-    What the teacher scored and nobody mined was drawn at random: the last row. The frame has the
-    columns negatives, scored (how many) and above (the share).
+    Scored passages that were not mined were drawn at random: the last row. The frame has the
+    columns negatives, scored (their number) and above (the share).
     """
     scores = lists(teacher)
     positive = scores["key"].isin(judged)
@@ -194,15 +186,10 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
     others = scores[~positive].join(best, on="query", how="inner")
     rank = others["key"].map(mined.set_index("key")["rank"]).fillna(0)
     labels = [f"rank {low + 1} to {high}" for low, high in itertools.pairwise((0, *RANKS))]
-    label = pd.cut(rank, [-1, 0, *RANKS], labels=[RANDOM, *labels]).cat.reorder_categories(
-        [*labels, RANDOM]
-    )
-    label = label.rename("negatives")
-    shares = (
-        (others["score"] > others["best"])
-        .groupby(label, observed=True)
-        .agg(scored="size", above="mean")
-    )
+    bucket = pd.cut(rank, [-1, 0, *RANKS], labels=[RANDOM, *labels]).rename("negatives")
+    bucket = bucket.cat.reorder_categories([*labels, RANDOM])
+    above = (others["score"] > others["best"]).groupby(bucket, observed=True)
+    shares = above.agg(scored="size", above="mean")
     return shares.reset_index().astype({"negatives": str})
 
 
@@ -211,10 +198,10 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
 
 def queries(facts: Facts) -> Section | None:
     """Show the queries that moved most between the maskings, and the hardest; lists folded."""
-    frame, pair = cases(facts), compared(facts)
+    frame = cases(facts)
     if frame.empty:
         return None
-    before, after = pair
+    before, after = compared(facts)
     heads = {
         "kind": "kind",
         "query": "query",
@@ -252,29 +239,28 @@ def rank_in_words(rank: int) -> str:
 
 def compared(facts: Facts) -> tuple[str, str] | None:
     """Return (before, after): the first screen's pair, else the baseline and the last stage."""
-    pairs, chain = masking_pairs(facts), main_chain(facts)
-    pair = (
-        pairs[0][::-1]
-        if pairs
-        else (facts.baseline, chain[-1])
-        if facts.baseline and chain
-        else None
-    )
-    return (
-        pair
-        if pair and pair[0] != pair[1] and set(pair) <= set(facts.paths.get("runs", {}))
-        else None
-    )
+    pairs = masking_pairs(facts)
+    chain = main_chain(facts)
+    if pairs:
+        after, before = pairs[0]
+    elif facts.baseline and chain:
+        before = facts.baseline
+        after = chain[-1]
+    else:
+        return None
+    runs = facts.paths.get("runs", {})
+    return (before, after) if before != after and {before, after} <= set(runs) else None
 
 
 def cases(facts: Facts) -> pd.DataFrame:
     """Return the queries that gained most ranks, that lost most, and that are hardest for both.
 
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0:
-    not found), first_before and first_after (the texts of what was ranked first), and relevant
-    (that of a relevant passage).
+    not found), first_before and first_after (the texts of the passages at rank 1), and relevant
+    (the text of a relevant passage).
     """
-    pair, column = compared(facts), main_column(facts)
+    pair = compared(facts)
+    column = main_column(facts)
     if not pair or column.target != Target(*facts.paths["shown"]):
         return pd.DataFrame()
     target = column.target
@@ -284,26 +270,28 @@ def cases(facts: Facts) -> pd.DataFrame:
     judged = judged[judged["passage"] < count_passages(folder)]
     ranks = np.stack([first_ranks(run, judged["key"].to_numpy()) for run in runs])
     chosen = select(ranks, np.unique(judged["query"]))
-    frame = pd.DataFrame(
-        [(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"]
+    kinds = [(kind, row) for kind, rows in chosen.items() for row in rows]
+    frame = pd.DataFrame(kinds, columns=["kind", "row"])
+    passages = frame[[]].assign(
+        first_before=_first_passages(runs[0], frame["row"]),
+        first_after=_first_passages(runs[1], frame["row"]),
+        relevant=frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"]),
     )
-    first = [
-        [next(iter(run.ranked(row)[0].tolist()), -1) for row in frame["row"]] for run in runs
-    ]  # -1: has none
-    one_judged = frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"])
-    passages = frame[[]].assign(first_before=first[0], first_after=first[1], relevant=one_judged)
     needed = np.unique(passages)
-    table = take_passages(folder, needed[needed >= 0])
-    texts = [
-        f"{title} {text}".strip()
-        for title, text in zip(*map(table.column, ("title", "text")), strict=True)
-    ]
-    texts = dict(zip(needed[needed >= 0].tolist(), texts, strict=True))
+    needed = needed[needed >= 0]
+    table = take_passages(folder, needed)
+    rows = zip(needed.tolist(), table.column("title"), table.column("text"), strict=True)
+    texts = {passage: f"{title} {text}".strip() for passage, title, text in rows}
     return frame.assign(
         query=read_queries(folder, target.split)["text"].to_numpy()[frame["row"]],
         before=ranks[0, frame["row"]], after=ranks[1, frame["row"]],
         **passages.map(lambda passage: texts.get(passage, "")),
     )  # fmt: skip
+
+
+def _first_passages(run: Run, queries: pd.Series) -> list[int]:
+    """Return the row of the passage at rank 1 for each query; -1 where the run has none."""
+    return [next(iter(run.ranked(query)[0].tolist()), -1) for query in queries]
 
 
 def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
@@ -316,10 +304,9 @@ def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
 def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
     """Choose rows of queries by their ranks before and after [2, Q].
 
-    The rows are the most improved and the most worsened (by ratio), and the hardest.
-
-    Not found counts as the last rank of all. Of the hardest, often many that nobody found, some are
-    taken evenly.
+    The kinds are the most improved and the most worsened (by ratio), and the hardest. A passage
+    that was not found counts as one rank after the last. The hardest queries are sampled evenly,
+    because they are often many.
     """
     filled = np.where(ranks[:, judged] > 0, ranks[:, judged], ranks.max(initial=0) + 1)
     gain = np.log(filled[0] / filled[1])

@@ -11,8 +11,9 @@ import pandas as pd
 from cdmae import formats
 from cdmae.importance.shading import Word
 from cdmae.report.charts import Figure, Row, Series, lines, rows
-from cdmae.report.comparisons import masking_pairs, shown
+from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
+from cdmae.report.recipes import shown
 from cdmae.report.sections import Section
 from cdmae.report.tables import Table
 
@@ -34,7 +35,9 @@ def section(facts: Facts) -> Section | None:
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
-    terms, example, (sweep, figure) = masked_figures(masked), masked["example"], sigma_sweep(masked)
+    terms = masked_figures(masked)
+    example = masked["example"]
+    sweep, figure = sigma_sweep(masked)
     figures = [drawn for drawn in (sampling(example), figure) if drawn]
     values = {
         "shares": by_kind(masked, "stop_word_share"),
@@ -83,17 +86,10 @@ def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
         ("all stop-words and punctuation", share) for share in by_kind(masked, "stop_word_share")
     )
     head = ["rank", "uniform", "share", "importance-aware", "share "]
-    frame, forms = (
-        pd.DataFrame([*body, ["", *uniform, *aware]], columns=head),
-        {"share": percent, "share ": percent},
-    )
-    return Table.of(
-        name,
-        "The most frequently masked terms",
-        frame,
-        forms,
-        texts=["uniform", "importance-aware"],
-    )
+    frame = pd.DataFrame([*body, ["", *uniform, *aware]], columns=head)
+    forms = {"share": percent, "share ": percent}
+    caption = "The most frequently masked terms"
+    return Table.of(name, caption, frame, forms, texts=["uniform", "importance-aware"])
 
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
@@ -133,7 +129,7 @@ def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
 
 
 def sampling(example: dict[str, Any]) -> Figure | None:
-    """Draw how likely each word of the example is masked, by both kinds: the paper's figure 3."""
+    """Draw the probability of masking each word of the example: the paper's figure 3."""
     entries = [
         Row(word, f"{aware:.2f}", dots=((uniform, 1), (aware, 0)))
         for word, uniform, aware in zip(

@@ -1,4 +1,4 @@
-"""What was run, on what, and where time and memory went, from Snakemake's benchmark files."""
+"""Show the collections, encoders and systems of a run, and its cost in time and memory."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from functools import partial
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report.charts import Row, rows
-from cdmae.report.comparisons import shown
+from cdmae.config.kinds import AnySystem
+from cdmae.fields import parse
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.facts import Facts, Training
+from cdmae.report.recipes import shown
 from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
 
-# the steps of the pipeline in its order: rule -> what it does; rules that are not here come behind
-# under their names
+# The steps of the pipeline in its order: rule -> step. Other rules follow under their names.
 STEPS = {
     "collection": "collections",
     "tokenizer": "tokenizers",
@@ -57,18 +58,17 @@ in_words = partial(phrase, "setting.txt.j2")
 
 
 def section(facts: Facts) -> Section | None:
-    """Show collections and encoders as tables, and fold away what else one may want to look up."""
+    """Show collections and encoders as tables; the rest is folded."""
     tables = [collections(facts), encoders(facts), systems(facts)]
     section = Section("setting", {"facts": facts, "long": LONG}, tables)
     return section if section.tables else None
 
 
 def collections(facts: Facts) -> Table:
-    """Make a row of each collection: its size and what it was used for."""
+    """Make a row of each collection: its size and its uses."""
     used = {entry.get("encoder") for entry in facts.entries("systems").values()}
-    pretrained = [
-        entry.get("collection") for name, entry in facts.entries("encoders").items() if name in used
-    ]
+    encoders = facts.entries("encoders")
+    pretrained = [entry.get("collection") for name, entry in encoders.items() if name in used]
     finetuned = [entry.get("collection") for entry in facts.entries("stages").values()]
     body = []
     for name, corpus in facts.collections.items():
@@ -91,54 +91,53 @@ def collections(facts: Facts) -> Table:
 
 
 def encoders(facts: Facts) -> Table:
-    """Make a row of each encoder: where it starts and how it was pre-trained."""
+    """Make a row of each encoder: its initial weights and its pre-training."""
     body = []
     for name, entry in facts.entries("encoders").items():
-        training, start = facts.encoders.get(name, Training()), entry.get("start", "")
+        training = facts.encoders.get(name, Training())
+        start = entry.get("start", "")
         steps = training.steps if entry.get("objective") != "none" else 0
-        body.append([
+        row = [
             name,
             in_words("start", name=start, entry=facts.entries("starts").get(start, {})),
             in_words("pretraining", entry=entry, sigma=shown(entry.get("sigma"))),
             f"{formats.count(steps)} × {entry.get('batch')}" if steps else formats.NONE,
             training.about.get("parameters"),
-        ])  # fmt: skip
+        ]
+        body.append(row)
     columns = ["encoder", "starts from", "pre-training", "steps × batch", "parameters"]
-    frame = pd.DataFrame(
-        body, columns=columns, dtype=object
-    )  # a whole number stays one beside what is missing
+    # objects keep whole numbers in a column with missing values
+    frame = pd.DataFrame(body, columns=columns, dtype=object)
     return Table.of(
         "encoders", "Encoders", frame, {"parameters": formats.short_count}, texts=columns[1:3]
     )
 
 
 def systems(facts: Facts) -> Table:
-    """Make a row of each system that was measured: what it is and what it was trained with."""
+    """Make a row of each measured system: its kind and its training."""
     body = []
     for name in facts.systems:
         entry = facts.entries("systems").get(name, {})
         stage = facts.entries("stages").get(entry.get("stage", ""), {})
         body.append(
-            [name, in_words("system", entry=entry), in_words("recipe", entry=entry, stage=stage)]
+            [
+                name,
+                parse(AnySystem, formats.without_folders(entry)).in_words(),
+                in_words("recipe", entry=entry, stage=stage),
+            ]
         )
     columns = ["system", "what it is", "training"]
     return Table("systems", "Systems", columns, body, texts=columns[1:])
 
 
 def cost(facts: Facts) -> Section | None:
-    """Show a bar and a row per rule, and the longest jobs."""
+    """Show a bar and a row per step, and the longest jobs."""
     if facts.benchmarks.empty:
         return None
-    places = {rule: place for place, rule in enumerate(STEPS)}
-    jobs = facts.benchmarks.sort_values("rule", key=lambda rules: rules.map(places), kind="stable")
+    order = {rule: index for index, rule in enumerate(STEPS)}
+    jobs = facts.benchmarks.sort_values("rule", key=lambda rules: rules.map(order), kind="stable")
     jobs = jobs.assign(step=jobs["rule"].map(STEPS).fillna(jobs["rule"]))
-    by_step = pd.concat(
-        some.groupby("step", sort=False).agg(
-            jobs=("seconds", "size"), seconds=("seconds", "sum"),
-            cpu=("cpu", lambda times: times.sum(min_count=1)), memory=("memory", "max"),
-        )
-        for some in (jobs, jobs.assign(step="all"))
-    ).reset_index()  # fmt: skip
+    by_step = pd.concat([_sums(jobs), _sums(jobs.assign(step="all"))]).reset_index()
     top = jobs.sort_values("seconds", ascending=False, kind="stable").head(LONGEST)
     names = top["rule"].where(top["job"] == top["rule"], top["rule"] + " " + top["job"])
     longest = top[list(HEADS)].assign(job=names)[["job", *HEADS]]
@@ -146,16 +145,31 @@ def cost(facts: Facts) -> Section | None:
         Table.of("cost", "Time and memory by step", by_step.rename(columns=HEADS), FORMS),
         Table.of("jobs", "The longest jobs", longest.rename(columns=HEADS), FORMS),
     ]
-    seconds = by_step.iloc[:-1].set_index("step")["seconds"]
-    large = seconds[seconds >= 0.01 * seconds.sum()]  # what takes next to nothing is one bar
-    size, axis = (60.0, "minutes") if seconds.max() >= 120 else (1.0, "seconds")
+    figure = _step_figure(by_step.iloc[:-1].set_index("step")["seconds"])
+    return Section("cost", by_step.iloc[-1].to_dict(), tables, [figure])
+
+
+def _sums(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Sum the times of jobs by step; the memory is the largest."""
+    return jobs.groupby("step", sort=False).agg(
+        jobs=("seconds", "size"),
+        seconds=("seconds", "sum"),
+        cpu=("cpu", lambda times: times.sum(min_count=1)),
+        memory=("memory", "max"),
+    )
+
+
+def _step_figure(seconds: pd.Series) -> Figure | None:
+    """Draw a bar per step; steps of less than 1 % share one."""
+    large = seconds[seconds >= 0.01 * seconds.sum()]
+    unit = 60.0 if seconds.max() >= 120 else 1.0
     entries = [
-        Row(str(step), formats.duration(time), bar=time / size, colour=1)
+        Row(str(step), formats.duration(time), bar=time / unit, colour=1)
         for step, time in large.items()
     ]
-    if rest := float(seconds.drop(large.index).sum()):
-        entries.append(Row("all others", formats.duration(rest), bar=rest / size, colour=2))
-    figure = rows(
-        "cost", "Time by step", entries, low=0, high=max(entry.bar for entry in entries), axis=axis
-    )
-    return Section("cost", by_step.iloc[-1].to_dict(), tables, [figure])
+    rest = float(seconds.drop(large.index).sum())
+    if rest:
+        entries.append(Row("all others", formats.duration(rest), bar=rest / unit, colour=2))
+    axis = "minutes" if unit > 1 else "seconds"
+    high = max(entry.bar for entry in entries)
+    return rows("cost", "Time by step", entries, low=0, high=high, axis=axis)

@@ -17,14 +17,15 @@ from cdmae.report.sections import Section, colour, encoder_colour
 from cdmae.report.tables import Table
 
 POINTS = 120  # of a curve: more steps are averaged
-MOST, MOST_PROBED = 5, 6  # curves in a figure: losses, probes
-# of a curve: where it is more than twice as high as the rest, it would flatten it and is not shown
+MOST = 5  # loss curves in a figure
+MOST_PROBED = 6  # curves of a probe in a figure
+# The first share of a curve is cut where it is more than twice as high as the rest, which it would
+# flatten.
 START = 0.1
 SHOWN = 6  # figures of fine-tuning that are not folded
 VECTORS = {"true": "its own vector", "shuffled": "another passage's", "zero": "none"}
-CHANCE = sum(
-    1 / rank for rank in range(1, 11)
-)  # MRR@10 times the number of passages, of a search that guesses
+# MRR@10 of a random ranking, times the number of passages
+CHANCE = sum(1 / rank for rank in range(1, 11))
 
 
 def section(facts: Facts) -> Section | None:
@@ -32,31 +33,36 @@ def section(facts: Facts) -> Section | None:
 
     Curves of one stage are comparable.
     """
-    pretraining, finetuning, by_stage = [], [], {}
+    pretraining = []
     for side in ("encoder", "decoder"):
-        series = [
-            Series(encoder, *points, encoder_colour(facts, encoder))
-            for encoder, training in facts.encoders.items()
-            if (points := curve(training, f"{side}_loss"))
-        ]
-        pretraining += loss_figures(
-            f"loss-{side}", f"{side.capitalize()} loss in pre-training", series
-        )
+        series = []
+        for encoder, training in facts.encoders.items():
+            points = curve(training, f"{side}_loss")
+            if points:
+                series.append(Series(encoder, *points, encoder_colour(facts, encoder)))
+        title = f"{side.capitalize()} loss in pre-training"
+        pretraining += loss_figures(f"loss-{side}", title, series)
+    by_stage: dict[str, list[Series]] = {}
     for name, training in facts.trained.items():
-        if points := curve(training, "loss"):
+        points = curve(training, "loss")
+        if points:
             stage = facts.entries("systems").get(name, {}).get("stage", "")
             by_stage.setdefault(stage, []).append(Series(name, *points, colour(facts, name)))
+    finetuning = []
     for stage, series in by_stage.items():
-        finetuning += loss_figures(
-            f"loss-{stage or 'fine-tuning'}", f"Fine-tuning loss, {stage}", series
-        )
+        file = f"loss-{stage or 'fine-tuning'}"
+        finetuning += loss_figures(file, f"Fine-tuning loss, {stage}", series)
     figures = [*pretraining, *finetuning]
-    shown = {"pretraining": pretraining, "shown": finetuning[:SHOWN], "more": finetuning[SHOWN:]}
-    return (
-        Section("training", {"facts": facts, "points": POINTS, **shown}, figures=figures)
-        if figures
-        else None
-    )
+    if not figures:
+        return None
+    values = {
+        "facts": facts,
+        "points": POINTS,
+        "pretraining": pretraining,
+        "shown": finetuning[:SHOWN],
+        "more": finetuning[SHOWN:],
+    }
+    return Section("training", values, figures=figures)
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
@@ -71,10 +77,11 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 
 def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
-    """Draw one figure, or several on one scale where the curves are too many to be told apart."""
+    """Draw one figure, or several on one scale where the curves are too many for one."""
     if not series:
         return []
-    low, top = min(min(line.y) for line in series), max(max(line.y) for line in series)
+    low = min(min(line.y) for line in series)
+    top = max(max(line.y) for line in series)
     rest = max(max(line.y[round(START * len(line.y)) :]) for line in series)
     low, high = nice(low, rest if top > 2 * rest else top)
     series = [
@@ -87,7 +94,7 @@ def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
 def _several(
     name: str, title: str, series: Sequence[Series], most: int, **style: Any
 ) -> list[Figure]:
-    """Draw lines over the steps in as many figures as it takes to tell them apart."""
+    """Draw lines over the steps, at most `most` of them in a figure."""
     figures = []
     for start in range(0, len(series), most):
         number = f"-{start // most + 1}" if start else ""
@@ -102,41 +109,34 @@ def _several(
 
 def bottleneck(facts: Facts) -> Section | None:
     """Show the vector's worth to the decoder and to a search; the numbers are folded."""
-    losses, searches = (
-        _probed(facts, "bottleneck", list(VECTORS)),
-        _probed(facts, "retrieval", ["passages", "rr"]),
-    )
+    losses = _probed(facts, "bottleneck", list(VECTORS))
+    searches = _probed(facts, "retrieval", ["passages", "rr"])
     if losses.empty and searches.empty:
         return None
-    losses["saved"], searches["MRR@10"] = losses["shuffled"] - losses["true"], 100 * searches["rr"]
-    title, axis = (
-        "What the passage's own vector saves the decoder",
-        "nats, against another passage's",
-    )
+    losses["saved"] = losses["shuffled"] - losses["true"]
+    searches["MRR@10"] = 100 * searches["rr"]
     shown = _several(
         "bottleneck-worth",
-        title,
+        "What the passage's own vector saves the decoder",
         _series(facts, losses, "saved"),
         MOST_PROBED,
-        y_axis=axis,
+        y_axis="nats, against another passage's",
         markers=True,
     )
-    three = []
-    for name, frame in losses.groupby("encoder", sort=False):
-        series = [
-            Series(label, frame["step"].tolist(), frame[vector].tolist(), number)
-            for number, (vector, label) in enumerate(VECTORS.items())
-        ]
-        title = f"{name}: the decoder's loss with three vectors"
-        three.append(
-            lines(f"bottleneck-{name}", title, series, x_axis="steps", y_axis="nats", markers=True)
-        )
+    shown += _several(
+        "halves",
+        "How well half of a passage finds the other half",
+        _series(facts, searches, "MRR@10"),
+        MOST_PROBED,
+        y_axis="MRR@10",
+        low=0,
+        high=searches["MRR@10"].max(),
+        markers=True,
+    )
+    three = _vector_figures(losses)
     caption = "The decoder's loss in nats with a passage's own vector, another passage's, and none"
     forms = {"step": formats.count, **dict.fromkeys([*VECTORS.values(), "saved"], _nats)}
     loss_table = Table.of("bottleneck", caption, losses.rename(columns=VECTORS), forms)
-    title, most = "How well half of a passage finds the other half", searches["MRR@10"].max()
-    series, style = _series(facts, searches, "MRR@10"), {"low": 0, "high": most, "markers": True}
-    shown += _several("halves", title, series, MOST_PROBED, y_axis="MRR@10", **style)
     caption = (
         "MRR@10 of the second half of a passage for its first half, "
         "by their vectors before fine-tuning"
@@ -155,18 +155,28 @@ def bottleneck(facts: Facts) -> Section | None:
     return Section("bottleneck", values, [loss_table, rank_table], [*shown, *three])
 
 
+def _vector_figures(losses: pd.DataFrame) -> list[Figure | None]:
+    """Draw a figure per encoder: the decoder's loss with each of the vectors."""
+    figures = []
+    for name, frame in losses.groupby("encoder", sort=False):
+        series = [
+            Series(label, frame["step"].tolist(), frame[vector].tolist(), number)
+            for number, (vector, label) in enumerate(VECTORS.items())
+        ]
+        title = f"{name}: the decoder's loss with three vectors"
+        file = f"bottleneck-{name}"
+        figures.append(lines(file, title, series, x_axis="steps", y_axis="nats", markers=True))
+    return figures
+
+
 def _probed(facts: Facts, probe: str, columns: list[str]) -> pd.DataFrame:
-    """Put together what a probe saw of every encoder at more than one step."""
-    frames = {name: getattr(training, probe) for name, training in facts.encoders.items()}
-    frames = [
-        frame.assign(encoder=name)
-        for name, frame in frames.items()
-        if frame is not None and len(frame) > 1
-    ]
-    probed = pd.concat(
-        [pd.DataFrame(columns=["encoder", "step", *columns], dtype=float), *frames],
-        ignore_index=True,
-    )
+    """Join the records of a probe for every encoder with more than one step."""
+    frames = [pd.DataFrame(columns=["encoder", "step", *columns], dtype=float)]
+    for name, training in facts.encoders.items():
+        frame = getattr(training, probe)
+        if frame is not None and len(frame) > 1:
+            frames.append(frame.assign(encoder=name))
+    probed = pd.concat(frames, ignore_index=True)
     return probed.astype({name: int for name in ("step", "passages") if name in probed})
 
 

@@ -20,6 +20,15 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections import Source
 from cdmae.collections.judged import Parts
 from cdmae.collections.judged import load as load_parts
+from cdmae.collections.leakage import (
+    HOLDOUT,
+    HOLDOUT_SEED,
+    Shares,
+    check_shares,
+    expected_after,
+    hold_out,
+    judged_after,
+)
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
 from cdmae.errors import InputError
@@ -30,12 +39,12 @@ if TYPE_CHECKING:
 
 PUBLISHED = "data/published"
 LETTERS = 6.0  # characters per word, including the space
-# an unpacked file, and its size as a share of the text
+# family -> an unpacked file, and its size as a share of the text
 UNPACKED = {
     MSMARCO: ("collection.tsv", 1.0),
     **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
 }
-WORDS = {  # per passage
+WORDS = {  # words per passage
     "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0,
     "beir/nq": 79.0, "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0,
     "beir/webis-touche2020": 292.0, "beir/cqadupstack": 129.0, "beir/quora": 11.0,
@@ -79,9 +88,12 @@ class Settings(Source):
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
         "checkout",
     )
+    holdout: Shares = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown dataset, and a file of titles for passages that have titles already."""
+        """Refuse an unknown dataset, titles for passages with titles, and unfit shares."""
+        check_shares(self.holdout, self.holdout_seed)
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
@@ -96,10 +108,10 @@ class Settings(Source):
             return {
                 split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()
             }
-        judged = [
-            name for name in (self.dataset, f"{self.dataset}/test") if catalogue.has(name, "qrels")
-        ]
-        return {"test": judged[0]} if judged else {}
+        for name in (self.dataset, f"{self.dataset}/test"):
+            if catalogue.has(name, "qrels"):
+                return {"test": name}
+        return {}
 
     def judged(self) -> dict[str, bool]:
         """Return split -> whether it has judgments; raises `InputError` for an unknown split."""
@@ -107,7 +119,8 @@ class Settings(Source):
             if not catalogue.has(name, "queries"):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
                 raise InputError(f"splits.{split} is {self.splits[split]}; {known}")
-        return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
+        judged = {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
+        return judged_after(judged, self.holdout, self.dataset)
 
     def depends(self) -> list[Path]:
         """Return the file of titles, if there is one.
@@ -125,9 +138,8 @@ class Settings(Source):
 
         Returns nothing, because the catalogue does not count the queries with a relevant passage.
         """
-        folder, titles = (
-            Path(os.path.expanduser(path)).absolute() for path in (self.files, self.title_file)
-        )
+        folder = Path(os.path.expanduser(self.files)).absolute()
+        titles = Path(os.path.expanduser(self.title_file)).absolute()
         if self.files != PUBLISHED and not folder.is_dir():
             raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
         if self.title_file and not titles.is_file():
@@ -140,16 +152,15 @@ class Settings(Source):
         Sources: the catalogue, and Thakur et al. 2021, table 1. Words of NanoBEIR's passages are
         their characters, as HAKARI-Bench counted them, divided by `LETTERS`.
         """
+        passages = catalogue.counts(self.dataset, "docs") or 0
         words = next(
             (words for name, words in WORDS.items() if self.dataset.startswith(name)), 100.0
         )
-        judged = {
-            split: catalogue.counts(f"{name}/judged", "queries")
-            or catalogue.counts(name, "queries")
-            or 0
-            for split, name in self.ids().items()
-        }
-        return catalogue.counts(self.dataset, "docs") or 0, words, judged
+        queries = {}
+        for split, name in self.ids().items():
+            judged = catalogue.counts(f"{name}/judged", "queries")
+            queries[split] = judged or catalogue.counts(name, "queries") or 0
+        return passages, words, expected_after(queries, self.holdout)
 
     def downloads(self) -> dict[Path, float]:
         """Estimate the bytes that `load` keeps in addition to the collection, by missing file.
@@ -157,15 +168,16 @@ class Settings(Source):
         Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and,
         compressed, the passages of BEIR. The size of RocketQA's titles is not published.
         """
-        home, offered = catalogue.home(), Path(os.path.expanduser(self.files))
-        sizes = {
-            home / "downloads" / file.checksum: file.size
-            for name in (self.dataset, *self.ids().values())
-            for file in catalogue.needed(name)
-            if not (offered / file.place).exists()
-        }
-        if unpacked := UNPACKED.get(self.dataset.partition("/")[0]):
-            file, share = unpacked
+        home = catalogue.home()
+        offered = Path(os.path.expanduser(self.files))
+        sizes = {}
+        for name in (self.dataset, *self.ids().values()):
+            for file in catalogue.needed(name):
+                if not (offered / file.path).exists():
+                    sizes[home / "downloads" / file.checksum] = file.size
+        family = self.dataset.partition("/")[0]
+        if family in UNPACKED:
+            file, share = UNPACKED[family]
             passages, words, _ = self.expected()
             sizes[home / self.dataset / file] = share * LETTERS * passages * words
         return {path: size for path, size in sizes.items() if not path.exists()}
@@ -173,24 +185,24 @@ class Settings(Source):
     def load(self, threads: int = 1) -> Collection:
         """Fetch missing files and read the collection; `threads` is not used."""
         fetching.offer(self.files, self.dataset)
-        judged = [split for split, has in self.judged().items() if has]
         passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
-        queries = {
-            split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()
-        }
-        qrels = {split: Rows(self.ids()[split], "judgments", fetching.qrels) for split in judged}
-        separate_titles = self.dataset == MSMARCO and self.titles
-        titles = (
-            [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))]
-            if separate_titles
-            else []
-        )
-        fetching.fetch([*queries.values(), *qrels.values(), passages, *titles])
-        if titles:
+        queries = {}
+        qrels = {}
+        judged = self.judged()
+        for split, name in self.ids().items():
+            queries[split] = Rows(name, "queries", fetching.queries)
+            if judged[split]:
+                qrels[split] = Rows(name, "judgments", fetching.qrels)
+        parts = [*queries.values(), *qrels.values(), passages]
+        if self.dataset == MSMARCO and self.titles:
+            titles = Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))
+            fetching.fetch([*parts, titles])
             by_passage = [""] * (catalogue.counts(MSMARCO, "docs") or 0)
-            for _, (passage, title) in titles[0].rows():
+            for _, (passage, title) in titles.rows():
                 by_passage[passage] = title
             passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=by_passage))
+        else:
+            fetching.fetch(parts)
         about = {
             "source": "ir_datasets",
             "dataset": self.dataset,
@@ -199,7 +211,7 @@ class Settings(Source):
         }
         collection = load_parts(Parts(passages, queries, qrels, published=True), about)
         self._check_counts(collection.about)
-        return collection
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _check_counts(self, about: dict[str, Any]) -> None:
         """Raise `InputError` if counts differ from the published collection's counts."""

@@ -1,4 +1,4 @@
-"""Read the catalogue of datasets and files from the package ir_datasets without importing it."""
+"""Read the catalogue of datasets and files from the package ir_datasets, without importing it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
-FEW = 12  # names that a message lists
+FEW = 12  # the most names that a message lists
 ROW = {"docs": 500, "queries": 60, "qrels": 30}  # packed bytes per row, for one file per part
-# The archives of passages that are not named like their dataset.
+# dataset -> the archives of its passages, where their names differ from the dataset's name
 PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
 
@@ -51,45 +51,46 @@ def collections() -> list[str]:
 def counts(name: str, part: str) -> int | None:
     """Return a dataset's number of docs, queries or qrels; None if the catalogue has none."""
     facts = entries().get(name, {}).get(part, {})
-    facts = entries().get(facts["_ref"], {}).get(part, {}) if "_ref" in facts else facts
+    if "_ref" in facts:
+        facts = entries().get(facts["_ref"], {}).get(part, {})
     return facts.get("count")
 
 
 class File(NamedTuple):
-    """A published file: its address, where users put it, the checksum that names it, and its bytes.
+    """A published file: its address, its path for users, its MD5 checksum, and its size in bytes.
 
-    place: the shortest end of the address that no other file of its family shares: a name,
+    path: the shortest end of the address that is unique in its family of datasets: a name,
     ``nq.zip``, or a path, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's
     ``resolve/main`` is left out.
     """
 
     url: str
-    place: str
+    path: str
     checksum: str
     size: float
 
 
 def files(family: str) -> dict[str, File]:
     """Return the published files of a family of datasets by part, such as ``train/qrels``."""
-    listed = read_json("downloads.json").get(family, {})
-    listed = {key: file for key, file in listed.items() if {"expected_md5", "url"} <= file.keys()}
-    parts = {
-        key: re.sub("/resolve/[^/]+/", "/", file["url"]).split("/") for key, file in listed.items()
+    listed = {
+        key: file
+        for key, file in read_json("downloads.json").get(family, {}).items()
+        if "expected_md5" in file and "url" in file
     }
-    ends = {
-        key: ["/".join(of_url[-size:]) for size in range(1, len(of_url) + 1)]
-        for key, of_url in parts.items()
-    }
+    ends = {key: _ends(file["url"]) for key, file in listed.items()}
     times = Counter(chain.from_iterable(ends.values()))
-    return {
-        key: File(
-            file["url"],
-            next(end for end in ends[key] if times[end] == 1),
-            file["expected_md5"],
-            _bytes(f"{family}/{key}", file.get("size_hint", 0)),
-        )
-        for key, file in listed.items()
-    }
+    found = {}
+    for key, file in listed.items():
+        path = next(end for end in ends[key] if times[end] == 1)
+        size = _bytes(f"{family}/{key}", file.get("size_hint", 0))
+        found[key] = File(file["url"], path, file["expected_md5"], size)
+    return found
+
+
+def _ends(url: str) -> list[str]:
+    """List the ends of an address that consist of whole parts, the shortest first."""
+    parts = re.sub("/resolve/[^/]+/", "/", url).split("/")
+    return ["/".join(parts[-count:]) for count in range(1, len(parts) + 1)]
 
 
 def needed(name: str) -> list[File]:
@@ -109,7 +110,8 @@ def needed(name: str) -> list[File]:
 def _bytes(name: str, size: int) -> float:
     """Return the size of a published file, or an estimate if only its number of rows is listed."""
     dataset, _, part = name.rpartition("/")
-    return float(size * (ROW[part] if part in ROW and size == counts(dataset, part) else 1))
+    is_row_count = part in ROW and size == counts(dataset, part)
+    return float(size * ROW[part] if is_row_count else size)
 
 
 def home() -> Path:
@@ -124,16 +126,14 @@ def read_json(name: str) -> dict[str, Any]:
         raise InputError(
             "the package ir_datasets is missing; pip install -r envs/requirements.txt brings it"
         )
-    return json.loads(
-        Path(spec.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8")
-    )
+    path = Path(spec.submodule_search_locations[0], "etc", name)
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def few(name: str, known: list[str]) -> str:
     """Suggest the nearest known name, or list the first ones."""
     text = suggestion(name, known)
-    return (
-        text
-        if text.startswith("did")
-        else f"allowed: {', '.join(known[:FEW])}{' ...' * (len(known) > FEW)}"
-    )
+    if text.startswith("did"):
+        return text
+    dots = " ..." if len(known) > FEW else ""
+    return f"allowed: {', '.join(known[:FEW])}{dots}"

@@ -1,4 +1,4 @@
-"""Fetch or find files with ir_datasets and read their rows; errors name where a file belongs."""
+"""Fetch or find files with ir_datasets and read their rows; errors name the path for each file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.collections.text_files import File
 from cdmae.errors import InputError
 from cdmae.files import complete, write_text
 from cdmae.log import say
@@ -19,14 +19,14 @@ from cdmae.log import say
 MSMARCO = "msmarco-passage"
 # Qu et al. 2021; no checksum is published
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"
-MEMBER = "marco/para.title.txt"  # of it: passage id, title, separated by a tab
+MEMBER = "marco/para.title.txt"  # of this archive: passage id, tab, title
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 
 def package() -> Any:
-    """Import ir_datasets, late and with this project's options in its environment."""
+    """Import ir_datasets when it is needed, with this project's options in its environment."""
     # ir_datasets resumes an interrupted download from the count of its progress bar
     os.environ.pop("TQDM_DISABLE", None)
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
@@ -37,8 +37,8 @@ def package() -> Any:
     return ir_datasets
 
 
-def places(dataset: str) -> dict[str, Path]:
-    """Return the paths where ir_datasets looks for the files of a dataset's family, by address."""
+def paths(dataset: str) -> dict[str, Path]:
+    """Return the paths at which ir_datasets expects the files of a dataset's family, by address."""
     home = package().util.home_path()
     files = catalogue.files(dataset.split("/")[0]).values()
     return {file.url: home / "downloads" / file.checksum for file in files} | {
@@ -47,19 +47,21 @@ def places(dataset: str) -> dict[str, Path]:
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Link the published files in `folder` to where ir_datasets looks; copy if links fail."""
-    named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
-    for address, place in places(dataset).items():
-        path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
-        if path.exists() and not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)  # a link to where the file was before
-            try:
-                place.symlink_to(path)
-            except OSError as error:
-                say(f"{path} is copied to {place}, where no link can be made ({error.strerror})")
-                with complete(place) as part:
-                    shutil.copyfile(path, part)
+    """Link the published files in `folder` to the paths of ir_datasets; copy if links fail."""
+    names = {file.url: file.path for file in catalogue.files(dataset.split("/")[0]).values()}
+    offered = Path(os.path.expanduser(folder)).resolve()
+    for address, expected in paths(dataset).items():
+        path = offered / names.get(address, expected.name)
+        if not path.exists() or expected.exists():
+            continue
+        expected.parent.mkdir(parents=True, exist_ok=True)
+        expected.unlink(missing_ok=True)  # a dangling link
+        try:
+            expected.symlink_to(path)
+        except OSError as error:
+            say(f"{path} is copied to {expected}, where no link can be made ({error.strerror})")
+            with complete(expected) as part:
+                shutil.copyfile(path, part)
 
 
 def alone(dataset: str) -> FileLock:
@@ -85,22 +87,22 @@ def fetch(parts: Iterable[Rows]) -> None:
         except InputError:
             raise
         except Exception as error:  # of requests, of ir_datasets, or of the operating system
-            address, known = _address(error), places(part.dataset)
-            if address not in known:
+            address = _address(error)
+            expected = paths(part.dataset).get(address)
+            if expected is None:
                 raise InputError(f"{part.path} cannot be read: {error}") from error
-            missing[address] = known[address]
-            missing[address].parent.mkdir(parents=True, exist_ok=True)
+            expected.parent.mkdir(parents=True, exist_ok=True)
+            missing[address] = expected
     if missing:
-        other = " (the file there has another checksum)"
-        files = "; ".join(
-            f"put {address} at {place}{other * place.exists()}"
-            for address, place in missing.items()
-        )
-        raise InputError(f"files are missing and cannot be fetched: {files}")
+        remedies = []
+        for address, expected in missing.items():
+            note = " (the file there has another checksum)" if expected.exists() else ""
+            remedies.append(f"put {address} at {expected}{note}")
+        raise InputError(f"files are missing and cannot be fetched: {'; '.join(remedies)}")
 
 
 def _address(error: BaseException) -> str | None:
-    """Return the address that could not be fetched, the first if there are mirrors."""
+    """Return the address that could not be fetched; of several mirrors, the first."""
     if getattr(error, "request", None) is not None:
         return error.request.url
     tried = next((argument for argument in error.args if isinstance(argument, list)), [])
@@ -121,7 +123,7 @@ class Rows:
         return f"{self.dataset} ({self.part})"
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the number of each row, from 1, and what it holds."""
+        """Yield the number of each row, from 1, and the row."""
         return enumerate(self.read(self.dataset), start=1)
 
 
@@ -148,21 +150,25 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
             raise ValueError(f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title")
         return int(passage), title.strip()
 
-    path = Path(os.path.expanduser(file))
-    if not file:
-        util, place = package().util, places(dataset)[TITLES]
-        archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)
-        path = util.Cache(
-            util.TarExtract(archive, MEMBER), place.with_name("para.title.txt")
-        ).path()
-        check_unchanged(Path(path))
+    path = Path(os.path.expanduser(file)) if file else _published_titles(dataset)
     return (row for _, row in File(path, parse).rows())
+
+
+def _published_titles(dataset: str) -> Path:
+    """Fetch RocketQA's release unless it is there, and return its file of titles."""
+    util = package().util
+    path = paths(dataset)[TITLES]
+    archive = util.Download([util.RequestsDownload(TITLES)], cache_path=path)
+    member = util.TarExtract(archive, MEMBER)
+    titles = Path(util.Cache(member, path.with_name("para.title.txt")).path())
+    check_unchanged(titles)
+    return titles
 
 
 def check_unchanged(path: Path) -> None:
     """Record the SHA-256 of a download at its first use; raises `InputError` if it differs later.
 
-    For files without a published checksum.
+    This is for files without a published checksum.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -172,11 +178,12 @@ def check_unchanged(path: Path) -> None:
         say(
             f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too"
         )
-    elif (known := record.read_text(encoding="utf-8").strip()) != digest:
+        return
+    first = record.read_text(encoding="utf-8").strip()
+    if first != digest:
         raise InputError(
-            f"{path} has the SHA-256 {digest}, and the file that was used first had {known}; "
-            f"delete {path} to download "
-            f"it again, or delete {record} to accept it"
+            f"{path} has the SHA-256 {digest}, and the file that was used first had {first}; "
+            f"delete {path} to download it again, or delete {record} to accept it"
         )
 
 

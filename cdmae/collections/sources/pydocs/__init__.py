@@ -5,8 +5,8 @@ CodeSearchNet (Husain et al. 2019) with prose instead of code. Passages have no 
 object's name would reveal the answer.
 
 - `harvest`: find the docstrings of the standard library and installed packages without imports
-- `paragraphs`: divide each docstring into paragraphs and sections
-- `cleaning`: turn it into a summary and a body of prose
+- `paragraphs`: divide each docstring into sections and paragraphs
+- `cleaning`: turn the paragraphs into a summary and a body of prose
 - `division`: make passages, queries, judgments, and splits that share nothing
 
 The same Python and the same packages give the same bytes; ``about`` records their versions and all
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-# What the environment pins anyway, as import names; the standard library first.
+# Packages that the environment pins anyway, as import names; the standard library first.
 IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 MORE = (
     "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow",
@@ -49,17 +49,17 @@ SMOKE = (
     "logging", "math", "multiprocessing", "pathlib", "shutil", "socket", "statistics", "tarfile",
     "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
 )  # fmt: skip
-WORDS = 55.0  # of a passage on average
-WHOLE = {  # passages, queries of train, dev and test
+WORDS = 55.0  # the average length of a passage
+WHOLE = {  # size -> passages, then queries of train, dev and test
     "smoke": (1_120, 945, 84, 93),
     "default": (19_805, 16_632, 1_493, 1_465),
     "full": (25_000, 20_000, 1_900, 1_900),
 }
-PARTS = {  # passages, queries
+PARTS = {  # held-out part -> passages, queries
     "scikit-learn": (1_826, 1_713), "networkx": (1_199, 1_184), "sympy": (3_445, 3_356),
     "sqlalchemy": (1_540, 1_479),
 }  # fmt: skip
-SMOKE_SHARE = 0.2  # of the modules of a held-out package
+SMOKE_SHARE = 0.2  # of the modules of a held-out package, for size smoke
 
 
 @settings
@@ -95,7 +95,7 @@ class Settings(Source):
         return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
     def judged(self) -> dict[str, bool]:
-        """Return the splits, all of which have judgments; a held-out part has test queries only."""
+        """Return the splits; all have judgments, and a held-out part has test queries only."""
         return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
     def version(self) -> dict[str, str]:
@@ -105,37 +105,34 @@ class Settings(Source):
         """
         versions = {STDLIB: platform.python_version()}
         for package in self.packages():
-            if package != STDLIB:
-                root(package)
-                try:
-                    versions[package] = importlib.metadata.version(
-                        DISTRIBUTIONS.get(package, package)
-                    )
-                except importlib.metadata.PackageNotFoundError:
-                    versions[package] = "unknown"
+            if package == STDLIB:
+                continue
+            root(package)
+            distribution = DISTRIBUTIONS.get(package, package)
+            try:
+                versions[package] = importlib.metadata.version(distribution)
+            except importlib.metadata.PackageNotFoundError:
+                versions[package] = "unknown"
         return versions
 
     def check(self) -> dict[str, int]:
         """Raise `InputError` if a package of the collection is not installed.
 
-        Returns the number of training queries, by split, if the settings limit it: each has a
+        Returns the number of training queries if the settings limit it, since all of them have a
         relevant passage.
         """
         self.version()
         return {"train": self.train_queries} if self.train_queries else {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return the counts of one environment; counts of other environments are similar."""
+        """Return counts measured in one environment; other environments are similar."""
         share = SMOKE_SHARE if self.size == "smoke" else 1.0
         if self.part:
             passages, queries = PARTS[self.part]
             return round(share * passages), WORDS, {"test": round(share * queries)}
         passages, train, dev, test = WHOLE[self.size]
-        return (
-            passages,
-            WORDS,
-            {"train": min(train, self.train_queries or train), "dev": dev, "test": test},
-        )
+        train = min(train, self.train_queries or train)
+        return passages, WORDS, {"train": train, "dev": dev, "test": test}
 
     def threads(self) -> int:
         """Return the number of useful processes."""
@@ -158,32 +155,28 @@ class Settings(Source):
                 f"the packages {', '.join(self.packages())} hold no documentation; allowed: "
                 "installed sources"
             )
-        every = {split: asked[asked["split"] == split] for split in self.judged()}
-        kept = every | (
-            {"train": _limited(every["train"], self.train_queries)} if self.train_queries else {}
-        )
-        judged = {
-            split: rows[["query_id", "passage_id"]].explode("passage_id")
-            for split, rows in kept.items()
-        }
-        qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
+        queries = {}
+        qrels = {}
+        query_counts = {}
+        for split in self.judged():
+            every = asked[asked["split"] == split]
+            is_limited = split == "train" and self.train_queries > 0
+            kept = _limited(every, self.train_queries) if is_limited else every
+            judgments = kept[["query_id", "passage_id"]].explode("passage_id")
+            queries[split] = kept[["query_id", "text"]].reset_index(drop=True)
+            qrels[split] = judgments.assign(grade=np.int16(1))
+            query_counts[split] = {
+                "read": len(every),
+                "judged": len(kept),
+                "judgments": len(judgments),
+            }
         about: dict[str, Any] = {
             "source": "pydocs",
             "versions": self.version(),
             "documented objects": documented,
             "passages": len(passages),
-            "queries": {
-                split: {
-                    "read": len(every[split]),
-                    "judged": len(rows),
-                    "judgments": len(qrels[split]),
-                }
-                for split, rows in kept.items()
-            },
+            "queries": query_counts,
             **counts,
-        }
-        queries = {
-            split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()
         }
         table = pa.table(
             [passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES
@@ -199,21 +192,18 @@ class Settings(Source):
         from cdmae.log import Progress
 
         is_smoke = self.size == "smoke"
-        chosen = self.packages()
-        with (
-            harvest.processes(threads) as over,
-            Progress(len(chosen), unit="packages", label="harvest") as progress,
-        ):
-            for package in chosen:
+        packages = self.packages()
+        progress = Progress(len(packages), unit="packages", label="harvest")
+        with harvest.processes(threads) as over, progress:
+            for package in packages:
                 within = SMOKE if is_smoke and package == STDLIB else ()
                 share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
                 counts[package] = 0
-                for documented in harvest.harvest(package, within, share, over):
+                for found in harvest.harvest(package, within, share, over):
                     counts[package] += 1
-                    if cleaned := cleaning.clean(
-                        documented.docstring, documented.name, self.max_words
-                    ):
-                        yield documented.name, *cleaned
+                    cleaned = cleaning.clean(found.docstring, found.name, self.max_words)
+                    if cleaned:
+                        yield found.name, *cleaned
                 progress.advance()
 
 

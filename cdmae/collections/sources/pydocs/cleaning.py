@@ -16,15 +16,15 @@ from cdmae.collections.sources.pydocs.paragraphs import (
     without_signature,
 )
 
-# What a paragraph must contain for the pattern to be tried, the pattern, and what takes its place.
+# (trigger, pattern, replacement): the pattern is tried only if the paragraph contains the trigger.
 _INLINE = [
     ("`", re.compile(r"`~[\w.]*?(\w+)`"), r"`\1`"),  # a name with its path hidden
     ("`", re.compile(r":(?:\w+:)?(?:\w+):`([^`<]*?)(?:\s*<[^`>]*>)?`"), r"`\1`"),  # roles
     ("`", re.compile(r"`([^`<>]+?)\s*<[^`<>]*>`_{0,2}"), r"\1"),  # hyperlinks
-    ("[`", re.compile(r"\[`~?([^`\]]+)`\](?!\()"), r"\1"),  # references of transformers' own
+    ("[`", re.compile(r"\[`~?([^`\]]+)`\](?!\()"), r"\1"),  # references, as in transformers
     ("`", re.compile(r"`[.!~]+(?=\w)"), ""),
     ("~", re.compile(r"(?<![\w/])~(?=[A-Za-z_])"), ""),
-    # of which the name was replaced
+    # references whose name was replaced
     ("[this ", re.compile(r"\[(this (?:function|class))\]"), r"\1"),
     ("](", re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)"), r"\1"),  # Markdown links
     ("://", re.compile(r"<?\b(?:https?|ftp)://[^\s>)]*[^\s>).,;]>?"), ""),
@@ -35,10 +35,10 @@ _INLINE = [
     ("*", re.compile(r"(?<![\w*])\*{1,3}(?=\w)([^*\n]+?)(?<=[\w.!?)])\*{1,3}(?![\w*])"), r"\1"),
     ("\\", re.compile(r"\\(?=[*_`|~ ])"), ""),
     ("`", re.compile(r"`+_{0,2}"), ""),
-    # what a dropped URL leaves behind
+    # the remains of a dropped URL
     ("(", re.compile(r"\s+\((?:see|at|cf\.?|from)?[\s:]*\)"), ""),
 ]  # fmt: skip
-# The same for what dropped citations and addresses leave behind, once the spaces are in order.
+# The same for the remains of dropped citations and addresses, after spaces are normalised.
 _LEFT_BEHIND = [
     (",,", re.compile(r",(?:\s*,)+"), ","),
     ("(,", re.compile(r"\s*\(,\)"), ""),
@@ -72,28 +72,31 @@ MIN_BODY = 8
 
 
 def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
-    """Return the (summary, body) of a doc string as prose, or None where there are not both.
+    """Return the (summary, body) of a docstring as prose, or None if one of them is missing.
 
-    The body has `MIN_BODY` to `max_words` words, ends where possible with a sentence, and contains
-    neither the summary nor the object's own `name`.
+    The body has `MIN_BODY` to `max_words` words, ends with a complete sentence if possible, and
+    contains neither the summary nor the object's own `name`.
     """
     paragraphs = paragraphs_of(without_signature(inspect.cleandoc(docstring).splitlines()))
-    if not paragraphs or paragraphs[0][0]:
-        return None  # begins with a section: no summary
-    if TYPED_ENTRY.match(paragraphs[0][1]):
-        return None  # begins with the description of a parameter
-    first, rest = _first_sentence(paragraphs[0][1])
+    if not paragraphs:
+        return None
+    first_section, opening = paragraphs[0]
+    if first_section or TYPED_ENTRY.match(opening):
+        return None  # begins with a section or a parameter: no summary
+    first, rest = _first_sentence(opening)
     summary = _inline(first).rstrip(".: ")
     if not _is_summary(summary):
         return None
     pieces = [_inline(_without_name(rest, name))] if rest else []
     for section, paragraph in paragraphs[1:]:
         text = _inline(_without_name(paragraph, name))
-        # a bare type says nothing
-        if _is_prose(text) and not (section in RESULTS and text.count(" ") < 3):
+        is_bare_type = section in RESULTS and text.count(" ") < 3
+        if _is_prose(text) and not is_bare_type:
             pieces.append(text if text[-1] in ".!?:;," else text + ".")
-    body = _cut(_without_summary(" ".join(filter(None, pieces)), summary), max_words)
-    return (summary, body) if len(body.split()) >= MIN_BODY and _is_prose(body) else None
+    body = _without_summary(" ".join(filter(None, pieces)), summary)
+    body = _cut(body, max_words)
+    is_long_enough = len(body.split()) >= MIN_BODY
+    return (summary, body) if is_long_enough and _is_prose(body) else None
 
 
 def _inline(text: str) -> str:
@@ -138,22 +141,22 @@ def _is_prose(text: str) -> bool:
 
 
 def _is_wordy(text: str, letters: float) -> bool:
-    """Return whether ASCII letters are a large share of a text and signs of code are few.
+    """Return whether a text consists mostly of ASCII letters and has few signs of code.
 
-    letters: the least share of the characters other than spaces.
+    letters: the least share of letters among the bytes other than spaces.
     """
-    coded = text.encode()
-    solid = len(coded) - coded.count(b" ")
-    return solid - len(coded.translate(None, _LETTERS + b" ")) >= letters * solid and len(
-        coded
-    ) - len(coded.translate(None, _CODE)) <= 0.06 * len(coded)
+    encoded = text.encode()
+    solid = len(encoded.replace(b" ", b""))
+    letter_count = solid - len(encoded.translate(None, _LETTERS + b" "))
+    code_count = len(encoded) - len(encoded.translate(None, _CODE))
+    return letter_count >= letters * solid and code_count <= 0.06 * len(encoded)
 
 
 def _without_name(text: str, name: str) -> str:
-    """Replace an object's own name by "this function" or "this class" where it is used as a name.
+    """Replace an object's own name by "this function" or "this class".
 
-    A name is in code quotes, called, qualified, or not an English word (``read_csv``,
-    ``DataFrame``, ``rfft2``); ``add`` in plain text stays.
+    A mention is replaced if it is in code quotes, called or qualified, or if it cannot be an
+    English word (``read_csv``, ``DataFrame``, ``rfft2``). The word ``add`` in plain text remains.
     """
     last = name.rpartition(".")[2]
     if last not in text:
@@ -162,33 +165,30 @@ def _without_name(text: str, name: str) -> str:
     is_identifier = re.search(r"_|\d|[a-z][A-Z]", last) is not None
 
     def replace(match: re.Match[str]) -> str:
-        role, before, dotted, word, called, after = match.groups(default="")
-        if word != last:  # its arguments may still name the object
-            return (
-                match[0]
-                if last not in called
-                else match[0][: match.start(5) - match.start()] + sub(called) + after
-            )
-        return stand_in if is_identifier or role or before or called or dotted != word else match[0]
+        role, quotes, path, word, arguments, closing = match.groups(default="")
+        if word == last:
+            is_code = is_identifier or role or quotes or arguments or path != word
+            return stand_in if is_code else match[0]
+        if last not in arguments:
+            return match[0]
+        # the object is an argument of a call of another object
+        call = match[0][: match.start(5) - match.start()]
+        return call + _MENTION.sub(replace, arguments) + closing
 
-    def sub(part: str) -> str:
-        return _MENTION.sub(replace, part)
-
-    return _ARTICLE.sub("", sub(text))
+    return _ARTICLE.sub("", _MENTION.sub(replace, text))
 
 
 def _without_summary(body: str, summary: str) -> str:
     """Drop the sentences of a body that repeat the summary."""
-    known = summary.casefold()
-    if known not in body.casefold():
+    repeated = summary.casefold()
+    if repeated not in body.casefold():
         return body
-    return " ".join(
-        sentence for sentence in _SENTENCE_END.split(body) if known not in sentence.casefold()
-    )
+    sentences = _SENTENCE_END.split(body)
+    return " ".join(sentence for sentence in sentences if repeated not in sentence.casefold())
 
 
 def _cut(text: str, max_words: int) -> str:
-    """Return up to `max_words` words, cut at the end of a sentence if that keeps at least half."""
+    """Cut a text to `max_words` words, at the end of a sentence if that keeps at least half."""
     words = text.split()
     if len(words) <= max_words:
         return text

@@ -1,11 +1,15 @@
 """Find the docstrings of installed packages without importing them.
 
-Documentation has three sources: the docstrings of a source file, read with ``ast``; calls such as
-``add_newdoc(place, name, text)``, in which numpy, scipy and torch document their compiled parts,
-read from the same syntax tree; and the C modules of the standard library, which have no source and
-are the only modules that are imported. Modules are visited by name and objects in the order of the
-file, so that every harvest is the same. The seven in-domain packages take about 25 cpu-s, nearly
-all of it ``ast.parse``, in parallel processes.
+There are three kinds of documentation:
+
+- the docstrings of a source file, read with ``ast``
+- calls such as ``add_newdoc(module, name, text)``, which document the compiled parts of numpy,
+  scipy and torch, read from the same syntax tree
+- the C modules of the standard library, which have no source: only these are imported
+
+Modules are visited in the order of their names, and objects in the order of the file: every harvest
+is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
+``ast.parse``, in parallel processes.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -32,17 +35,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from cdmae.collections.leakage import stable_share
 from cdmae.errors import InputError
 
-STDLIB = "python"  # the name under which the standard library is harvested
-# where the name to install differs from the one to import
-DISTRIBUTIONS = {
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-}
+STDLIB = "python"  # the name of the standard library in the config and in passage ids
+# import name -> name in the package index, where they differ
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}
 
-# Not documentation of the package itself: tests, vendored copies, generated files, programs. And
-# tkinter, which many a Python lacks: the collection would depend on it.
+# Tests, vendored copies, generated files and programs, which do not document the package itself;
+# and tkinter, which is missing from many builds of Python, so that the collection would vary.
 _SKIPPED_FOLDERS = re.compile(
     r"^(__pycache__|site-packages|dist-packages|tests?|_internal|_?vendor(ed)?(_templates)?|_?externals?|third_party|generated"
     r"|array_api_(compat|extra)|cobyqa|pyprima|lib2to3|idlelib|turtledemo|tkinter|ensurepip|pydoc_data|lib-dynload|config-.*"
@@ -54,11 +55,11 @@ _SKIPPED_FILES = re.compile(
 _GENERATED = re.compile(
     r"auto(matically|-)? ?generated|generated (by|from)|do not edit", re.IGNORECASE
 )
-_FILES = 16  # that a process reads at a time
-_HEAD = 1500  # characters of a file in which it would say that it is generated
+_FILES = 16  # files per task of a process
+_HEAD = 1500  # characters of a file that are searched for a note that it is generated
 
 _ADD_DOC = re.compile(r"^_?add_(new)?doc(str)?\w*$")
-# C modules that exist for CPython's own tests, or that do something when imported.
+# C modules for CPython's own tests, and modules whose import has side effects.
 _SKIPPED_C_MODULES = re.compile(
     r"^(_test.*|_xx.*|xx.*|_ctypes_test|_interp.*|_sysconfig.*|nt|winreg|_winapi|msvcrt|_tkinter)$"
 )
@@ -78,10 +79,10 @@ def harvest(
     share: float = 1.0,
     over: Callable[..., Iterable[Any]] = map,
 ) -> Iterator[Documented]:
-    """Yield what `package` documents, each name once.
+    """Yield the documented objects of `package`, each name once.
 
-    within: only modules under these names (empty: all). share: only this share of the modules,
-    chosen by a hash of their names (used by the smoke size). over: ``map``, here or in other
+    within: names of the modules to read, with their submodules (empty: all). share: the share of
+    the modules to read, chosen by a hash of their names. over: ``map``, or its equivalent in other
     processes. `STDLIB` is the standard library with its C modules.
     """
 
@@ -89,17 +90,16 @@ def harvest(
         return not within or any(module == name or module.startswith(name + ".") for name in within)
 
     chosen = [
-        module
-        for module in modules(package)
-        if is_chosen(module[0]) and stable_share(module[0]) < share
+        (module, path)
+        for module, path in modules(package)
+        if is_chosen(module) and stable_share(module) < share
     ]
-    everything = chain.from_iterable(over(documented_in, chosen))
+    objects = chain.from_iterable(over(documented_in, chosen))
     if package == STDLIB:
-        everything = chain(
-            everything, *map(_documented_c, filter(is_chosen, sorted(sys.stdlib_module_names)))
-        )
+        names = filter(is_chosen, sorted(sys.stdlib_module_names))
+        objects = chain(objects, *map(_documented_c, names))
     seen: set[str] = set()
-    for documented in everything:
+    for documented in objects:
         if documented.name not in seen:
             seen.add(documented.name)
             yield documented
@@ -107,7 +107,7 @@ def harvest(
 
 @contextlib.contextmanager
 def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Yield ``map`` in several processes; in this one, if `number` is 1."""
+    """Yield a ``map`` that uses `number` processes; the built-in ``map`` if it is 1."""
     if number == 1:
         yield map
         return
@@ -121,18 +121,13 @@ def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def _end_with_parent() -> None:
-    """End when the parent process ends: a killed one would leave its pool waiting for ever."""
+    """End with the parent process; otherwise its pool would wait forever after a kill."""
 
     def watch() -> None:
         multiprocessing.parent_process().join()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def stable_share(name: str) -> float:
-    """Return a number in [0, 1) that depends only on `name`, on every machine and process."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
 # --- source files ---------------------------------------------------------------------------------
@@ -160,9 +155,10 @@ def modules(package: str) -> list[tuple[str, Path]]:
         folders[:] = [name for name in folders if not _SKIPPED_FOLDERS.match(name)]
         parts = prefix + Path(folder).relative_to(top).parts
         for file in files:
-            if file.endswith(".py") and file[:-3].isidentifier() and not _SKIPPED_FILES.match(file):
-                module = ".".join(parts if file == "__init__.py" else (*parts, file[:-3]))
-                paths.append((module, Path(folder, file)))
+            stem, suffix = os.path.splitext(file)
+            if suffix == ".py" and stem.isidentifier() and not _SKIPPED_FILES.match(file):
+                module = parts if stem == "__init__" else (*parts, stem)
+                paths.append((".".join(module), Path(folder, file)))
     return sorted(paths)
 
 
@@ -170,16 +166,18 @@ def documented_in(module: tuple[str, Path]) -> list[Documented]:
     """List a module's documented objects; generated or unparsable files yield none."""
     name, path = module
     source = path.read_text(encoding="utf-8", errors="replace")
-    if '"""' not in source and "'''" not in source or _GENERATED.search(source, 0, _HEAD):
+    has_docstring = '"""' in source or "'''" in source
+    if not has_docstring or _GENERATED.search(source, 0, _HEAD):
         return []
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's doc strings
+            warnings.simplefilter("ignore")  # invalid escapes in third-party docstrings
             tree = ast.parse(source)
     except (SyntaxError, ValueError):  # templates and files for another Python version
         return []
     text = ast.get_docstring(tree, clean=False)
-    return [Documented(name, text)] * bool(text) + list(_documented_below(name, tree.body))
+    of_module = [Documented(name, text)] if text else []
+    return [*of_module, *_documented_below(name, tree.body)]
 
 
 def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
@@ -194,9 +192,8 @@ def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
         elif isinstance(node, ast.If | ast.Try | ast.With):
             for branch in ("body", "handlers", "orelse", "finalbody"):
                 for child in getattr(node, branch, []):
-                    yield from _documented_below(
-                        name, child.body if isinstance(child, ast.ExceptHandler) else [child]
-                    )
+                    body = child.body if isinstance(child, ast.ExceptHandler) else [child]
+                    yield from _documented_below(name, body)
         elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             yield from _added(name, node.value, target)
@@ -210,34 +207,33 @@ def _is_special(name: str) -> bool:
 
 
 def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Documented]:
-    """Yield what a call of the ``add_docstr`` family documents.
+    """Yield the objects that a call of the ``add_docstr`` family documents.
 
-    The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy",
+    Supported forms: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy",
     "ndarray", text)``, ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``,
     ``add_docstr_all("abs", text)`` (of the tensor class) and ``det =
     _add_docstr(_linalg.linalg_det, text)``.
     """
-    function = (
-        call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    )
-    if not _ADD_DOC.match(function) or len(call.args) < 2:
+    function = call.func
+    is_method = isinstance(function, ast.Attribute)
+    function_name = function.attr if is_method else getattr(function, "id", "")
+    if not _ADD_DOC.match(function_name) or len(call.args) < 2:
         return
-    *place, last = call.args
+    *names, last = call.args
     if isinstance(target, ast.Name):
         name = f"{module}.{target.id}"
-    elif function == "add_docstr_all":
-        name = f"torch.Tensor.{_text(place[0])}"
+    elif function_name == "add_docstr_all":
+        name = f"torch.Tensor.{_text(names[0])}"
     else:
-        parts = [_text(argument) or ast.unparse(argument) for argument in place]
-        # no signatures and types
+        parts = [_text(argument) or ast.unparse(argument) for argument in names]
+        # leave out signatures and types
         parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]
         if not parts:
             return
-        name = (
-            ".".join(parts)
-            if "." in parts[0] or len(parts) > 1
-            else f"{module.rpartition('.')[0]}.{parts[0]}"
-        )
+        name = ".".join(parts)
+        if "." not in name:
+            package = module.rpartition(".")[0]
+            name = f"{package}.{name}"
     for attribute, text in _texts(last):
         below = f"{name}.{attribute}" if attribute else name
         if not _is_special(below.rpartition(".")[2]):
@@ -253,14 +249,16 @@ def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
         attribute, text = map(_text, node.elts)
         if attribute and text:
             yield attribute, text
-    elif text := _text(node):
-        yield "", text
+    else:
+        text = _text(node)
+        if text:
+            yield "", text
 
 
 def _text(node: ast.expr) -> str:
-    """Return the first string of an expression of literals, ``+``, ``%`` and methods.
+    """Return the string of an expression of literals, ``+``, ``%`` and method calls.
 
-    Placeholders stay in it.
+    Placeholders are not filled in.
     """
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
@@ -276,7 +274,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _documented_c(name: str) -> Iterator[Documented]:
-    """Yield what a module documents that has no source: one that is built in, or an extension."""
+    """Yield the documented objects of a module without source: a built-in or an extension."""
     loader = getattr(importlib.machinery.PathFinder.find_spec(name), "loader", None)
     is_c = name in sys.builtin_module_names or isinstance(
         loader, importlib.machinery.ExtensionFileLoader
@@ -296,8 +294,8 @@ def _members(name: str, owner: object) -> Iterator[Documented]:
     for attribute, value in sorted(vars(owner).items()):
         is_class = inspect.isclass(value)
         described = is_class or inspect.isroutine(value) or inspect.isdatadescriptor(value)
-        # A module re-exports classes of others (`_ssl.Certificate`, but also `_io.open` is `open`):
-        # bodies that are identical become one passage later, so nothing has to be traced back here.
+        # Modules re-export objects of other modules (`_io.open` is `open`); passages with identical
+        # bodies are joined later.
         if not described or _is_special(attribute):
             continue
         text = vars(value).get("__doc__") if is_class else getattr(value, "__doc__", None)

@@ -1,4 +1,4 @@
-"""Divide the lines of a docstring into the paragraphs of its sections, and drop what is no prose.
+"""Divide the lines of a docstring into the paragraphs of its sections, and drop all but prose.
 
 Supports the formats of the harvested packages: numpy's underlined sections with ``name : type``
 entries, Google's ``Args:`` with ``name (type): text``, Sphinx's field lists, definition lists, reST
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-# Sections by what is done with them; every other heading is dropped and its text kept.
+# Sections by their treatment; any other heading is dropped, and its text is kept.
 _DROPPED = {
     "example", "examples", "usage", "usage example", "doctest", "reference", "references",
     "citation", "see also", "seealso", "methods", "other methods", "class methods",
@@ -27,15 +27,13 @@ RESULTS = {"returns", "return", "yields", "yield", "receives", "outputs", "outpu
 _PROSE = {"note", "notes", "warning", "warnings", "important", "tip", "details", "remarks", "hint"}
 _GOOGLE = _DROPPED | _ENTRIES | RESULTS | _PROSE  # headings of the form `Name:`
 _PROSE_DIRECTIVES = {
-    "note",
-    "warning",
-    "tip",
-    "important",
-    "attention",
-    "caution",
-    "hint",
-    "danger",
-}
+    "note", "warning", "tip", "important", "attention", "caution", "hint", "danger",
+}  # fmt: skip
+
+_NAMED_FIELDS = {
+    "param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise",
+}  # fmt: skip
+_RESULT_FIELDS = {"return", "returns", "yield", "yields"}
 
 _UNDERLINE = re.compile(r"^\s*([-=~^*+#`\"'])\1{2,}\s*$")
 _DIRECTIVE = re.compile(r"^\s*\.\.\s*([\w:+-]*?)::\s*(.*)$")
@@ -46,43 +44,54 @@ _BULLET = re.compile(r"^\s*(?:[-*+•]|\(?(?:\d{1,2}|[a-z])[.)])\s+(?=\S)")
 _TABLE = re.compile(r"^\s*(?:[+|].*[+|]\s*$|[=-]{2,}(?:\s+[=-]{2,})+\s*$)")
 _GOOGLE_HEADING = re.compile(r"^\s*\**([A-Z][A-Za-z ]{2,20}?)\**\s*:{1,2}\**\s*$")
 _MARKDOWN_HEADING = re.compile(r"^\s*#{1,6}\s+\S")
+_LONGEST_HEADING = 60  # characters, exclusive
 _TYPE = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
-_REMARK = r"(?:,\s*(?:\*?optional\*?|defaults? [^:]{1,40}))?"  # behind a type
+_REMARK = r"(?:,\s*(?:\*?optional\*?|defaults? [^:]{1,40}))?"  # after a type
 TYPED_ENTRY = re.compile(rf"^[`*]*(\w+(?:,\s*\w+)*)[`]*\s*{_TYPE}\s*{_REMARK}\s*:\s*")
 _PLAIN_ENTRY = re.compile(r"^[`*]*([A-Za-z_]\w*(?:,\s*\w+)*)`*\s*(?::|\s-{1,2}\s)\s*")
 _NUMPY_ENTRY = re.compile(r"^\s*[`*]*([A-Za-z_][\w.]*(?:\s*,\s*[`*]*\w+`*)*)`*(?:\s*:\s.*|\s*:)?$")
 # a name and a type, no description
 _BARE_ENTRY = re.compile(r"^\*{0,2}\w+(?:, \w+)*\s*:(?:\s+\S+){1,3}$")
 _RESULT_TYPE = re.compile(r"^[`~:\w.\[\], |*]{1,60}?(?:\([^)]*\))?`*\s*:\s+(?=\S)")
+_CALL = re.compile(r"^[\w.]+\(")
+_SIGNATURE = re.compile(
+    rf"^[\w.]+{_TYPE}(?:\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$"
+)
 _PLACEHOLDER = re.compile(r"^\s*(?:[{%(|$]+\s*\w+\s*[})|]+s?[\s,.]*)+$")
 
 
 def without_signature(lines: list[str]) -> list[str]:
     """Drop ``name(a[, b]) -> value`` and ``--`` from the beginning of a docstring."""
-    at = 0
-    while at < len(lines):
-        line = lines[at].strip()
-        match = re.match(r"^[\w.]+\(", line)
+    index = 0
+    while index < len(lines):
+        line = lines[index].strip()
         if not line or line == "--":
-            at += 1
+            index += 1
             continue
-        if not match:
+        if not _CALL.match(line):
             break
-        end, depth = at, line.count("(") - line.count(")")
-        while depth > 0 and end + 1 < len(lines) and lines[end + 1].strip():
-            end += 1
-            depth += lines[end].count("(") - lines[end].count(")")
-        joined = " ".join(part.strip() for part in lines[at : end + 1])
-        signature = re.match(
-            rf"^[\w.]+{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$",
-            joined,
-        )
+        end = _end_of_call(lines, index)
+        joined = " ".join(part.strip() for part in lines[index:end])
+        signature = _SIGNATURE.match(joined)
         if not signature:
             break
         if signature["text"]:
-            return [signature["text"], *lines[end + 1 :]]
-        at = end + 1
-    return lines[at:]
+            return [signature["text"], *lines[end:]]
+        index = end
+    return lines[index:]
+
+
+def _end_of_call(lines: list[str], begin: int) -> int:
+    """Return the index after the line on which the parentheses opened on line `begin` close."""
+    depth = 0
+    for index in range(begin, len(lines)):
+        line = lines[index]
+        if index > begin and not line.strip():
+            return index
+        depth += line.count("(") - line.count(")")
+        if depth <= 0:
+            return index + 1
+    return len(lines)
 
 
 def _indent(line: str) -> int:
@@ -98,18 +107,24 @@ def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
 
 
 class _Reader:
-    """Read the lines once, and keep the section, and the paragraph that is being collected."""
+    """A single pass over the lines that tracks the current section and paragraph.
+
+    index: of the next line.
+    """
 
     def __init__(self, lines: list[str]) -> None:
-        self.lines, self.at = lines, 0
-        self.section, self.section_indent, self.is_google = "", 0, False
+        self.lines = lines
+        self.index = 0
+        self.section = ""
+        self.section_indent = 0
+        self.is_google = False
         self.paragraph: list[str] = []
         self.paragraphs: list[tuple[str, str]] = []
 
     def read(self) -> list[tuple[str, str]]:
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            self.at += 1
+        while self.index < len(self.lines):
+            line = self.lines[self.index]
+            self.index += 1
             if not line.strip():
                 self.flush()
             elif not (self._block(line) or self._heading(line)):
@@ -119,10 +134,10 @@ class _Reader:
 
     @property
     def following(self) -> str:
-        return self.lines[self.at] if self.at < len(self.lines) else ""
+        return self.lines[self.index] if self.index < len(self.lines) else ""
 
     def has_below(self, indent: int) -> bool:
-        """Tell whether the following line is indented deeper."""
+        """Return whether the following line is indented deeper than `indent`."""
         return bool(self.following.strip()) and _indent(self.following) > indent
 
     def flush(self) -> None:
@@ -131,25 +146,27 @@ class _Reader:
         self.paragraph = []
 
     def skip(self, is_skipped: Callable[[str], Any]) -> None:
-        while self.at < len(self.lines) and is_skipped(self.lines[self.at]):
-            self.at += 1
+        while self.index < len(self.lines) and is_skipped(self.lines[self.index]):
+            self.index += 1
 
     def skip_indented(self, indent: int) -> None:
         self.skip(lambda line: not line.strip() or _indent(line) > indent)
 
     def enter(self, section: str, indent: int, is_google: bool) -> None:
         self.flush()
-        self.section, self.section_indent, self.is_google = section, indent, is_google
+        self.section = section
+        self.section_indent = indent
+        self.is_google = is_google
 
     def _block(self, line: str) -> bool:
-        """Pass over what is no prose: doctests, fences, directives, tables, placeholders."""
+        """Skip a doctest, fence, directive, table or placeholder; return whether this is one."""
         if line.strip().startswith((">>>", "In [")):
             self.flush()
             self.skip(str.strip)
         elif _FENCE.match(line):
             self.flush()
             self.skip(lambda line: not _FENCE.match(line))
-            self.at += 1
+            self.index += 1
         elif directive := _DIRECTIVE.match(line):
             self.flush()
             if directive[1] not in _PROSE_DIRECTIVES:
@@ -167,16 +184,14 @@ class _Reader:
         return True
 
     def _heading(self, line: str) -> bool:
-        """Enter a section at a heading: underlined, or a known name with a colon."""
-        indent, stripped = _indent(line), line.strip()
+        """Enter a section at a heading, underlined or with a colon; return whether this is one."""
+        indent = _indent(line)
+        stripped = line.strip()
         if _UNDERLINE.match(line):  # an overline, or the underline of a heading kept as text
             return True
-        if (
-            _UNDERLINE.match(self.following)
-            and len(stripped) < 60
-            and _indent(self.following) <= indent + 1
-        ):
-            self.at += 1
+        is_underlined = _UNDERLINE.match(self.following) and _indent(self.following) <= indent + 1
+        if is_underlined and len(stripped) < _LONGEST_HEADING:
+            self.index += 1
             if self.paragraphs or self.paragraph or stripped.lower() in _GOOGLE:
                 self.enter(stripped.rstrip(":").lower(), indent, is_google=False)
             else:
@@ -194,12 +209,15 @@ class _Reader:
     def _prose(self, line: str) -> None:
         if self.section in _DROPPED:
             return
-        indent, stripped = _indent(line), line.strip()
-        if field := _FIELD.match(line):
+        indent = _indent(line)
+        stripped = line.strip()
+        field = _FIELD.match(line)
+        if field:
             self.flush()
             self._field(indent, field)
             return
-        if bullet := _BULLET.match(line):
+        bullet = _BULLET.match(line)
+        if bullet:
             self.flush()
             stripped = line[bullet.end() :].strip()
         if re.fullmatch(r"\*{0,2}\w+", stripped) and self.has_below(indent):
@@ -216,8 +234,8 @@ class _Reader:
             self.paragraph.append(stripped)
 
     def _entry(self, indent: int, stripped: str) -> str:
-        """Return the text to keep of a line in a list of parameters: its name, without its type."""
-        # at the margin: numpy's `name : type`
+        """Return a line of a list of parameters or results without its type."""
+        # numpy's `name : type` is not indented
         if not self.is_google and indent <= self.section_indent:
             if self.has_below(indent):
                 self.flush()
@@ -227,8 +245,9 @@ class _Reader:
                 return ""
             if _BARE_ENTRY.match(stripped):
                 return ""
-            if _indent(self.lines[self.at - 2]) > self.section_indent:
-                self.flush()  # the description above has ended
+            above = self.lines[self.index - 2]
+            if _indent(above) > self.section_indent:
+                self.flush()  # the description above is complete
         if self.section in _ENTRIES:
             entry = TYPED_ENTRY.match(stripped) or (self.is_google and _PLAIN_ENTRY.match(stripped))
             if not entry:
@@ -239,15 +258,13 @@ class _Reader:
 
     def _field(self, indent: int, field: re.Match[str]) -> None:
         """Collect one entry of a Sphinx field list, ``:param type name: text``."""
-        kind, argument, text = field[1], (field[2] or "").split(), field[3]
+        kind, argument, text = field.groups(default="")
         if self.section == "":
             self.section = "fields"
-        if (
-            kind in ("param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise")
-            and argument
-        ):
-            self.paragraph.append(f"{argument[-1]}: {text}")
-        elif kind in ("return", "returns", "yield", "yields"):
+        if kind in _NAMED_FIELDS and argument.strip():
+            name = argument.split()[-1]  # after the type
+            self.paragraph.append(f"{name}: {text}")
+        elif kind in _RESULT_FIELDS:
             self.paragraph.append(text)
         else:  # types, metadata
             self.skip_indented(indent)

@@ -1,0 +1,206 @@
+"""Divide queries into splits that share no passage and no text.
+
+Nothing heavy is imported at the top, because sources use this module when the workflow starts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from cdmae.errors import InputError
+from cdmae.formats import count
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from cdmae.collections.store import Collection
+
+DIVIDED = "train"  # the split whose queries are held out
+_LEAST = 0.5  # of the queries that a share asks for; components are not divided
+_WORD = re.compile(r"\w+")
+
+
+def stable_share(name: str) -> float:
+    """Return a number in [0, 1) that depends only on `name`, not on the machine or process."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text without case and punctuation."""
+    return _WORD.findall(text.casefold())
+
+
+def key_of(text: str) -> str:
+    """Return a text's words without case and punctuation; equal keys mean equal texts."""
+    return " ".join(words_of(text))
+
+
+def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.ndarray:
+    """Return the first row of each row's connected component, int64 [size].
+
+    pairs: the edges of the graph, as pairs of rows.
+    """
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(one)), (one, other)), shape=(size, size))
+    _, numbers = connected_components(graph, directed=False)
+    _, first_rows = np.unique(numbers, return_index=True)
+    return first_rows[numbers]
+
+
+# --- holdout: the settings `holdout` and `holdout_seed` of a source -------------------------------
+
+Shares = dict[str, Annotated[float, Field(strict=True, gt=0, lt=1)]]
+HOLDOUT = {
+    "meaning": "split: share of the queries of train that move into it, such as `dev: 0.1`, for "
+    "splits that the data lack; queries that share a relevant passage or a text stay together"
+}
+HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
+
+
+def check_shares(shares: dict[str, float], seed: int) -> None:
+    """Refuse shares that leave no queries to train on, and a seed without effect."""
+    whole = sum(shares.values())
+    if whole >= 1:
+        raise InputError(
+            f"holdout takes {whole:g} of {DIVIDED}; allowed: shares with a sum below 1"
+        )
+    if seed and not shares:
+        raise InputError("holdout_seed has no effect without holdout; leave it out")
+
+
+def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -> dict[str, bool]:
+    """Return split -> whether it has judgments, after `hold_out`.
+
+    name: of the collection. Raises `InputError` if there are no training queries, or if a split to
+    be made exists.
+    """
+    if shares and not judged.get(DIVIDED):
+        splits = ", ".join(split for split, has in judged.items() if has) or "none"
+        raise InputError(
+            f"holdout takes queries from the split {DIVIDED}, which {name} does not have (judged "
+            f"splits: {splits}); name one of them {DIVIDED}, or leave holdout out"
+        )
+    for split in shares:
+        if split in judged:
+            raise InputError(
+                f"holdout names {split}, but {name} already has queries of this split; leave it "
+                "out, or choose another name"
+            )
+    return judged | dict.fromkeys(shares, True)
+
+
+def expected_after(queries: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
+    """Return the expected number of queries by split, after `hold_out`."""
+    divided = queries.get(DIVIDED, 0)
+    held_out = {split: round(share * divided) for split, share in shares.items()}
+    if not held_out:
+        return queries
+    return queries | {DIVIDED: divided - sum(held_out.values())} | held_out
+
+
+def hold_out(collection: Collection, shares: dict[str, float], seed: int) -> Collection:
+    """Move shares of the training queries into new splits.
+
+    Queries that share a relevant passage or a text, directly or through other queries, are in the
+    same split. shares: split -> share of the training queries. Raises `InputError` if these groups
+    are too large for a share.
+    """
+    if not shares:
+        return collection
+    queries = collection.queries[DIVIDED]
+    qrels = collection.qrels[DIVIDED]
+    groups = components(len(queries), _links(queries, qrels))
+    splits = _drawn(queries["query_id"], groups, shares, seed)
+
+    new_queries = dict(collection.queries)
+    new_qrels = dict(collection.qrels)
+    counts = dict(collection.about["queries"])
+    for split in (DIVIDED, *shares):
+        chosen = queries[splits == split].reset_index(drop=True)
+        judgments = qrels[qrels["query_id"].isin(chosen["query_id"])].reset_index(drop=True)
+        new_queries[split] = chosen
+        new_qrels[split] = judgments
+        counts[split] = {"judged": len(chosen), "judgments": len(judgments)}
+    counts[DIVIDED] = collection.about["queries"][DIVIDED] | counts[DIVIDED]
+    sizes = _sizes(groups)
+    about = {
+        **collection.about,
+        "queries": counts,
+        "holdout": {
+            "from": DIVIDED,
+            "shares": shares,
+            "seed": seed,
+            "groups of queries that share a passage or a text": len(sizes),
+            "largest group": max(sizes.values()),
+        },
+    }
+    return replace(collection, queries=new_queries, qrels=new_qrels, about=about)
+
+
+def _links(queries: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
+    """Return the pairs of query rows that share a text or a relevant passage, int64 [n, 2].
+
+    Each row is paired with the first row that has the same text or passage.
+    """
+    import pandas as pd
+
+    row_of = pd.Series(queries.index, index=queries["query_id"])
+    positives = qrels[(qrels["grade"] > 0) & qrels["passage_id"].notna()]
+    texts = queries["text"].map(lambda text: key_of(text) or text)
+    shared = pd.concat([
+        pd.DataFrame({"key": "text " + texts, "row": queries.index}),
+        pd.DataFrame({
+            "key": "passage " + positives["passage_id"],
+            "row": positives["query_id"].map(row_of),
+        }),
+    ])  # fmt: skip
+    first = shared.groupby("key")["row"].transform("first")
+    return pd.DataFrame({"first": first, "row": shared["row"]}).to_numpy()
+
+
+def _sizes(groups: np.ndarray) -> dict[int, int]:
+    """Return the number of queries by group."""
+    import numpy as np
+
+    first_rows, sizes = np.unique(groups, return_counts=True)
+    return dict(zip(first_rows.tolist(), sizes.tolist(), strict=True))
+
+
+def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: int) -> pd.Series:
+    """Return the split of each query, drawn by a hash of its group and the seed.
+
+    Groups are drawn in the order of their hashes: the first split that has room takes the group.
+    """
+    import pandas as pd
+
+    sizes = _sizes(groups)
+    wanted = {split: round(share * len(ids)) for split, share in shares.items()}
+    room = dict(wanted)
+    split_of = {}
+    for group in sorted(sizes, key=lambda group: stable_share(f"holdout {seed} {ids[group]}")):
+        fitting = [split for split in room if sizes[group] <= room[split]]
+        split_of[group] = fitting[0] if fitting else DIVIDED
+        if fitting:
+            room[fitting[0]] -= sizes[group]
+    for split, number in wanted.items():
+        held = number - room[split]
+        if held == 0 or held < _LEAST * number:
+            raise InputError(
+                f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
+                f"{count(len(ids))} queries, but only {count(held)} can be held out: queries that "
+                "share a relevant passage or a text stay together, and the largest group has "
+                f"{count(max(sizes.values()))}; allowed: other shares, or a split {split} in the "
+                "data"
+            )
+    return pd.Series(groups).map(split_of)

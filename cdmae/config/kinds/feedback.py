@@ -1,0 +1,93 @@
+"""Vector pseudo-relevance feedback: a dense system searches again with a refined query vector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from cdmae.config.kinds._system import Columns, System, check_kind
+from cdmae.errors import InputError
+from cdmae.fields import Name, pick, refusal, setting, settings, unfit
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+OF_QUERIES = (
+    "model",
+    "head",
+    "query_length",
+    "query_prompt",
+)  # settings of systems that encode queries
+
+
+@settings
+class Feedback(System):
+    """A dense system with Rocchio's feedback from its own best passages."""
+
+    answered_by = "feedback"
+
+    kind: Literal["feedback"] = setting(
+        "feedback",
+        meaning="a dense system that searches again: each query vector moves towards the vectors "
+        "of its best passages",
+        source="Li et al. 2021, arXiv 2108.11044",
+    )
+    of: Name = setting(meaning="the dense system that searches twice", names="systems")
+    depth: int = setting(
+        3,
+        unit="passages",
+        meaning="the best passages of the first search, whose mean vector is the feedback",
+        source="Pyserini",
+        low=1,
+        high=1000,
+    )
+    alpha: float = setting(
+        0.9, meaning="weight of the query's vector", source="Pyserini", low=0, high=1e6
+    )
+    beta: float = setting(
+        0.1, meaning="weight of the passages' mean vector", source="Pyserini", low=0, high=1e6
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse two weights of 0."""
+        if not self.alpha and not self.beta:
+            raise InputError("alpha is 0 and beta is 0; allowed: one of them above 0")
+
+    def parts(self) -> list[str]:
+        """Return the name of the system that searches first."""
+        return [self.of]
+
+    def columns(self, config: Config, name: str) -> Columns:
+        """Return the model of the dense system: a trained folder, or the files of an external one.
+
+        encoder: the dense system's settings that decide the vectors of queries.
+        """
+        dense = config.systems[self.of]
+        encoder = {"encoded_by": dense.encoded_by, **pick(dense.values(), OF_QUERIES)}
+        files = dense.columns(config, self.of).get("model_files", [])
+        return {
+            "encoder": encoder,
+            "trained": self.of if dense.trained else "",
+            "model_files": files,
+        }
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a system without vectors, vectors that are not kept, and a depth beyond a run."""
+        dense = "a system whose vectors are searched"
+        check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
+        if config.systems[self.of].is_sparse(config):
+            raise unfit(self, "of", ", whose vectors are sparse; allowed: a dense system")
+        if not config.evaluation.keep_vectors:
+            words = " needs evaluation.keep_vectors, which is false; allowed: true, or remove it"
+            raise refusal(("kind",), words)
+        if self.depth > config.evaluation.depth:
+            most = config.evaluation.depth
+            raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
+
+    def positions(self, config: Config) -> int | None:
+        """Return the longest input of the dense system."""
+        return config.systems[self.of].positions(config)
+
+    def in_words(self) -> str:
+        """Name the dense system and the weights."""
+        weights = f"{self.alpha:g} query + {self.beta:g} mean of the best {self.depth}"
+        return f"{self.of} with vector feedback: {weights}"

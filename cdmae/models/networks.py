@@ -1,0 +1,248 @@
+"""Networks on disk, read with every check and written as transformers writes them.
+
+Other libraries load an incomplete checkpoint with a warning at most: an encoder with random layers
+then trains without an error and scores some points lower. Here new weights are named in the log,
+and a checkpoint without the encoder is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cdmae.config import pretrained, weight_files
+from cdmae.config.pretrained import FAMILIES
+from cdmae.errors import InputError, cause
+from cdmae.files import read_json
+from cdmae.models import architectures, weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+PICKLED = (
+    "its pytorch_model.bin is damaged, or a pickle with Python code, which is not run; allowed: "
+    "tensors alone, best as model.safetensors (made from a trusted pickle by "
+    "safetensors.torch.save_file)"
+)
+SYSTEM_ERROR = re.compile(r"os error (\d+)")  # in messages of safetensors
+OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read(
+    name: str,
+    source: Path | str,
+    kind: str,
+    *,
+    new: tuple[str, ...] = (),
+    seed: int = 0,
+    remedy: str = "",
+) -> tuple[PreTrainedModel, list[str]]:
+    """Read a network from a folder or the hub (``name@revision``): float32, evaluation mode.
+
+    name, remedy: the beginning and the end of error messages. kind: a key of
+    `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
+    Missing weights are drawn with `seed`; their names are the second result.
+
+    Raises `InputError` for a file that is missing or damaged, an unknown type of model, weights
+    that contradict config.json, NaN or infinity, and other missing weights.
+    """
+    folder, revision = pretrained.divided(str(source))
+    with _reported(name, remedy):
+        _check_weight_file(Path(folder))
+        described = _config(folder, revision)
+    family = described["model_type"]
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise InputError(f"{name} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
+    with _reported(name, remedy):
+        contradiction = pretrained.contradiction(described)
+        if contradiction:
+            found, allowed = contradiction
+            raise InputError(f"its config.json {found}; allowed: {allowed}")
+        with weights.seeded(seed):
+            network, loaded = _from_pretrained(folder, revision, family, kind)
+    network = network.float().eval()
+    missing = sorted(loaded["missing_keys"])
+    unfit = _mismatch(loaded) or _gaps(missing, new) or _surplus(loaded) or _not_finite(network)
+    if unfit:
+        raise InputError(f"{name} {unfit}{remedy}")
+    network.name_or_path = str(source)  # with the revision
+    return network, missing
+
+
+@contextmanager
+def _reported(name: str, remedy: str) -> Iterator[None]:
+    """Turn any error into an `InputError`: transformers raises anything for third-party files."""
+    try:
+        with _quiet():
+            yield
+    except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
+        raise InputError(f"{name} cannot be read: {PICKLED}{remedy}") from None
+    except weight_files.Damaged as error:
+        raise InputError(f"{name} cannot be read: its {error}{remedy}") from None
+    except Exception as error:
+        raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
+
+
+def _check_weight_file(folder: Path) -> None:
+    """Raise `Damaged` for weights in a local folder that cannot be read."""
+    path = weight_files.find(folder)
+    if path:
+        weight_files.read(path)
+
+
+def _config(folder: str, revision: str) -> dict[str, Any]:
+    """Return the contents of config.json, always with a ``model_type``."""
+    import transformers
+
+    described, _ = transformers.PreTrainedConfig.get_config_dict(folder, revision=revision)
+    family = described.get("model_type")
+    if not family:  # transformers infers it from the name of an old folder
+        config = transformers.AutoConfig.from_pretrained(
+            folder, revision=revision, trust_remote_code=False
+        )
+        family = config.model_type
+    return {**described, "model_type": family}
+
+
+def _from_pretrained(
+    folder: str, revision: str, family: str, kind: str
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """Load a network of an architecture; also return transformers' record of its weights."""
+    import transformers
+
+    options: dict[str, Any] = {}
+    if kind == "retriever" and family in architectures.POOLED:
+        options["add_pooling_layer"] = False
+    if kind == "reranker":
+        options["num_labels"] = 1
+    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
+    return network_type.from_pretrained(
+        folder,
+        revision=revision,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # reported by `_mismatch` instead of in a table
+        **options,
+    )
+
+
+def _mismatch(loaded: dict[str, Any]) -> str:
+    """Describe a weight whose size contradicts config.json; an empty text without one."""
+    if not loaded["mismatched_keys"]:
+        return ""
+    key, stored, expected = min(loaded["mismatched_keys"])
+    return (
+        f"has {key} of the size {list(stored)}, but its config.json needs {list(expected)}; they "
+        "do not belong together"
+    )
+
+
+def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
+    """Describe missing weights that may not be missing; an empty text without any."""
+    lacking = [key for key in missing if not key.startswith(new)]
+    if not lacking:
+        return ""
+    return f"lacks {listed(lacking)} of the model that its config.json describes"
+
+
+def _surplus(loaded: dict[str, Any]) -> str:
+    """Describe weights of layers that config.json does not mention; an empty text without any."""
+    surplus = sorted(key for key in loaded["unexpected_keys"] if OF_A_LAYER.search(key))
+    return f"has {listed(surplus)}, which its config.json does not describe" if surplus else ""
+
+
+def _not_finite(network: PreTrainedModel) -> str:
+    """Describe a weight with NaN or infinity; an empty text without one."""
+    for name, weight in network.named_parameters():
+        if not torch.isfinite(weight).all():
+            return f"has NaN or infinity in {name}: it is damaged, or its training diverged"
+    return ""
+
+
+def listed(keys: list[str]) -> str:
+    """Name the first three keys, and count the others."""
+    names = ", ".join(keys[:3])
+    return f"{names} and {len(keys) - 3} more weights" if len(keys) > 3 else names
+
+
+# --- commits --------------------------------------------------------------------------------------
+
+
+def commits(**models: Path | str) -> dict[str, str]:
+    """Return the commits of models on the hub, by the given names, without models that have none.
+
+    The hub's cache knows the commit of a model that was read. An encoder that was made here records
+    the commit of its checkpoint.
+    """
+    found = {name: _commit(model, name) for name, model in models.items() if model}
+    return {name: commit for name, commit in found.items() if commit}
+
+
+def _commit(model: Path | str, name: str) -> str | None:
+    """Return the commit of a model in the hub's cache, or recorded in a folder under a name."""
+    from huggingface_hub import try_to_load_from_cache
+
+    if not Path(model).is_dir():
+        repository, revision = pretrained.divided(str(model))
+        file = try_to_load_from_cache(repository, "config.json", revision=revision)
+        return Path(file).parent.name if isinstance(file, str) else None
+    try:
+        recorded = read_json(Path(model) / "about.json")["commits"][name]
+    except (InputError, OSError, LookupError, TypeError):  # a third-party file of this name
+        return None
+    return recorded if isinstance(recorded, str) else None
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write(folder: Path, network: PreTrainedModel) -> None:
+    """Write config and weights; transformers loads them without a warning.
+
+    For most types, ``AutoModel`` expects a pooler. No retriever has one, so zeros are written.
+    """
+    from safetensors import SafetensorError
+
+    stored = network.state_dict()
+    if getattr(network, "pooler", network) is None:
+        width = network.config.hidden_size
+        stored["pooler.dense.weight"] = torch.zeros(width, width)
+        stored["pooler.dense.bias"] = torch.zeros(width)
+    try:
+        with _quiet():  # under current names, even where the names that were read are old
+            network.save_pretrained(folder, state_dict=stored, save_original_format=False)
+    except SafetensorError as error:
+        number = SYSTEM_ERROR.search(str(error))
+        if number is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code)) from error  # such as a full disk
+    for file in folder.glob("*.safetensors"):  # safetensors creates them with mode 0600
+        shutil.copymode(folder / "config.json", file)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide progress bars and tables of weights: `read` reports missing weights itself."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    bar = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()

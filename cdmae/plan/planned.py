@@ -1,0 +1,95 @@
+"""The jobs of a run, and what their prices depend on: a config and the sizes of its collections."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdmae.config import systems
+from cdmae.plan.flops import Network
+from cdmae.plan.sizes import Size, count, size
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cdmae.config.schema import Config
+
+
+class Job(NamedTuple):
+    """A job of a dry run: its rule, its wildcards joined by ``/``, its files, and its resources.
+
+    due: whether Snakemake would run the job now.
+    """
+
+    rule: str
+    name: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    threads: int = 1
+    gpus: int = 0
+    due: bool = True
+
+
+class Planned:
+    """A config with the sizes of its collections, and the dimensions of its networks."""
+
+    def __init__(self, config: Config) -> None:
+        """Take a checked config."""
+        self.config = config
+        self._counted: dict[str, Size] = {}
+        self._expected: dict[str, Size] = {}
+        self._initial_networks: dict[str, Network] = {}
+        self._external_networks: dict[str, Network] = {}
+
+    @property
+    def sizes(self) -> dict[str, Size]:
+        """The size of every collection."""
+        return {name: self.size(name) for name in self.config.collections}
+
+    def size(self, collection: str) -> Size:
+        """Return the size of a collection: counted once it exists, expected by its source before.
+
+        Raises `InputError` if the size is unknown.
+        """
+        if collection not in self._counted:
+            counted = count(self.config, collection)
+            if counted:
+                self._counted[collection] = counted
+        if collection in self._counted:
+            return self._counted[collection]
+        if collection not in self._expected:
+            self._expected[collection] = size(self.config, collection)
+        return self._expected[collection]
+
+    def initial_network(self, start: str) -> Network:
+        """Return the network of an entry of `starts`."""
+        if start not in self._initial_networks:
+            self._initial_networks[start] = Network.of(self.config.starts[start])
+        return self._initial_networks[start]
+
+    def network(self, system: str) -> Network:
+        """Return the network of a system."""
+        model = self.config.systems[system].model
+        if not model:
+            return self.initial_network(systems.start_of(self.config, system))
+        if model not in self._external_networks:
+            self._external_networks[model] = Network.read(model)
+        return self._external_networks[model]
+
+    def queries(self, targets: list[tuple[str, str]]) -> list[int]:
+        """Count the queries of each (collection, split); 0 where the source does not know them."""
+        return [self.size(collection).queries.get(split, 0) for collection, split in targets]
+
+    @cached_property
+    def evaluated(self) -> list[int]:
+        """The number of queries of every evaluated (collection, split)."""
+        return self.queries(systems.targets(self.config))
+
+    @property
+    def largest_run(self) -> float:
+        """Passages of the largest run of the evaluation."""
+        return self.config.evaluation.depth * max(self.evaluated, default=0)
+
+    def downloads(self, collection: str) -> dict[Path, float]:
+        """Return the files that a source stores outside the results folder: file to bytes."""
+        return self.config.collections[collection].settings.downloads()

@@ -1,0 +1,103 @@
+"""Resources that jobs request: GPUs, cores, megabytes and minutes, by the estimates of the plan.
+
+A profile can overrule every request (``--set-resources``, ``--set-threads``).
+"""
+
+from __future__ import annotations
+
+import math
+
+from cdmae.errors import InputError
+from cdmae.plan import prices
+from cdmae.plan.flops import Network
+from cdmae.plan.machine import Machine
+from cdmae.plan.planned import Job, Planned
+
+ON_SEVERAL = ("pretrain", "train_retriever", "train_reranker")  # rules that torchrun can start
+ON_ONE = (
+    "teacher", "vectors", "vectors_external", "rerank",
+    "search", "search_external", "search_feedback", "mine", "mine_external", "mine_feedback",
+)  # fmt: skip
+RESUMING = ON_SEVERAL  # rules that save their state
+NODE = 8  # GPUs of a node, as in the paper (section 4.3)
+NARROW = 256  # width of the layers below which neither a GPU nor a second core pays
+FEW_HOURS = 2.0  # of one GPU; a longer training requests all GPUs of a node
+# The reference GPU of all requests. A V100 takes 2.5 times as long, which MARGIN_OF_TIME covers.
+REFERENCE = Machine(cores=1, gpus=1, gpu="a100")
+
+MARGIN_OF_MEMORY = 1.25
+MARGIN_OF_TIME = 3.0
+LEAST_MEGABYTES = 4000
+LEAST_MINUTES = 30  # importing the libraries takes minutes on a busy shared file system
+DOWNLOAD = 240  # least minutes of a rule that may download: the plan does not know the network
+DAY = 1440  # most minutes of a rule that resumes, which is the limit of many queues
+# of jobs on a collection that does not exist yet and whose source does not know its size
+UNKNOWN_MEGABYTES = 64_000
+UNKNOWN_MINUTES = DAY
+
+
+def network(planned: Planned, job: Job) -> Network:
+    """Return the network that a job trains or applies."""
+    name = job.name.split("/")[0]
+    if job.rule in ("pretrain", "untrained"):
+        return planned.initial_network(planned.config.encoders[name].start)
+    if job.rule == "teacher":
+        name = planned.config.systems[name].teacher
+    return planned.network(name)
+
+
+def cores(planned: Planned, job: Job, most: int) -> int:
+    """Return the number of cores for a job's network: `most`, or 1 for a narrow network."""
+    return most if network(planned, job).width >= NARROW else 1
+
+
+def gpus(planned: Planned, job: Job) -> int:
+    """Return the number of GPUs that a job requests.
+
+    Narrow networks request none. A training requests a whole node if it would keep one GPU busy for
+    hours, or if the size of its collection is unknown. There is at most one GPU per text of a step.
+    """
+    if job.rule not in ON_SEVERAL + ON_ONE or network(planned, job).width < NARROW:
+        return 0
+    if job.rule in ON_ONE:
+        return 1
+    try:
+        operations = prices.price(planned, job).flops
+    except InputError:
+        operations = math.inf
+    hours = operations / REFERENCE.rate(1, 1) / 3600
+    return min(NODE, _batch(planned, job)) if hours > FEW_HOURS else 1
+
+
+def _batch(planned: Planned, job: Job) -> int:
+    """Return the number of texts that a training divides among its processes at each step."""
+    if job.rule == "pretrain":
+        return planned.config.encoders[job.name].batch
+    return planned.config.stages[planned.config.systems[job.name].stage].queries
+
+
+def megabytes(planned: Planned, job: Job, attempt: int) -> int:
+    """Return the memory that a job requests; further attempts request more."""
+    try:
+        memory = prices.price(planned, job).memory
+    except InputError:
+        return UNKNOWN_MEGABYTES * attempt
+    return max(LEAST_MEGABYTES, round(MARGIN_OF_MEMORY * memory / 1e6)) * attempt
+
+
+def minutes(planned: Planned, job: Job, attempt: int) -> int:
+    """Return the time limit that a job requests.
+
+    A rule that resumes requests at most a day per attempt. Other rules start again, and further
+    attempts request more.
+    """
+    least = DOWNLOAD if job.rule == "collection" else LEAST_MINUTES
+    try:
+        seconds = prices.price(planned, job).seconds_on(REFERENCE, job.threads, job.gpus)
+    except InputError:
+        requested = UNKNOWN_MINUTES
+    else:
+        requested = max(least, math.ceil(MARGIN_OF_TIME * seconds / 60))
+    if job.rule in RESUMING:
+        return min(DAY, requested)
+    return requested * attempt

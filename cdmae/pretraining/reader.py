@@ -1,0 +1,262 @@
+"""The steps of a pre-training: passages in a seeded order, masked on every side.
+
+Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
+the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone.
+They need no saving, and neither accumulation nor the number of processes changes a step's data.
+
+Many steps are read and masked at a time, in numpy. Python code that runs for each step only cuts
+views.
+
+    B passages or spans, n word-pieces of the longest one, P passages, T word-pieces
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cdmae import masking
+from cdmae.errors import InputError
+from cdmae.masking import PLAIN
+from cdmae.masking.noise import uniforms
+from cdmae.models import sequences
+from cdmae.models.ragged import Ragged, starts_of
+from cdmae.pretraining.batches import Masked, Step, Texts
+from cdmae.training.setup import seed_of
+
+if TYPE_CHECKING:
+    from cdmae.masking import Side
+    from cdmae.tokens.corpus import Tokens
+    from cdmae.tokens.vocabulary import Vocabulary
+
+PASSAGES_AT_ONCE = 4096  # read and masked together: some MB
+MIDDLE = (0.25, 0.75)  # the part of a passage in which it is cut into two spans
+
+
+class Reader:
+    """Reads the steps of a pre-training.
+
+    length: the most word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        values: dict[str, np.ndarray],
+        vocabulary: Vocabulary,
+        sides: dict[str, Side],
+        *,
+        batch: int,
+        max_length: int,
+        seed: int,
+    ) -> None:
+        """Take the word-pieces and the strategies' values.
+
+        values: by name, float16 [T]. max_length: [CLS] and [SEP] included.
+        """
+        if not len(tokens):
+            raise InputError("the collection has no passages; there is nothing to pre-train on")
+        self.tokens = tokens
+        self.values = values
+        self.vocabulary = vocabulary
+        self.sides = sides
+        self.batch = batch
+        self.length = max_length - 2
+        self.seed = seed
+        self.spans = max(2 if side.next else side.spans for side in sides.values())
+        self.crops = next((side.crops for side in sides.values() if side.crops), None)
+        self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Return the word-pieces of every passage after cutting, int64 [P]."""
+        longest = self.length if self.crops else self.length * self.spans
+        return np.minimum(np.diff(self.tokens.starts), longest)
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
+        """Yield the steps begin .. end - 1; with `ahead`, a thread reads the next meanwhile."""
+        at_once = max(1, PASSAGES_AT_ONCE // self.batch)
+        groups = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
+        if not ahead:
+            for group in groups:
+                yield from self.read(*group)
+            return
+        with ThreadPoolExecutor(1) as thread:
+            pending: list[Future[list[Step]]] = []
+            for group in groups:
+                pending.append(thread.submit(self.read, *group))
+                if len(pending) == 2:
+                    yield from pending.pop(0).result()
+            for last in pending:
+                yield from last.result()
+
+    def read(self, begin: int, end: int) -> list[Step]:
+        """Read some steps at once."""
+        positions = np.arange(begin * self.batch, end * self.batch)
+        epochs, rows = self.passages(positions)
+        steps = positions // self.batch
+        order = np.lexsort((self.lengths[rows], steps))  # within each step by length
+        texts = self.texts(rows[order], epochs[order])
+        sides: dict[str, Masked] = {}
+        for name in self.sides:
+            sides[name] = self.mask(name, texts, sides)
+        size = self.batch * self.spans
+        cuts = [slice(first, first + size) for first in range(0, len(texts.rows), size)]
+        return [
+            Step({side: masked[cut] for side, masked in sides.items()}, self.spans) for cut in cuts
+        ]
+
+    def passages(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return epochs and passages at some ascending positions of the endless sequence."""
+        epochs, within = np.divmod(positions, len(self.tokens))
+        rows = np.empty_like(positions)
+        for epoch in np.unique(epochs).tolist():
+            if self._order[0] != epoch:
+                generator = np.random.default_rng(seed_of(self.seed, "order", epoch))
+                self._order = (epoch, generator.permutation(len(self.tokens)))
+            here = epochs == epoch
+            rows[here] = self._order[1][within[here]]
+        return epochs, rows
+
+    # --- texts ------------------------------------------------------------------------------------
+
+    def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
+        """Return the passages `rows`, or two spans or crops of each, in their epochs.
+
+        Second spans have row numbers beyond the collection's, and thus other random draws.
+        """
+        begins = self.tokens.starts[rows]
+        lengths = self.lengths[rows]
+        if self.spans == 1:
+            return Texts(rows, begins, lengths, epochs)
+        if self.crops:
+            offsets, sizes = self._crops(rows, lengths, epochs)
+        else:
+            cut = self._cut(rows, begins, lengths, epochs)
+            offsets = np.stack([np.zeros_like(cut), cut], axis=1)
+            sizes = np.stack([cut, np.minimum(lengths - cut, self.length)], axis=1)
+        keys = np.stack([rows, rows + len(self.tokens)], axis=1)
+        return Texts(
+            keys.ravel(),
+            (begins[:, None] + offsets).ravel(),
+            sizes.ravel(),
+            np.repeat(epochs, 2),
+        )
+
+    def _crops(
+        self, rows: np.ndarray, lengths: np.ndarray, epochs: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw two independent crops of each passage: offsets and lengths, int64 [B, 2].
+
+        A crop's share of the passage is uniform, then its position; a crop has a word-piece at
+        least, if the passage has one.
+        """
+        draws = uniforms(self.keys("crop", epochs), rows, 4, salt=1).astype(np.float64)
+        least, most = self.crops
+        whole = lengths[:, None]
+        shares = least + draws[:, :2] * (most - least)
+        sizes = np.minimum(whole, np.maximum(1, np.floor(shares * whole))).astype(np.int64)
+        offsets = np.floor(draws[:, 2:] * (whole - sizes + 1)).astype(np.int64)
+        return offsets, sizes
+
+    def _cut(
+        self, rows: np.ndarray, begins: np.ndarray, lengths: np.ndarray, epochs: np.ndarray
+    ) -> np.ndarray:
+        """Draw the length of each passage's first span, int64 [B].
+
+        The boundary is drawn from the middle half and moved to the beginning of a word. Both spans
+        have at most the length of a passage.
+        """
+        draw = uniforms(self.keys("cut", epochs), rows, 1, salt=1)[:, 0].astype(np.float64)
+        low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
+        high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
+        cut = (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)
+        # An empty last passage begins at the end of the word-pieces.
+        pieces = np.append(self.tokens.ids, self.tokens.ids.dtype.type(0))
+        while True:
+            inside = (cut > 0) & ~self.vocabulary.word_starts[pieces[begins + cut]]
+            if not inside.any():
+                return cut
+            cut -= inside
+
+    def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
+        """Return the random key of each of some epochs for one purpose, uint64 [B]."""
+        different, index = np.unique(epochs, return_inverse=True)
+        keys = [masking.key(self.seed, purpose, epoch) for epoch in different.tolist()]
+        return np.array(keys, np.uint64)[index]
+
+    # --- masks ------------------------------------------------------------------------------------
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Apply equation 1 for one side of some texts, after the `others` of the same texts."""
+        side = self.sides[name]
+        keys = self.keys(name, texts.epochs)
+        if side.next:
+            texts = texts[np.arange(len(texts.rows)) ^ 1]
+        batch = self.batch_of(texts, side)
+        width = batch.ids.shape[1]
+        real = np.arange(width) < batch.lengths[:, None]
+        if side.deleted:
+            real &= uniforms(keys, batch.rows, width, salt=masking.DELETE) >= side.deleted
+        lengths = real.sum(axis=1)
+        starts = starts_of(lengths + 2)
+        content = sequences.content(starts)
+
+        def framed(values: np.ndarray) -> np.ndarray:
+            """Put values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
+            rows = np.zeros(starts[-1], values.dtype)
+            rows[content] = values[real]
+            return rows
+
+        masked = np.zeros(batch.ids.shape, bool)
+        if side.beyond:
+            masked[real] = others[side.beyond].chosen[content]
+        seen, predicted = self.choose(side, batch, masked, keys)
+        labels = self.vocabulary.of_model(batch.ids).astype(np.int64)
+        draws = None
+        if side.sampled:
+            draws = framed(uniforms(keys, batch.rows, width, salt=masking.SAMPLE))
+        return Masked(
+            sequences.frame(Ragged(seen[real], starts_of(lengths)), self.vocabulary),
+            framed(predicted),
+            framed(labels),
+            texts,
+            partial(self.hide, name) if side.per_position else None,
+            draws,
+        )
+
+    def choose(
+        self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n]."""
+        if side.crops:
+            return batch.ids, np.zeros_like(batch.candidates)
+        if side == PLAIN or side.per_position:
+            return batch.ids, batch.candidates
+        if not side.beyond:
+            return masking.mask(batch, side, self.vocabulary, keys)
+        # SimLM's decoder masks more tokens until both masks together have the side's ratio.
+        before = self.sides[side.beyond].ratio
+        rest = replace(batch, candidates=batch.candidates & ~masked)
+        more = replace(side, ratio=(side.ratio - before) / (1 - before))
+        chosen = masked | masking.strategy(side.strategy).select(rest, more, keys)
+        return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
+
+    def hide(self, name: str, texts: Texts) -> np.ndarray:
+        """Return the positions that each position must not see on a side: bool [B, n, n]."""
+        side = self.sides[name]
+        return masking.hide(self.batch_of(texts, side), side, self.keys(name, texts.epochs))
+
+    def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
+        """Return some texts as input for masking, with the values of the side's strategy."""
+        values = self.values.get(side.strategy)
+        return masking.read_spans(
+            self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
+        )

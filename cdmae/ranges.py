@@ -1,0 +1,31 @@
+"""Ranges of equal size: how a collection is divided among jobs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdmae.errors import InputError
+
+
+class Part(NamedTuple):
+    """One of several ranges; its number is counted from 1, as Snakemake's scatter items are."""
+
+    number: int
+    parts: int
+
+    @classmethod
+    def read(cls, text: str) -> Part:
+        """Read ``3-of-7``; raises `InputError` for other text."""
+        words = text.split("-of-")
+        if len(words) == 2 and all(word.isdecimal() for word in words):
+            part = cls(*map(int, words))
+            if 1 <= part.number <= part.parts:
+                return part
+        raise InputError(f"{text!r} is not a part; allowed: such as 3-of-7")
+
+    def of(self, length: int) -> tuple[int, int]:
+        """Return the first row of this part of `length` rows, and the row after its last."""
+        return length * (self.number - 1) // self.parts, length * self.number // self.parts
+
+
+WHOLE = "1-of-1"

@@ -1,0 +1,119 @@
+"""Describe a system by its recipe, and two systems by the settings in which their recipes differ.
+
+A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and
+the recipes of the systems that its negatives and its teacher come from. A source that has the
+system's own encoder is marked as such instead of repeating the encoder. So two chains of stages
+that differ in the encoder differ in the encoder alone.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+from cdmae.report.facts import Facts
+
+# Settings that change together count as one. The paper's section 4.3 varies group and queries at a
+# constant product; a training ends with its last step, and steps replace epochs; the shares of
+# equation 1 have a constant sum.
+_COUPLED = (
+    ("stage.group", "stage.queries"),
+    ("encoder.steps", "encoder.take_step"),
+    ("encoder.steps", "encoder.epochs"),
+    ("encoder.mask_share", "encoder.random_share"),
+)
+_SOURCES = ("negatives", "teacher", "reranks")  # the systems that a system is made from
+# settings of all encoders, including those without pre-training
+_OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
+# names of entries, whose settings are in the recipe instead
+_NAMES = ("importance", "snapshot_of")
+
+
+@cache
+def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
+    """Return a system's settings, such as ``encoder.sigma``, and the recipes of its sources.
+
+    own: the encoder of the system that the caller asks for.
+    """
+    entry = facts.system(system)
+    encoder = entry.get("encoder", "")
+    stage = facts.entries("stages").get(entry.get("stage", ""), {})
+    settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
+    for key in _SOURCES:
+        if entry.get(key):
+            settings[key] = recipe(facts, entry[key], own or encoder)
+    for index, name in enumerate(settings.pop("of", ())):
+        settings[f"of.{index}"] = recipe(facts, name, own)
+    for key, value in stage.items():
+        if key != "alpha" or entry.get("teacher"):
+            settings[f"stage.{key}"] = value
+    if encoder and encoder == own:
+        return settings | {"encoder": "own"}
+    return settings | _pretraining(facts, encoder)
+
+
+def _pretraining(facts: Facts, encoder: str) -> dict[str, Any]:
+    """Return the settings of an encoder and of its importance, with their prefixes."""
+    settings = facts.entries("encoders").get(encoder, {})
+    importance = facts.entries("importance").get(settings.get("importance", ""), {})
+    if "steps" in settings or "take_step" in settings:
+        settings = {**settings, "take_step": last_step(facts, encoder)}
+    prefixed = {f"encoder.{key}": value for key, value in settings.items() if key not in _NAMES}
+    return prefixed | {f"encoder.importance.{key}": value for key, value in importance.items()}
+
+
+def last_step(facts: Facts, encoder: str) -> int:
+    """Return the step of an encoder's weights; 0 if neither config nor training records it."""
+    entry = facts.entries("encoders").get(encoder, {})
+    trained = facts.encoders.get(encoder)
+    recorded = trained.steps if trained else 0
+    return entry.get("take_step") or entry.get("steps") or recorded
+
+
+@cache
+def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
+    """Return the settings in which two systems differ: name -> (value of a, value of b).
+
+    Settings that change together count as one. Settings without effect on one of the two systems
+    do not count.
+    """
+    first = recipe(facts, a)
+    second = recipe(facts, b)
+    keys = sorted(key for key in {**first, **second} if first.get(key) != second.get(key))
+    if "encoder.objective" in keys:
+        objectives = (first.get("encoder.objective"), second.get("encoder.objective"))
+        if "none" in objectives:
+            keys = [key for key in keys if _concerns_all_encoders(key)]
+    if "encoder.decoder_masking" in keys:
+        keys = [key for key in keys if not _concerns_importance(key)]
+    for key, other in _COUPLED:
+        if key in keys and other in keys:
+            keys.remove(other)
+    different = {}
+    for key in keys:
+        values = (first.get(key), second.get(key))
+        if key in _SOURCES:
+            values = tuple(facts.system(name).get(key) or "none" for name in (a, b))
+        if key not in _SOURCES or values[0] != values[1]:
+            different[key] = values
+    return different
+
+
+def _concerns_all_encoders(key: str) -> bool:
+    """Return whether a setting also has an effect without pre-training."""
+    return not key.startswith("encoder.") or key in _OF_ALL_ENCODERS
+
+
+def _concerns_importance(key: str) -> bool:
+    """Return whether a setting has an effect only where the masking is by importance."""
+    return key == "encoder.sigma" or key.startswith("encoder.importance.")
+
+
+def shown(value: Any) -> str:
+    """Write the value of a setting for a table."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return "\N{INFINITY}" if math.isinf(value) else f"{value:g}"
+    return "none" if value in (None, "") else str(value)

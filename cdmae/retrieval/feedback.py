@@ -1,0 +1,105 @@
+"""Vector pseudo-relevance feedback for dense retrievers (Li et al. 2021, arXiv 2108.11044).
+
+Rocchio's formula: q' = alpha q + beta mean(p_1 .. p_k), where p_i are the vectors of the best k
+passages of a first search. The second search ranks by q'.
+
+Shapes: `Q` queries, `P` passages, `D` dimensions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdmae.errors import InputError
+from cdmae.retrieval import targets
+from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.search import Shards, search
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.runs import Run, read_run
+from cdmae.training import setup
+
+
+def refined(
+    queries: np.ndarray, shards: Shards, first: Run, *, depth: int, alpha: float, beta: float
+) -> np.ndarray:
+    """Move query vectors [Q, D] towards the mean of their best passages' vectors: float32 [Q, D].
+
+    first: the run of the first search, of which the best `depth` passages count. A query without
+    passages keeps its direction.
+    """
+    best = [first.ranked(row)[0][:depth] for row in range(len(first))]
+    counts = np.array([len(passages) for passages in best], np.int64)
+    passages = np.concatenate([np.empty(0, np.int64), *best]).astype(np.int64)
+    query_of = np.repeat(np.arange(len(first)), counts)
+    sums = np.zeros(queries.shape, np.float64)
+    begin = 0
+    for shard in shards:
+        here = (begin <= passages) & (passages < begin + len(shard))
+        if here.any():
+            vectors = shard[:][passages[here] - begin]
+            np.add.at(sums, query_of[here], vectors)
+        begin += len(shard)
+    means = sums / np.maximum(counts, 1)[:, None]
+    return (alpha * queries + beta * means).astype(np.float32)
+
+
+def write_runs(
+    *,
+    encoder: dict[str, Any],
+    model: Path | None = None,
+    vectors: list[Path],
+    runs: list[Path],
+    feedback: int,
+    alpha: float,
+    beta: float,
+    collections: list[Path],
+    splits: list[str],
+    lengths: list[int],
+    outputs: list[Path],
+    depth: int,
+    threads: int = 1,
+) -> None:
+    """Search each collection again for the queries of its splits; write a run per target.
+
+    encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`);
+    model: its folder, if it was trained here. vectors: a folder per collection. runs, collections,
+    splits, lengths, outputs: one per target. feedback: the depth of the feedback. Queries are cut
+    at the length of the target, or at the model's own length if that is 0.
+    """
+    setup.set_up(threads)
+    system = encoder | ({"model": model} if model else {})
+    folders = dict(zip(dict.fromkeys(collections), vectors, strict=True))
+
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
+        collection = collections[number]
+        firsts = [
+            read_run(run) for run, own in zip(runs, collections, strict=True) if own == collection
+        ]
+        moved = []
+        shards = read_vectors(folders[collection])
+        for first, asked in zip(firsts, texts, strict=True):
+            if len(first) != len(asked):
+                raise InputError(
+                    f"a first run on {collection} has {len(first)} queries instead of "
+                    f"{len(asked)}; delete the runs of the system and run again"
+                )
+            queries = encode(system, asked, lengths[number], threads)
+            moved.append(refined(queries, shards, first, depth=feedback, alpha=alpha, beta=beta))
+        device = str(setup.device())
+        return search(np.concatenate(moved), shards, depth, threads=threads, device=device)
+
+    targets.search(collections, splits, outputs, depth, find)
+
+
+def answer(system: dict[str, Any], question: Question) -> Run:
+    """Answer a user's query; system: `depth`, `alpha`, `beta`, and the dense system as its part."""
+    (dense,) = system["parts"]
+    query = encode(dense, [question.text], question.length, question.threads)
+    shards = read_vectors(dense["vectors"])
+    weights = {key: system[key] for key in ("depth", "alpha", "beta")}
+    moved = refined(query, shards, question.parts[0], **weights)
+    device = str(setup.device())
+    return search(moved, shards, question.depth, threads=question.threads, device=device)

@@ -1,0 +1,88 @@
+"""Held-out queries: no passage and no text is in two splits, and every draw can be repeated."""
+
+import json
+
+import pytest
+
+from cdmae.collections.sources import beir
+from cdmae.collections.store import read_queries, write_collection
+from cdmae.errors import InputError
+from cdmae.fields import parse
+
+HALVES = {"dev": 0.2, "test": 0.2}
+
+
+def folder(path, positives, texts=None, split="train"):
+    """A collection in BEIR's layout; positives: the relevant passages of each query."""
+    texts = texts or [f"query number {query}" for query in range(len(positives))]
+    names = sorted({passage for of_query in positives for passage in of_query})
+    passages = [{"_id": f"p{name}", "text": f"passage {name}"} for name in names]
+    queries = [{"_id": f"q{query}", "text": text} for query, text in enumerate(texts)]
+    rows = [f"q{query}\tp{passage}\t1\n" for query, own in enumerate(positives) for passage in own]
+    (path / "qrels").mkdir()
+    for name, entries in (("corpus", passages), ("queries", queries)):
+        (path / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    (path / f"qrels/{split}.tsv").write_text("".join(rows))
+    return str(path)
+
+
+def splits_of(settings):
+    queries = settings.load().queries
+    return {split: set(frame["query_id"]) for split, frame in queries.items()}
+
+
+def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
+    """Of 100 queries, three in a row are linked: by a passage, and by a text in another spelling."""
+    positives = [[query if query % 3 != 1 else query - 1] for query in range(100)]
+    texts = [f"Question {query - query % 3 // 2}?" for query in range(100)]
+    texts[2::3] = [text.upper().replace("?", " !") for text in texts[1::3]]
+    path = folder(tmp_path, positives, texts)
+    settings = beir.Settings(path=path, holdout=HALVES)
+    assert settings.judged() == {"train": True, "dev": True, "test": True}
+    assert settings.expected()[2] == {"train": 60, "dev": 20, "test": 20}
+    splits = splits_of(settings)
+    assert len(splits["dev"]) in (18, 19) and len(splits["test"]) in (18, 19)
+    split_of = {query: split for split, ids in splits.items() for query in ids}
+    assert len(split_of) == 100
+    for query in range(100):
+        assert split_of[f"q{query}"] == split_of[f"q{query - query % 3}"]
+    assert splits_of(settings) == splits
+    assert splits_of(beir.Settings(path=path, holdout=HALVES, holdout_seed=1)) != splits
+    write_collection(tmp_path / "out", settings.load())
+    assert set(read_queries(tmp_path / "out", "dev")["query_id"]) == splits["dev"]
+    about = settings.load().about
+    assert about["holdout"]["largest group"] == 3
+    assert about["queries"]["test"]["judged"] == len(splits["test"])
+    assert settings.check() == {split: len(ids) for split, ids in splits.items()}
+
+
+def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
+    path = folder(tmp_path, [[query] for query in range(10)])
+    with open(tmp_path / "qrels/train.tsv", "a") as file:
+        file.writelines(f"q{query}\tp0\t0\n" for query in range(1, 10))
+    assert len(splits_of(beir.Settings(path=path, holdout={"dev": 0.5}))["dev"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("holdout", "message"),
+    [
+        ({"dev": 1.0}, "holdout.dev is 1.0; allowed: a number above 0 and below 1"),
+        ({"dev": 0.5, "test": 0.5}, "holdout takes 1 of train"),
+        ({"train": 0.1}, "holdout names train, but"),
+        ({"dev": 0.1}, "the largest group has 20; allowed: other"),
+    ],
+)
+def test_shares_that_cannot_be_held_out_are_refused(tmp_path, holdout, message):
+    path = folder(tmp_path, [[0]] * 20)
+    with pytest.raises(InputError, match=message):
+        settings = parse(beir.Settings, {"path": path, "holdout": holdout})
+        settings.judged()
+        settings.check()
+
+
+def test_a_collection_without_training_queries_has_none_to_hold_out(tmp_path):
+    path = folder(tmp_path, [[0], [1]], split="test")
+    with pytest.raises(InputError, match=r"the split train, which .* \(judged splits: test\)"):
+        beir.Settings(path=path, holdout={"dev": 0.1}).judged()
+    with pytest.raises(InputError, match="holdout_seed has no effect"):
+        parse(beir.Settings, {"path": path, "holdout_seed": 1})

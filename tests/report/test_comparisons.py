@@ -1,0 +1,46 @@
+"""`report.compare` of a config: what it accepts, and where its mistakes are reported."""
+
+from pathlib import Path
+
+import pytest
+
+from cdmae.config.load import gather, load
+from cdmae.errors import InputError
+
+DEFAULT = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
+
+
+@pytest.mark.parametrize(
+    ("compare", "sentence"),
+    [
+        ("cdmae-stge1: [bm25]", "report.compare.cdmae-stge1: no such system; did you mean cdmae-"),
+        ("fused: [bm52]", "report.compare.fused has bm52, which is no system; did you mean bm25?"),
+        ("fused: [fused]", "report.compare.fused has fused, the system itself; remove it"),
+        ("fused: [bm25, bm25]", "report.compare.fused has bm25, but the two are already compared"),
+        (
+            "mae-stage1: [cdmae-stage1]",
+            "report.compare.mae-stage1 has cdmae-stage1, but the two are already compared",
+        ),
+        ('"*": [bm52]', "report.compare.* has bm52, which is no system; did you mean bm25?"),
+    ],
+)
+def test_a_wrong_pair_is_refused_with_file_and_line(tmp_path, compare, sentence):
+    overlay = tmp_path / "own.yaml"
+    overlay.write_text(f"report:\n  compare:\n    {compare}\n")
+    with pytest.raises(InputError) as error:
+        load(gather(DEFAULT, [overlay]))
+    assert str(error.value).startswith(f"{overlay}, line 3: {sentence}")
+
+
+def test_a_removed_system_leaves_its_pairs_with_null(tmp_path):
+    overlay = tmp_path / "own.yaml"
+    overlay.write_text("systems:\n  fused: null\n  cdmae-reranker: {depth: 20}\n")
+    assert "fused" not in load(gather(DEFAULT, [overlay])).systems
+    removed = "systems:\n  cdmae-reranker: null\n  cdmae-stage3: null\n  fused: null\n"
+    overlay.write_text(removed)
+    with pytest.raises(InputError, match="report.compare.cdmae-stage3: no such system"):
+        load(gather(DEFAULT, [overlay]))
+    overlay.write_text(
+        f"{removed}report:\n  compare: {{cdmae-reranker: null, cdmae-stage3: null}}\n"
+    )
+    assert "cdmae-stage3" not in load(gather(DEFAULT, [overlay])).report.compare

@@ -1,0 +1,176 @@
+"""The workflow away from its checkout: any directory, a module, Snakemake alone, the catalogue."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from snakemake_alone import make_environment
+
+ROOT = Path(__file__).resolve().parents[2]
+PIPELINE = ROOT / "workflow/Snakefile"
+VALUES = {
+    "standalone": True,
+    "results": "results/small",
+    "collections": {"mine": {"source": "beir", "path": "data/mine"}},
+    "starts": {
+        "small": {
+            "collection": "mine",
+            "vocabulary": 100,
+            "layers": 1,
+            "hidden": 8,
+            "heads": 2,
+            "positions": 32,
+        }
+    },
+}
+IMPORTER = f"""
+configfile: "config.yaml"
+
+rule mine:
+    input: "ours/results/small/collections/mine/about.json", "ours/results/small/facts/report.json"
+    output: "mine.txt"
+    conda: "own.yaml"
+    shell: "env > {{output}}"
+
+module cdmae:
+    snakefile: "{PIPELINE}"
+    config: config["cdmae"]
+    prefix: "ours"
+
+use rule * from cdmae as cdmae_*
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A working directory with a collection and a config."""
+    data = tmp_path / "data/mine"
+    (data / "qrels").mkdir(parents=True)
+    rows = [{"_id": str(number), "text": f"some text {number}"} for number in range(8)]
+    for name in ("corpus", "queries"):
+        (data / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (data / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n1\t1\t1\n")
+    (tmp_path / "own.yaml").write_text("channels: [conda-forge]\n")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(VALUES))
+    return tmp_path
+
+
+def snakemake(folder, *arguments, environment=None, python=()):
+    """Run Snakemake in a folder; return what it printed."""
+    known = {key: value for key, value in os.environ.items() if not key.startswith("CDMAE_")}
+    done = subprocess.run(
+        [sys.executable, *python, "-m", "snakemake", "--cores", "1", *arguments],
+        cwd=folder,
+        env=known | (environment or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_paths_begin_at_the_working_directory_and_hooks_may_be_off(folder):
+    other = folder / "other"
+    shutil.move(folder / "data", other / "data")
+    run = ("-s", ROOT / "Snakefile", "--directory", other, "--configfile", "config.yaml")
+    targets = ("results/small/collections/mine/about.json", "results/small/facts/report.json")
+    snakemake(folder, *targets, *run, "--no-hooks")
+    assert all((other / target).exists() for target in targets)
+    assert "Nothing to be done" in snakemake(folder, *targets, *run, "-n")
+    assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "other", "own.yaml"]
+
+
+def test_a_module_has_its_config_and_prefix_and_leaves_other_rules_alone(folder):
+    (folder / "config.yaml").write_text(yaml.safe_dump({"cdmae": VALUES}))
+    (folder / "Snakefile").write_text(IMPORTER)
+    printed = snakemake(folder, "-p")
+    assert f"{ROOT}/workflow/launch scripts/collection.py" in printed
+    facts = json.loads((folder / "ours/results/small/facts/report.json").read_text())
+    assert facts["collections"] == {"mine": "ours/results/small/collections/mine"}
+    assert facts["config"]["collections"]["mine"]["path"] == "data/mine"
+    variables = {line.partition("=")[0] for line in (folder / "mine.txt").read_text().split("\n")}
+    ours = {"CDMAE_PARENT", "CDMAE_PROGRAMS", "CDMAE_STARTED"}
+    assert {name for name in variables if name.startswith("CDMAE")} == ours
+    assert "TQDM_DISABLE" not in variables
+    planned = snakemake(folder, "-n", "cdmae_all")
+    assert "rule cdmae_report:" in planned and "input: ours/results/small/" in planned
+    assert "rule cdmae_collection:" not in planned, "which is made"
+
+
+def test_every_rule_of_a_job_names_its_environment_of_conda(rules):
+    environments = {rule.name: rule.conda_env for rule in rules if rule.shellcmd}
+    assert set(environments.values()) == {"../../envs/gpu.yaml"}
+
+
+CONDA = """case "$*" in
+    --version) echo conda 26.1.0 ;;
+    "info --json") echo '{"conda_prefix": "/nowhere", "platform": "linux-64"}' ;;
+    "config --get channel_priority --json") echo '{"get": {"channel_priority": "strict"}}' ;;
+esac"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--lint",), ("--sdm", "conda"), ("--sdm", "apptainer"), ("--configfile", "config.yaml")],
+    ids=" ".join,
+)
+def test_snakemake_alone_plans_a_run(folder, arguments, programs):
+    """Jobs have an environment of their own; the process of Snakemake has only Snakemake."""
+    programs({"conda": CONDA, "apptainer": "echo apptainer version 1.4.0"})
+    environment = make_environment(folder / "packages")
+    environment |= {"CDMAE_IMAGE": "docker://registry.example/cdmae:1"}
+    printed = snakemake(
+        folder, "-s", PIPELINE, *arguments, "-n", environment=environment, python=("-S",)
+    )
+    assert ("good condition" if "--lint" in arguments else "This was a dry-run") in printed
+
+
+def test_a_script_that_is_not_python_is_one_sentence(folder):
+    copy = folder / "checkout"
+    for part in ("workflow", "cdmae", "config", "envs", "benchmarks"):
+        shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    script = copy / "workflow/scripts/collection.py"
+    script.write_text(f"{script.read_text()}\nif x\n")
+    run = [sys.executable, "-m", "snakemake", "-n", "-s", copy / "workflow/Snakefile"]
+    run += ["--configfile", "config.yaml"]
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True)
+    last = done.stderr.strip().split("\n")[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.match(rf"cdmae: {script}, line \d+, is not valid Python: .*; correct it", last)
+
+
+def test_the_catalogue_finds_what_it_shows(rules):
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert usage["software-stack-deployment"]["conda"] and usage["report"]
+    assert "--sdm conda" in (ROOT / "config/README.md").read_text()
+    schema = json.loads((ROOT / "workflow/schemas/config.schema.json").read_text())
+    jsonschema.validate(yaml.safe_load((ROOT / "config/config.yaml").read_text()), schema)
+    drawn = re.findall(r"<text [^>]*>(\w+)</text>", (ROOT / "docs/rules.svg").read_text())
+    assert len(drawn) > 20 and set(drawn) <= {rule.name for rule in rules}
+
+
+def test_a_repository_that_a_module_names_is_unpacked_once(folder):
+    """As `snakedeploy` writes it, with a repository on this machine instead of one at GitHub."""
+    repository = folder / "repository"
+    for part in ("workflow", "cdmae", "config", "envs", "benchmarks"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, repository / part, ignore=ignored)
+    git = ["git", "-C", repository, "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"], ["tag", "v1"]):
+        subprocess.run([*git, *words], check=True)
+    source = f'gitfile("{repository}", path="workflow/Snakefile", tag="v1")'
+    text = (
+        f'configfile: "config.yaml"\n\nmodule cdmae:\n    snakefile: {source}\n    config: config\n'
+    )
+    (folder / "Snakefile").write_text(f"{text}\nuse rule * from cdmae\n")
+    assert "This was a dry-run" in snakemake(folder, "-n")
+    (copy,) = (folder / ".snakemake/cdmae").iterdir()
+    assert (copy / "workflow/launch").stat().st_mode & 0o100

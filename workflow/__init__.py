@@ -1,0 +1,1 @@
+"""The commands of ``./run``, and the modules that the rules import."""

@@ -1,0 +1,56 @@
+"""The last lines of a run: the answer of the report and its path, or why jobs failed.
+
+Snakemake itself logs its last lines after its hooks, so these are printed when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import html
+import logging
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from cdmae.terminal import printable
+from workflow.facts import FIGURES, TABLES
+
+QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
+VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
+# of Snakemake after a dry run: users need no other options, for reasons are named with each job
+ADVICE = ("Some jobs were triggered by provenance", "Rules with provenance triggered jobs:")
+
+
+def print_last(line: str) -> None:
+    """Print a line at the end of the process, before the lines of earlier calls."""
+    atexit.register(print, line, file=sys.stderr)
+
+
+def answer(page: Path) -> str:
+    """Return the question of a report and its answer in a line, or an empty text without both."""
+    text = page.read_text(encoding="utf-8")
+    found = [pattern.search(text) for pattern in (QUESTION, VERDICT)]
+    if not all(found):
+        return ""
+    plain = html.unescape(re.sub("<[^>]+>", "", " ".join(each[1] for each in found)))
+    return printable(" ".join(plain.split()))
+
+
+def print_results(results: str, targets: Iterable[str]) -> None:
+    """Print at the end where the exhibits among the targets are, or the report and its answer."""
+    exhibits = [name for name in (*TABLES, *FIGURES) if name in targets]
+    for name in exhibits:
+        print_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
+    page = Path(results, "report/index.html")
+    if exhibits or not page.exists():
+        return
+    print_last(f"report: {page}")
+    words = answer(page)
+    if words:
+        print_last(words)
+
+
+def keeps(record: logging.LogRecord) -> bool:
+    """Filter log records: drop the advice on other options for rerunning."""
+    return not str(record.msg).startswith(ADVICE)

@@ -1,0 +1,390 @@
+# Collections of any size: with --set-scatter shards=N, ranges of passages are jobs of their own,
+# and one more job joins each result. The files are those of one job, bit by bit. Included for N > 1.
+#
+# n-grams are counted order by order: every shard lists its keys, and every range of keys is counted
+# over all shards (cdmae/importance/shards.py). The parts are deleted after their last reader.
+
+
+scattergather:
+    shards=1,
+
+
+PARTS = scatter.shards("{scatteritem}")
+MOST_ORDERS = max([entry["window"] for entry in counting.values()], default=1) + 1
+
+
+wildcard_constraints:
+    scatteritem="|".join(PARTS),
+    order="|".join(map(str, range(2, MOST_ORDERS + 1))),
+
+
+ruleorder: tokens_joined > tokens
+ruleorder: ngrams_joined > ngrams
+ruleorder: vectors_joined > vectors
+ruleorder: search_joined > search
+ruleorder: mine_joined > mine
+
+
+def before(pattern):
+    """Fill in a pattern with the order before; the first order, 2, has none before it."""
+
+    def paths(wildcards):
+        if wildcards.order == "2":
+            return []
+        return expand(pattern, **{**dict(wildcards.items()), "order": int(wildcards.order) - 1})
+
+    return paths
+
+
+def orders(pattern, last):
+    """Fill in a pattern with all orders from 2, and with all shards or ranges of each."""
+
+    def paths(wildcards):
+        window = counting[wildcards.importance]["window"]
+        known = dict(wildcards.items())
+        return [
+            path
+            for order in range(2, window + last)
+            for path in expand(pattern, order=order, scatteritem=PARTS, **known)
+        ]
+
+    return paths
+
+
+def in_part(form):
+    """Add the part of a job to its settings."""
+    return lambda wildcards: Options(form(wildcards), part=wildcards.scatteritem)
+
+
+# --- tokens -------------------------------------------------------------------------------------
+
+
+rule tokens_part:
+    """A range of a collection's passages in word-pieces."""
+    input:
+        tokenizer="<results>/tokenizers/{start}",
+        passages="<results>/collections/{collection}/passages.parquet",
+    output:
+        temp(directory("<results>/parts/tokens/{start}/{collection}/{scatteritem}")),
+    log:
+        "<logs>/tokens_part/{start}/{collection}/{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/tokens_part/{start}/{collection}/{scatteritem}.tsv"
+    priority: 50
+    conda:
+        environment
+    threads: cores(16)
+    resources:
+        mem_mb=memory_of("tokens_part"),
+        runtime=minutes_of("tokens_part"),
+    params:
+        code=code("tokens"),
+        launch=launch,
+        collection=subpath(input.passages, parent=True),
+    shell:
+        "{params.launch} scripts/tokens.py --tokenizer {input.tokenizer:q}"
+        " --collection {params.collection:q} --part {wildcards.scatteritem} --output {output:q}"
+        " --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule tokens_joined:
+    """A collection in word-pieces, from all ranges of its passages."""
+    input:
+        gather.shards("<results>/parts/tokens/{{start}}/{{collection}}/{scatteritem}"),
+    output:
+        directory("<results>/tokens/{start}/{collection}"),
+    log:
+        "<logs>/tokens_joined/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/tokens_joined/{start}/{collection}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("tokens_joined"),
+        runtime=minutes_of("tokens_joined"),
+    params:
+        code=code("tokens_joined"),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/tokens_joined.py --folders {input:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+# --- n-grams ------------------------------------------------------------------------------------
+
+COUNTED = "{importance}/{start}/{collection}"
+
+
+rule ngram_words:
+    """Numbers for the words of a shard."""
+    input:
+        "<results>/parts/tokens/{start}/{collection}/{scatteritem}",
+    output:
+        temp(directory(f"<results>/parts/words/{COUNTED}/{{scatteritem}}")),
+    log:
+        f"<logs>/ngram_words/{COUNTED}/{{scatteritem}}.log",
+    benchmark:
+        f"<benchmarks>/ngram_words/{COUNTED}/{{scatteritem}}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("ngram_words"),
+        runtime=minutes_of("ngram_words"),
+    params:
+        code=code("ngram_words"),
+        settings=entry("importance", counting),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/ngram_words.py --tokens {input:q} --settings {params.settings:q}"
+        " --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule ngram_vocabulary:
+    """The words of a collection, from the words of all shards."""
+    input:
+        gather.shards(f"<results>/parts/words/{COUNTED}/{{scatteritem}}", allow_missing=True),
+    output:
+        temp(directory(f"<results>/parts/vocabulary/{COUNTED}")),
+    log:
+        f"<logs>/ngram_vocabulary/{COUNTED}.log",
+    benchmark:
+        f"<benchmarks>/ngram_vocabulary/{COUNTED}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("ngram_vocabulary"),
+        runtime=minutes_of("ngram_vocabulary"),
+    params:
+        code=code("ngram_vocabulary"),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/ngram_vocabulary.py --words {input:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule ngram_keys:
+    """The keys of a shard for one order, and its counts of the order before by position."""
+    input:
+        words=f"<results>/parts/words/{COUNTED}/{{scatteritem}}",
+        vocabulary=f"<results>/parts/vocabulary/{COUNTED}",
+        counts=before(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy"),
+        listed=before(f"<results>/parts/keys/{COUNTED}/{{order}}/{{scatteritem}}"),
+        answers=before(
+            gather.shards(
+                f"<results>/parts/answers/{COUNTED}/{{order}}/{{scatteritem}}", allow_missing=True
+            )
+        ),
+    output:
+        counts=temp(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy"),
+        listed=temp(directory(f"<results>/parts/keys/{COUNTED}/{{order}}/{{scatteritem}}")),
+    log:
+        f"<logs>/ngram_keys/{COUNTED}/{{order}}/{{scatteritem}}.log",
+    benchmark:
+        f"<benchmarks>/ngram_keys/{COUNTED}/{{order}}/{{scatteritem}}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("ngram_keys"),
+        runtime=minutes_of("ngram_keys"),
+    params:
+        code=code("ngram_keys"),
+        settings=entry("importance", counting),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/ngram_keys.py --shard {wildcards.scatteritem}"
+        " --order {wildcards.order} --words {input.words:q} --vocabulary {input.vocabulary:q}"
+        " --counts-before {input.counts:q} --keys-before {input.listed:q} --answers {input.answers:q}"
+        " --settings {params.settings:q} --counts {output.counts:q} --keys {output.listed:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule ngram_counts:
+    """The counts of one range of keys over all shards, for one order."""
+    input:
+        gather.shards(
+            f"<results>/parts/keys/{COUNTED}/{{order}}/{{scatteritem}}", allow_missing=True
+        ),
+    output:
+        table=temp(directory(f"<results>/parts/tables/{COUNTED}/{{order}}/{{scatteritem}}")),
+        answers=temp(directory(f"<results>/parts/answers/{COUNTED}/{{order}}/{{scatteritem}}")),
+    log:
+        f"<logs>/ngram_counts/{COUNTED}/{{order}}/{{scatteritem}}.log",
+    benchmark:
+        f"<benchmarks>/ngram_counts/{COUNTED}/{{order}}/{{scatteritem}}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("ngram_counts"),
+        runtime=minutes_of("ngram_counts"),
+    params:
+        code=code("ngram_counts"),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/ngram_counts.py --keys {input:q} --part {wildcards.scatteritem}"
+        " --table {output.table:q} --answers {output.answers:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule ngrams_joined:
+    """How often every n-gram occurs, from all shards and ranges of keys."""
+    input:
+        vocabulary=f"<results>/parts/vocabulary/{COUNTED}",
+        words=gather.shards(f"<results>/parts/words/{COUNTED}/{{scatteritem}}", allow_missing=True),
+        counts=orders(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy", 2),
+        tables=orders(f"<results>/parts/tables/{COUNTED}/{{order}}/{{scatteritem}}", 1),
+    output:
+        directory(f"<results>/ngrams/{COUNTED}"),
+    log:
+        f"<logs>/ngrams_joined/{COUNTED}.log",
+    benchmark:
+        f"<benchmarks>/ngrams_joined/{COUNTED}.tsv"
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("ngrams_joined"),
+        runtime=minutes_of("ngrams_joined"),
+    params:
+        code=code("ngrams_joined"),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/ngrams_joined.py --vocabulary {input.vocabulary:q}"
+        " --words {input.words:q} --counts {input.counts:q} --tables {input.tables:q}"
+        " --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+# --- vectors, search and mining -----------------------------------------------------------------
+
+
+use rule vectors as vectors_part with:
+    # A retriever's vectors of a range of a collection's passages.
+    output:
+        temp(directory("<results>/parts/vectors/{system}/{collection}/{scatteritem}")),
+    log:
+        "<logs>/vectors_part/{system}.{collection}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/vectors_part/{system}.{collection}.{scatteritem}.tsv"
+    resources:
+        gpu=gpus_of("vectors"),
+        mem_mb=memory_of("vectors_part"),
+        runtime=minutes_of("vectors_part"),
+    params:
+        code=code("vectors"),
+        settings=in_part(encoding),
+        launch=launch,
+
+
+rule vectors_joined:
+    """A retriever's vectors of a collection's passages, from all ranges."""
+    input:
+        gather.shards("<results>/parts/vectors/{{system}}/{{collection}}/{scatteritem}"),
+    output:
+        directory("<results>/vectors/{system}/{collection}"),
+    log:
+        "<logs>/vectors_joined/{system}.{collection}.log",
+    benchmark:
+        "<benchmarks>/vectors_joined/{system}.{collection}.tsv"
+    wildcard_constraints:
+        system=of_kind("retriever"),
+    priority: waiting("system")
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("vectors_joined"),
+        runtime=minutes_of("vectors_joined"),
+    params:
+        code=code("vectors_joined"),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/vectors_joined.py --folders {input:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search as search_part with:
+    # A retriever's runs over a range of the passages, for everything that is evaluated.
+    output:
+        temp(
+            expand(
+                "<results>/parts/runs/{system}/{scatteritem}/{target}.parquet",
+                target=TARGETS,
+                allow_missing=True,
+            )
+        ),
+    log:
+        "<logs>/search_part/{system}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/search_part/{system}.{scatteritem}.tsv"
+    resources:
+        gpu=gpus_of("search"),
+        mem_mb=memory_of("search_part"),
+        runtime=minutes_of("search_part"),
+    params:
+        code=code("search"),
+        settings=in_part(searching),
+        collections=folders("queries"),
+        launch=launch,
+
+
+rule search_joined:
+    """A retriever's runs over everything that is evaluated, from all ranges of the passages."""
+    input:
+        expand(
+            "<results>/parts/runs/{system}/{scatteritem}/{target}.parquet",
+            scatteritem=PARTS,
+            target=TARGETS,
+            allow_missing=True,
+        ),
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/search_joined/{system}.log",
+    benchmark:
+        "<benchmarks>/search_joined/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("retriever"),
+    priority: waiting("system")
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("search_joined"),
+        runtime=minutes_of("search_joined"),
+    params:
+        code=code("runs_joined"),
+        depth=depth,
+        launch=launch,
+    shell:
+        "{params.launch} scripts/runs_joined.py --runs {input:q} --outputs {output:q}"
+        " --depth {params.depth}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search_part as mine_part with:
+    # A retriever's run over training queries, for a range of the passages.
+    output:
+        temp("<results>/parts/negatives/{system}.{collection}.{split}/{scatteritem}.parquet"),
+    log:
+        "<logs>/mine_part/{system}.{collection}.{split}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/mine_part/{system}.{collection}.{split}.{scatteritem}.tsv"
+
+
+use rule search_joined as mine_joined with:
+    # A retriever's run over training queries, from all ranges: the negatives of the next stage.
+    input:
+        gather.shards(
+            "<results>/parts/negatives/{{system}}.{{collection}}.{{split}}/{scatteritem}.parquet"
+        ),
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_joined/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_joined/{system}.{collection}.{split}.tsv"

@@ -1,0 +1,17 @@
+"""The counts of one range of keys over all shards of a collection, for one order."""
+
+from pathlib import Path
+
+from cdmae.cli import run_command
+from cdmae.importance import shards
+from cdmae.ranges import Part
+
+
+def main(*, keys: list[Path], part: str, table: Path, answers: Path):
+    """Count the n-grams of one range of keys, such as 3-of-7, and answer every shard."""
+    number, parts = Part.read(part)
+    shards.merge_keys(table, answers, keys, number - 1, parts)
+
+
+if __name__ == "__main__":
+    run_command(main)

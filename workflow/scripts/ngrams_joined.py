@@ -1,0 +1,28 @@
+"""The n-grams of a collection from the counts of its shards and ranges."""
+
+from pathlib import Path
+
+from cdmae.cli import run_command
+from cdmae.importance import shards
+
+
+def main(
+    *,
+    vocabulary: Path,
+    words: list[Path],
+    counts: list[Path],
+    tables: list[Path] = (),
+    output: Path,
+):
+    """Join the counts of all shards, and the tables of all ranges.
+
+    counts and tables are listed by order, and within an order by shard or range, which are as many.
+    """
+    size = len(words)
+    by_order = [counts[first : first + size] for first in range(0, len(counts), size)]
+    tables_by_order = [tables[first : first + size] for first in range(0, len(tables), size)]
+    shards.gather(output, vocabulary, words, by_order, tables_by_order)
+
+
+if __name__ == "__main__":
+    run_command(main)

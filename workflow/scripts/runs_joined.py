@@ -1,0 +1,7 @@
+"""A retriever's runs, from runs over ranges of the passages."""
+
+from cdmae.cli import run_command
+from cdmae.retrieval import parts
+
+if __name__ == "__main__":
+    run_command(parts.merge_runs)
