@@ -32,7 +32,7 @@ _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "union_tag_not_found")
 
 settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
-Name = Annotated[str, Field(min_length=1)]  # of an entry that another one cannot do without
+Name = Annotated[str, Field(min_length=1)]  # of an entry that another entry requires
 # a section without content is empty
 Mapped = BeforeValidator(lambda value: {} if value is None else value)
 
@@ -152,7 +152,7 @@ def json_schema(kind: Any) -> dict[str, Any]:
     return _adapter(kind).json_schema()
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def refusal(keys: Keys, words: str) -> InputError:
@@ -177,7 +177,7 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
     tag = ""
     outer: tuple[dict[str, Any], str] | None = None  # a union of unions, and its kind
     for key in error["loc"]:
-        if "discriminator" in rule:  # pydantic puts the kind behind the entry's name
+        if "discriminator" in rule:  # pydantic puts the kind after the entry's name
             outer = (union, tag) if union else None
             union = rule
             tag = str(key)
@@ -240,7 +240,7 @@ def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
 def _unknown(
     key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]
 ) -> str:
-    """Return the message for a key that is no setting, or a setting of other kinds."""
+    """Return the message for a key that is not a setting, or is a setting of other kinds."""
     own = rule["properties"]
     kinds = _kinds(union, schema) if union else {}
     known = [_settings(kind, schema) for kind in kinds.values()]
@@ -250,7 +250,7 @@ def _unknown(
     all_know = set.intersection(*known)
     most_know = set.intersection(*(keys for keys in known if keys > all_know))
     few = [name for name in own if name not in most_know]
-    some = f"of the settings that only some {what}s know it takes {', '.join(few)}"
+    some = f"of the settings that only some {what}s have, it has {', '.join(few)}"
     return f" does not go with {what} {tag}; {some if few else 'allowed: ' + ', '.join(own)}"
 
 
@@ -345,7 +345,7 @@ def show(value: Any) -> str:
     return text if path or len(text) <= 60 else text[:57] + "..."
 
 
-# --- what others ask of settings ------------------------------------------------------------------
+# --- plain values and names -----------------------------------------------------------------------
 
 
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 def named(entry: Any) -> list[tuple[Keys, str, str]]:
     """List the names of other entries in an entry: (path, name, section).
 
-    A path is such as ``("of", 1)``.
+    A path is a tuple of keys: ``("of", 1)``.
     """
     edges: list[tuple[Keys, str, str]] = []
     for key, field in rules_of(entry).items():

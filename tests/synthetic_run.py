@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.load import load, read_yaml
+from cdmae.config.load import load
+from cdmae.config.reading import read_yaml
 from cdmae.config.schema import Evaluation
 from cdmae.evaluation.per_query import write_measures
 from cdmae.fields import parse

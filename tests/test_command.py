@@ -1,4 +1,4 @@
-"""Commands: what the command line gives, and how a command ends."""
+"""Commands: their arguments, and their exit statuses and messages."""
 
 import errno
 import importlib
@@ -213,9 +213,7 @@ def start(tmp_path, code, seconds, **environment):
 
 
 def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(tmp_path):
-    """transformers catches every `Exception` of the modules that it imports, and tries something
-    else.
-    """
+    """transformers catches every `Exception` of its modules and tries something else."""
     code = WAITS.replace(
         "    finally:", "    except Exception:\n        print('swallowed')\n    finally:"
     )

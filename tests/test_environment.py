@@ -257,9 +257,7 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
 
 @pytest.fixture
 def refusal(monkeypatch):
-    """A function that runs `workflow/start.py` in the checkout and gives the sentence in which it
-    ends.
-    """
+    """Return a function that runs `workflow/start.py` and returns its error message."""
     monkeypatch.setattr(DAGApi, "execute_workflow", lambda *_, **__: pytest.fail("was planned"))
     monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     monkeypatch.chdir(ROOT)
@@ -274,9 +272,7 @@ def refusal(monkeypatch):
 
 @pytest.fixture
 def handed(monkeypatch):
-    """A function that runs `workflow/start.py` and gives the targets and config files that
-    Snakemake gets.
-    """
+    """Return a function that runs `workflow/start.py` and returns Snakemake's targets and files."""
     asked = []
     monkeypatch.setattr(cli, "args_to_api", lambda options, _: asked.append(options) or True)
     monkeypatch.chdir(ROOT)
@@ -384,9 +380,7 @@ def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
 
 
 def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
-    """Snakemake would read them as configs. Config files are looked for where one is, targets in
-    the checkout.
-    """
+    """Snakemake would read targets as configs; configs are relative to the working directory."""
     (tmp_path / "own.yaml").write_text("seed: 3\n")
     monkeypatch.chdir(tmp_path)
     words = [
@@ -417,9 +411,7 @@ def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
 def test_a_relative_path_of_a_config_begins_at_the_checkout(
     setting, said, word, tmp_path, refusal, monkeypatch
 ):
-    """Wherever one is, and wherever the config file lies: a folder of that name beside it does not
-    count.
-    """
+    """A folder of the same name does not count, wherever the config file is."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
@@ -437,9 +429,7 @@ def test_a_relative_path_of_a_config_begins_at_the_checkout(
     ],
 )
 def test_a_config_file_runs_no_code(line, tmp_path, refusal, monkeypatch):
-    """Snakemake evaluates values of a file that asks for it; a file is refused even where another
-    removes the key.
-    """
+    """Snakemake would run code in such a file, even if another file removes the key."""
     code = f'__use_yte__: true\nreport: {{title: \'?open("{tmp_path}/ran", "w")\'}}\n'
     (tmp_path / "code.yaml").write_text(code)
     (tmp_path / "null.yaml").write_text("__use_yte__: null\n")
@@ -712,9 +702,7 @@ def test_what_is_required_is_locked_and_what_pyserini_alone_requires_is_not(devi
 
 
 def test_of_what_was_left_out_nothing_is_imported():
-    """pyserini.pyclass and all of Snakemake load without the packages that they require and the
-    lock leaves out.
-    """
+    """pyserini.pyclass and Snakemake load without the requirements that the lock leaves out."""
     left_out = [
         "connection_pool",
         "flask",

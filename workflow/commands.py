@@ -15,7 +15,8 @@ from typing import Any
 from cdmae.cli import read_arguments
 from cdmae.config import seeds, systems
 from cdmae.config.checks import read_measure
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion

@@ -20,8 +20,9 @@ PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
-# Modules that pass values and words but compute no result: settings reach a job as its parameters.
-NO_JOBS = ("demands", "load", "reference")  # modules of the config that read files, before any job
+# Modules that compute no result: they read config files before any job, and settings reach a job as
+# its parameters.
+NO_JOBS = ("demands", "load", "reading", "reference")
 CONFIG = [
     path.relative_to(ROOT).with_suffix("").parts
     for path in (ROOT / PACKAGE / "config").rglob("*.py")

@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> None:
     from snakemake import cli
     from snakemake.exceptions import CliException
 
-    from cdmae.config.load import gather, load
+    from cdmae.config.load import load
+    from cdmae.config.reading import check_typed, gather
     from workflow import overlays
     from workflow.targets import ask
 
@@ -45,6 +46,7 @@ def main(arguments: list[str]) -> None:
     # for text instead of a number, and for --config without a value
     except (CliException, ValueError) as error:
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
+    check_typed(options.config or [])
     files, words = divided(list(map(str, options.configfile)))
     asked = ask([*options.targets, *words])
     working = Path(options.directory or ROOT).absolute()

@@ -163,7 +163,8 @@ def learnt(network: nn.Module, learn: Learn, precision: str, group: Ranks) -> Pa
     network.zero_grad()
     network.to(group.device)
     loss = learn(precision, group).detach().cpu()
-    return loss, torch.cat([weight.grad.cpu().flatten() for weight in network.parameters()])
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    return loss, torch.cat([weight.grad.cpu().flatten() for weight in trained])
 
 
 def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:

@@ -56,8 +56,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     """Make a collection, its word-pieces, their importance, and a run of any passages."""
     from benchmarks import zipf
     from cdmae.collections.store import stream_passages
-    from cdmae.config.encoders import Importance
-    from cdmae.config.load import gather, load
+    from cdmae.config.importance import Importance
+    from cdmae.config.load import load
+    from cdmae.config.reading import gather
     from cdmae.fields import asdict
     from cdmae.importance import ami, ngrams
     from cdmae.runs import Run as Ranked

@@ -38,7 +38,7 @@ SOURCES = (
     "tests",
     "workflow",
 )
-# Of ir_measures, those whose packages are pinned, so that the same one computes a measure
+# Providers of ir_measures with pinned packages, so that the same package computes a measure
 # everywhere. Accuracy's is left out: it divides by zero where all that a query found is relevant.
 PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
@@ -167,9 +167,8 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
     if not usable:
         raise refusal(
             of,
-            f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of "
-            "ir_measures compute "
-            "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
+            f" has {show(name)}; allowed: means that {', '.join(PROVIDERS[:-1])} and "
+            f"{PROVIDERS[-1]} of ir_measures compute, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
     # (rel=1) has an effect where evaluation.relevant sets another grade
     if written != name.replace("(rel=1)", ""):

@@ -5,7 +5,7 @@ Checks that concern only one kind of entry are in its class.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,15 +74,30 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 def _check_names(config: Config) -> None:
     """Refuse names of entries that do not exist."""
-    entries = [
-        ((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()
-    ]
-    for place, entry in [*entries, (("evaluation",), config.evaluation)]:
-        for keys, name, section in named(entry):
-            if name not in (known := getattr(config, section)):
+    entries: dict[Keys, Any] = {("evaluation",): config.evaluation}
+    for section in SECTIONS:
+        for name, entry in getattr(config, section).items():
+            entries[section, name] = entry
+    mistakes = wrong_names(entries, {section: getattr(config, section) for section in SECTIONS})
+    if mistakes:
+        raise InputError(*mistakes)
+
+
+def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[InputError]:
+    """Return an error for each name of an entry that does not exist.
+
+    entries: by their keys in the config; sections: the names of all entries by section.
+    """
+    mistakes = []
+    for keys, entry in entries.items():
+        for path, name, section in named(entry):
+            known = sections.get(section)
+            if isinstance(known, Mapping) and name not in known:
                 # no entry is made from itself
-                others = [other for other in known if (section, other) != place]
-                raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
+                others = [other for other in known if (section, other) != keys]
+                words = f" is {show(name)}; {suggestion(name, others)}"
+                mistakes.append(refusal((*keys, *path), words))
+    return mistakes
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Settings of encoders: their initial weights, the importance of words, and all pre-training.
+"""Settings of encoders: their initial weights and their pre-training.
 
 `cdmae.config.objectives` has a class for each objective, with its own settings and its answers to
 the plan, the card and the workflow.
@@ -125,47 +125,10 @@ class Start:
 
 
 @settings
-class Importance:
-    """How the importance of words is estimated: equations 7 and 8."""
-
-    unit: Literal["word", "wordpiece"] = setting(
-        "word", meaning="the unit of n-grams", source="decision 3"
-    )
-    window: int = setting(
-        4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8
-    )
-    pmi: Literal["min", "product"] = setting(
-        "min",
-        source="decision 1, PMI-Masking eq. 3",
-        meaning="PMI of more than two words: minimum over their segmentations, or product of "
-        "single words",
-    )
-    normaliser: Literal["order", "pooled"] = setting(
-        "order",
-        source="decision 2",
-        meaning="the divisor of a count: all n-grams of its order, or of all orders",
-    )
-    edges: Literal["literal", "mean"] = setting(
-        "literal",
-        source="decision 6",
-        meaning="at the ends of a passage: equation 8 literally (a missing n-gram counts as 0), "
-        "or the mean over existing n-grams",
-    )
-
-    def values(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-    def counting(self) -> dict[str, Any]:
-        """Return the settings that decide the n-gram counts."""
-        return pick(asdict(self), ("unit", "window"))
-
-
-@settings
 class Encoder:
-    """An encoder, pre-trained or not; the defaults are the answers of one without pre-training."""
+    """An encoder; the class attributes are the answers of an encoder without pre-training."""
 
-    pretrained = False  # whether there is anything to train
+    pretrained = False  # whether it is pre-trained
     maskings = ()  # of each side that its objective has, the encoder's first
     collection = after = importance = snapshot_of = generator = ""
     take_step = 0
@@ -322,10 +285,10 @@ class Pretraining(Encoder):
         """Refuse passages longer than a model's input, as far as that is known."""
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
-    def check_layers(self, layers: int | None, whose: str) -> None:
+    def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse settings that the encoder's number of layers does not allow, if that is known.
 
-        whose: the owner of the layers in messages, such as ``the start``.
+        owner: of the layers, in messages, such as ``the start``.
         """
 
     def check(self, config: Config) -> None:
@@ -333,7 +296,9 @@ class Pretraining(Encoder):
         start, owner = config.starts[self.start], f"starts.{self.start}"
         if self.after and self.start != (first := config.encoders[self.after].start):
             raise unfit(
-                self, "start", f"; allowed: {first}, that of encoders.{self.after}, where it begins"
+                self,
+                "start",
+                f"; allowed: {first}, the start of encoders.{self.after}, which it continues",
             )
         if self.snapshot_of:
             whole = config.encoders[self.snapshot_of]
@@ -347,7 +312,7 @@ class Pretraining(Encoder):
                 raise unfit(
                     self,
                     "importance",
-                    f", whose unit is {unit}; allowed for pmi_span: one of words",
+                    f", whose unit is {unit}; allowed for pmi_span: an entry with unit word",
                 )
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
@@ -403,11 +368,11 @@ class Decoded(Pooled):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return what matters to the masks that are shown: the decoder's."""
+        """Return the settings of the masks that are shown: the decoder's."""
         return super().masking() | {"decoder_ratio": self.decoder_ratio}
 
     def predicted(self, tokens: float) -> float:
-        """Count the tokens that the head predicts: what the encoder masks, and the decoder."""
+        """Count the masked tokens of the encoder and of the decoder, which the head predicts."""
         return (self.encoder_ratio + self.decoder_ratio) * tokens
 
 
@@ -421,7 +386,7 @@ class Layered(Pretraining):
 
     @property
     def held_layers(self) -> int:
-        """Count the layers besides the encoder's that hold activations."""
+        """Count the layers other than the encoder's that hold activations."""
         return self.decoder_layers
 
 

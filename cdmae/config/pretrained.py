@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.config import weight_files
+from cdmae.config.tokenizer_files import check_tokenizer as check_tokenizer
+from cdmae.config.tokenizer_files import part as part
 from cdmae.config.weight_files import Weight
 from cdmae.errors import InputError
 from cdmae.fields import Keys, dotted, refusal, show
@@ -61,7 +63,6 @@ STORED = {  # weights, behind that beginning, and the keys of config.json for th
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
-PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
 WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: what Snakemake replaces
 NAMED = 3  # files of a folder that are named where the right one is not there
 
@@ -279,79 +280,6 @@ def size_in(described: dict[str, Any], key: str) -> int | None:
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
     return value if type(value) is int else None
-
-
-def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
-    """Refuse a ``tokenizer.json`` that does not find words or does not frame a text.
-
-    what: the subject of the message; known: the number of the model's word-pieces, if known.
-    """
-    if not isinstance(parts, dict):
-        raise InputError(f"{what} is no JSON object")
-    model = part(parts, "model")
-    kind = model.get("type")
-    if kind not in PIECES:
-        raise InputError(f"{what} is of the type {show(kind)}; allowed: {', '.join(PIECES)}")
-    if not parts.get("pre_tokenizer"):
-        raise InputError(
-            f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with "
-            "it"
-        )
-    try:
-        framed = _frames(part(parts, "post_processor"))
-    except RecursionError:
-        framed = False
-    if not framed:
-        raise InputError(
-            f"{what} does not put one special token before and one behind a text; allowed: one "
-            "that does"
-        )
-    added = parts.get("added_tokens", [])
-    right = isinstance(added, list) and all(
-        isinstance(token, dict) and isinstance(token.get("content"), str) for token in added
-    )
-    if not right:
-        raise InputError(
-            f"{what} has added_tokens that are no list of tokens with an id and content each"
-        )
-    listed = kind == "Unigram"  # whose ids are places in a list
-    vocabulary = model.get("vocab", [] if listed else {})
-    if not isinstance(vocabulary, list if listed else dict):
-        raise InputError(f"{what} has a vocab that is no {'list' if listed else 'object'}")
-    ids = [token.get("id") for token in added]
-    ids += [max(0, len(vocabulary) - 1)] if listed else vocabulary.values()
-    most = known or SIZES["vocab_size"]
-    for number in ids:
-        if type(number) is not int or not 0 <= number < most:
-            reason = f"from 0 to {most - 1:,}" + (
-                ", the word-pieces that its model has" if known else ""
-            )
-            raise InputError(
-                f"{what} has the id {show(number)} for a word-piece; allowed: {reason}"
-            )
-
-
-def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a part of a ``tokenizer.json``; an empty object if it is missing or no object."""
-    found = parts.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _frames(processor: Any) -> bool:
-    """Return whether a post-processor puts a special token before and after a text."""
-    if not isinstance(processor, dict):
-        return False
-    kind = processor.get("type")
-    if kind == "Sequence":
-        processors = processor.get("processors")
-        return isinstance(processors, list) and any(map(_frames, processors))
-    if kind == "TemplateProcessing":
-        single = processor.get("single")
-        if not isinstance(single, list):
-            return False
-        kinds = [list(piece)[:1] if isinstance(piece, dict) else [] for piece in single]
-        return kinds == [["SpecialToken"], ["Sequence"], ["SpecialToken"]]
-    return kind in ("BertProcessing", "RobertaProcessing")
 
 
 def check_retriever(model: str, keys: Keys) -> None:

@@ -36,7 +36,7 @@ def page() -> str:
 
 
 def _rules(kind: type) -> dict[str, dict[str, Any]]:
-    """Map the settings of a class to their rules, but for those that are sections of their own."""
+    """Map the settings of a class, other than sections, to their rules."""
     rules = json_schema(kind)
     return {
         name: whole(rule, rules) for name, rule in rules["properties"].items() if "source" in rule

@@ -2,10 +2,10 @@
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
 Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
-`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` those of
-fine-tuning, `cdmae.config.kinds` those of search. Entries (``encoders: {cdmae: ...}``) refer to
-each other by name: these names are the edges of the workflow's graph, and `cdmae.config.demands`
-refuses names that do not exist.
+`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
+fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
+to each other by name: these names are the edges of the workflow's graph, and
+`cdmae.config.demands` refuses names that do not exist.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pydantic import BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import fits_in_paths, read_measure
-from cdmae.config.encoders import HomePath, Importance, Start
+from cdmae.config.encoders import HomePath, Start
+from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage

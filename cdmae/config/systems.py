@@ -17,9 +17,9 @@ Row = dict[str, Any]
 
 
 def encoders(config: Config) -> dict[str, Row]:
-    """List what the rules fill in for each encoder; an empty column is no input.
+    """List each encoder's values for the rules; an empty value means no input.
 
-    corpus: the collection it is pre-trained on; estimate: what its masks read, ``importance`` or
+    corpus: the collection of its pre-training; estimate: the input of its masks, ``importance`` or
     ``ngrams``; checkpoint, generator: the files of models that are folders here.
     """
     return {
@@ -84,7 +84,7 @@ def sparse(config: Config) -> list[str]:
 
 
 def searched(config: Config) -> list[str]:
-    """List what systems read of a collection that is only searched: folders below the results."""
+    """List the index folders, below the results, of collections that are only searched."""
     folders = [system.index.format(system=name) for name, system in config.systems.items()]
     return [folder for folder in dict.fromkeys(folders) if folder]
 

@@ -32,7 +32,7 @@ NORMALISERS = ("order", "pooled")
 EDGES = ("literal", "mean")
 LARGEST = 65504.0  # of float16
 BLOCK = 1024  # words
-PASSAGES = 1 << 17  # scored at a time
+PASSAGES = 1 << 15  # scored at a time: 50 MB
 
 
 def ami(

@@ -55,7 +55,7 @@ class Counts:
         """Read the folder that `count_to` wrote; the counts stay on disk."""
         folder = Path(folder)
         table = ngram_table.read(folder)
-        segments = np.array(read_array(folder / "segments.npy"))
+        segments = read_array(folder / "segments.npy")
         return cls(read_array(folder / "counts.npy"), segments, table.totals, table)
 
 

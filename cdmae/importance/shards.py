@@ -294,20 +294,17 @@ def gather(
     window = len(counts)
     about = read_json(vocabulary / ABOUT)
     occurrences = read_array(vocabulary / "occurrences.npy")
-    segments = _segments(numbered)
     word_keys = np.array(read_array(vocabulary / "word_keys.npy"))
     word_keys, word_numbers = ngrams.sorted_words(word_keys, about["pieces"])
-    arrays = {
-        "segments": segments,
-        "word_keys": word_keys,
-        "word_numbers": word_numbers,
-        "occurrences": occurrences,
-        "totals": ngrams.totals_of(segments, window),
-    }
     with complete(folder) as aside:
         aside.mkdir()
+        words, totals = _join_segments(aside / "segments.npy", numbered, window)
+        write_array(aside / "totals.npy", totals)
+        write_array(aside / "word_keys.npy", word_keys)
+        write_array(aside / "word_numbers.npy", word_numbers)
+        write_array(aside / "occurrences.npy", occurrences)
         path = aside / "counts.npy"
-        by_position = ngrams.reserve(path, (window, int(segments[-1])), occurrences.dtype)
+        by_position = ngrams.reserve(path, (window, words), occurrences.dtype)
         for row, files in zip(by_position, counts, strict=True):
             first = 0
             for values in map(read_array, files):
@@ -315,8 +312,6 @@ def gather(
                 first += len(values)
         by_position.flush()
         seal(path)
-        for name, array in arrays.items():
-            write_array(aside / f"{name}.npy", array)
         for order, ranges in enumerate(tables, 2):
             for name, dtype in (("keys", np.uint64), ("counts", occurrences.dtype)):
                 with appending(aside / f"{name}_{order}.npy", dtype) as append:
@@ -325,7 +320,15 @@ def gather(
         ngram_table.write_about(aside, about["unit"], about["pieces"], window)
 
 
-def _segments(numbered: Sequence[Path]) -> np.ndarray:
-    """Join the shards' offsets of titles and texts, in words: int64 [2 P + 1]."""
-    lengths = [np.diff(read_array(path / "segments.npy")) for path in numbered]
-    return np.append(0, np.cumsum(np.concatenate(lengths)))
+def _join_segments(path: Path, numbered: Sequence[Path], window: int) -> tuple[int, np.ndarray]:
+    """Join the shards' offsets of titles and texts, in words; return W and the totals [L]."""
+    words = 0
+    totals = np.zeros(window, np.int64)
+    with appending(path, np.int64) as append:
+        append(np.zeros(1, np.int64))
+        for folder in numbered:
+            segments = read_array(folder / "segments.npy")
+            append(segments[1:] + words)
+            words += int(segments[-1])
+            totals += ngrams.totals_of(segments, window)
+    return words, totals

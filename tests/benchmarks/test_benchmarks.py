@@ -1,6 +1,4 @@
-"""The benchmarks compare like with like: forms with the same loss, in processes that are set up the
-same way.
-"""
+"""Benchmarks compare forms with the same loss, in processes with the same set-up."""
 
 import argparse
 

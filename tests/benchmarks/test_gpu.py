@@ -44,7 +44,7 @@ SPAWNED = multiprocessing.get_context("forkserver")
 
 @pytest.fixture(autouse=True, scope="module")
 def imported():
-    """Import once what the processes of these tests need; other files have asked for less."""
+    """Import the packages of these tests once; other test files import fewer."""
     SPAWNED.set_forkserver_preload([*command.IMPORTED, "pytest"])
 
 
@@ -286,9 +286,7 @@ def on_cpu():
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
-    """In float32 but for the order of sums, in bfloat16 within twice the CPU's own error: no cast
-    meets another.
-    """
+    """Equal in float32 up to the order of sums, in bfloat16 within twice the CPU's own error."""
     trained, computed = on_cpu
     reference = computed[name, "fp32"]
     own = parity.error(computed[name, "bf16"], computed[name, "fp32"])
@@ -313,8 +311,9 @@ def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
 
 
 def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
-    """The installed operator itself, forward and backward, on tensors without memory: arguments,
-    shapes, dtypes.
+    """Run the installed operator, forward and backward, on tensors without memory.
+
+    This checks arguments, shapes and dtypes.
     """
     monkeypatch.setattr(packed, "put", lambda array, on: torch.from_numpy(array).to(on))
     meta = torch.device("meta")

@@ -25,7 +25,7 @@ import requests
 from cdmae import collections
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
-from cdmae.config.load import read_yaml
+from cdmae.config.reading import read_yaml
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.fields import parse

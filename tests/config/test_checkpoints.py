@@ -10,7 +10,8 @@ import pytest
 from made_up import make_model, make_weights
 
 from cdmae.config import pretrained
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.plan import flops
 
@@ -90,7 +91,7 @@ def tokenizer(**parts):
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
 TENSOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
-FRAME = "k is ./mine, whose tokenizer does not put one special token before and one behind a text"
+FRAME = "k is ./mine, whose tokenizer does not put one special token before and one after a text"
 HERE = "k is ./mine, and {cwd}/mine"
 CONFIG = "k is ./mine, whose config.json has"
 TOKENIZER = "k is ./mine, whose tokenizer"
@@ -115,7 +116,7 @@ CHECKPOINT = [
     (writing("tokenizer.json", '{"model": {"type": "BPE"}}'),
      f"{TOKENIZER} does not divide texts into words: it has no pre_tokenizer; allowed"),
     (writing("tokenizer.json", '{"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}'),
-     f"{TOKENIZER} does not put one special token before and one behind a text; allowed"),
+     f"{TOKENIZER} does not put one special token before and one after a text; allowed"),
 ]  # fmt: skip
 WEIGHTS = [
     (bytes_in("model.safetensors", POINTER),
@@ -176,11 +177,11 @@ CHECKPOINT += WEIGHTS + [
         {"type": "TemplateProcessing", "single": [{}]}, {"type": "TemplateProcessing", "single": [1, 2, 3]},
         {"type": "Sequence", "processors": None}, {"type": "Sequence", "processors": ["x"]},
     )),
-    *((tokenizer(added_tokens=tokens), f"{TOKENIZER} has added_tokens that are no list of tokens with an id and cont")
+    *((tokenizer(added_tokens=tokens), f"{TOKENIZER} has added_tokens that are not a list of tokens with an id and cont")
       for tokens in (None, {}, [1], [{"id": 0}], [{"id": 0, "content": 1}])),
     (tokenizer(added_tokens=[{"id": -1, "content": "x"}]), f"{TOKENIZER} has the id -1 for a word-piece; allowed: fr"),
-    (tokenizer(model={"type": "BPE", "vocab": []}), f"{TOKENIZER} has a vocab that is no object"),
-    (tokenizer(model={"type": "Unigram", "vocab": {}}), f"{TOKENIZER} has a vocab that is no list"),
+    (tokenizer(model={"type": "BPE", "vocab": []}), f"{TOKENIZER} has a vocab that is not an object"),
+    (tokenizer(model={"type": "Unigram", "vocab": {}}), f"{TOKENIZER} has a vocab that is not a list"),
     (tokenizer(model={"type": "WordPiece", "vocab": {"a": 4_000_000_000}}),
      f"{TOKENIZER} has the id 4000000000 for a word-piece; allowed: from 0 to 16,777,215"),
     (tokenizer(model={"type": "WordPiece", "vocab": {"a": "0"}}), f'{TOKENIZER} has the id "0" for a word-piece; all'),
@@ -319,7 +320,7 @@ def test_a_tokenizer_has_no_ids_beyond_the_vocabulary_of_its_model(folder):
     tokenizer(model={"type": "WordPiece", "vocab": {"a": 40}})(folder)
     with pytest.raises(
         InputError,
-        match="has the id 40 for a word-piece; allowed: from 0 to 39, the word-pieces that",
+        match="has the id 40 for a word-piece; allowed: from 0 to 39, the word-pieces of",
     ):
         pretrained.check("mine", ("k",))
 

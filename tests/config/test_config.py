@@ -12,7 +12,8 @@ from made_up import make_model
 
 from cdmae import collections
 from cdmae.config import checks, systems
-from cdmae.config.encoders import Importance, concepts
+from cdmae.config.encoders import concepts
+from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.load import load
 from cdmae.config.objectives import OBJECTIVES, AnyEncoder
@@ -125,18 +126,18 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
         ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere, and /"),
         ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
-        ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; leave it out"),
-        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; leave it out"),
+        ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; remove it"),
+        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; remove it"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
-         "settings that only some objectives know it takes pooling, bag_weight"),
+         "settings that only some objectives have, it has pooling, bag_weight"),
         ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
-         "that only some objectives know it takes pooling, decoder_masking, decoder_ratio, decoder_layers, projection"),
+         "that only some objectives have, it has pooling, decoder_masking, decoder_ratio, decoder_layers, projection"),
         ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio is 0.5; allowed "
          "with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, 0.6"),
         ("encoders.deep", {"objective": "simlm", "decoder_layers": 3}, "encoders.deep.decoder_layers is 3; allowed "
-         "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, those of starts.small"),
+         "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, the layers of starts.small"),
         ("encoders.early", {"objective": "condenser", "early_layers": 2}, "encoders.early.early_layers is 2; allowed: "
          "up to 1, starts.small has 2 layers"),
         ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, seed, obj"),
@@ -148,7 +149,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
         ("stages.stage1.rdrop", 1, "stages.stage1.rdrop does not go with kind retriever; of the "
-         "settings that only some kinds know it takes query_length"),
+         "settings that only some kinds have, it has query_length"),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
@@ -156,7 +157,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.one.negatives", "one", "systems need each other in a circle: one -> one; allowed"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
-         "only some kinds know it takes encoder, stage, negatives, teacher"),
+         "only some kinds have, it has encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
@@ -171,7 +172,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs is dogs; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections names no split, but there are systems"),
         ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR@10, as ir_measures writes it"),
-        ("evaluation.measures", ["NumRet"], "evaluation.measures has NumRet; allowed: what pytrec_eval, msmarco, ju"),
+        ("evaluation.measures", ["NumRet"], "evaluation.measures has NumRet; allowed: means that pytrec_eval, msm"),
         ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "evaluation.measures has RR@10 twice; allowed: each once"),
         ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
         ("evaluation.depth", 100, "evaluation.depth is 100; allowed: from 1000, the depth of R@1000"),
@@ -289,7 +290,7 @@ def test_results_leave_room_for_the_paths_below_them(values):
     [
         ("a{b}.run", ": the path a{b}.run has {, which Snakemake fills in; rename it"),
         ("-x.run", " is -x.run, which a job would take for an option; allowed: an absolute path"),
-        ("a" * 5000, f" is {'a' * 57}..., which is no file; allowed: a run as TREC text"),
+        ("a" * 5000, f" is {'a' * 57}..., which is not a file; allowed: a run as TREC text"),
         (
             "future.run",
             ": future.run has a time in the future, so that its results would seem old; `touch` it",
@@ -479,7 +480,7 @@ def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_
 def test_collocations_are_of_words(values):
     values["encoders"]["spans"] = {"decoder_masking": "pmi_span"}
     values["importance"]["ami"]["unit"] = "wordpiece"
-    said = "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"
+    said = "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: an entry with unit word"
     assert refusal(values) == said
 
 
@@ -530,7 +531,7 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
         ({"a": {"snapshot_of": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
         ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after does not go with objective none; allowed: "),
-        ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, that of encoders.mae"),
+        ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, the start of encoders.mae"),
         ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
         ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing: the step of encoders.mae that is kept"),
         ({"a": {"snapshot_of": "mae", "take_step": 11}}, "encoders.a.take_step is 11; allowed: up to 10, its steps"),
@@ -538,7 +539,7 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
          "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b"),
         ({"a": {"snapshot_of": "none", "take_step": 1}}, "encoders.a.snapshot_of is none, which is not pre-trained; "),
         ({"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
-         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; leave it out"),
+         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; remove it"),
         ({"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
          "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae"),
     ],

@@ -12,8 +12,9 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
-from cdmae.config.load import Written, gather, lay, load, read_yaml
+from cdmae.config.load import Written, load
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.reading import check_typed, gather, lay, read_yaml
 from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config
 from cdmae.config.stages import Dense, Reranker
@@ -86,7 +87,7 @@ def test_a_config_file_is_read(tmp_path):
         ),
         (
             'a: 1\nb: "\\0"\n',
-            "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out",
+            "own.yaml, line 2: a text has a NUL, which no command line can contain; remove it",
         ),
         (
             "a:\n  b: &b\n    c: *b\n",
@@ -94,15 +95,15 @@ def test_a_config_file_is_read(tmp_path):
         ),
         (
             "a: 1\nb: 2001-02-30\n",
-            "own.yaml, line 2: 2001-02-30 looks like a number or a date and is none; put text",
+            "own.yaml, line 2: 2001-02-30 looks like a number or a date and is neither; put text",
         ),
         (
             "a: {b: [0x_]}\n",
-            "own.yaml, line 1: 0x_ looks like a number or a date and is none; put text in",
+            "own.yaml, line 1: 0x_ looks like a number or a date and is neither; put text in",
         ),
         (
             "a: " + 5000 * "1",
-            "1... looks like a number or a date and is none; put text in quotation marks",
+            "1... looks like a number or a date and is neither; put text in quotation marks",
         ),
         (
             "seed: 010\n",
@@ -112,7 +113,7 @@ def test_a_config_file_is_read(tmp_path):
         ("a: 1_0.5\n", "own.yaml, line 1: 1_0.5 is not the same number for all programs"),
         (
             'a: "x\\uD800"\n',
-            "own.yaml, line 1: a text has half a surrogate pair, which is no character; leave it out",
+            "own.yaml, line 1: a text has half a surrogate pair, which is no character; remove it",
         ),
         ('"a\\uDC00": 1\n', "own.yaml, line 1: a text has half a surrogate pair"),
         (
@@ -139,6 +140,14 @@ def test_text_of_the_command_line_that_only_looks_like_a_number_stays_text(tmp_p
     typed = {"report": {"title": "0x_", "noise": "1e0", "example": "2001-02-30"}}
     report = gather(written(tmp_path, "seed: 1\n"), [], typed)["report"]
     assert report == {"title": "0x_", "noise": 1, "example": "2001-02-30"}
+
+
+def test_numbers_that_programs_read_differently_are_refused_on_the_command_line():
+    """Snakemake would make 10 of them."""
+    for value in ("010", "1_0", "-007"):
+        with pytest.raises(InputError, match=f"--config has seed={value}, and {value} is not the"):
+            check_typed(["results=a", f"seed={value}"])
+    check_typed(["seed=10", "seed=0", "results=01a", "seeds=[0, 1]", "report={title: 010}"])
 
 
 def test_an_emoji_as_json_writes_it_is_one_character(tmp_path):
@@ -498,6 +507,19 @@ def test_a_mistake_at_the_top_hides_no_other_one(said, first):
     assert [sentence.partition(" is ")[0] for sentence in sentences] == [
         f"0.yaml, line 1: {first.partition(':')[0]}",
         "0.yaml, line 3: stages.stage1.depht",
+    ]
+
+
+def test_a_wrong_setting_hides_no_wrong_name(said):
+    sentences = said(
+        "starts: {small: {layrs: 3}}\nencoders:\n  cdmae: {start: smal}\n"
+        "systems:\n  a: {kind: fusion, of: [bm52, bm25], k: 0}\n  b: {kind: fusion, of: [bm52, a]}\n"
+    )
+    assert [sentence.partition(" is ")[0] for sentence in sentences] == [
+        "0.yaml, line 1: starts.small.layrs",
+        "0.yaml, line 3: encoders.cdmae.start",
+        "0.yaml, line 5: systems.a.k",
+        "0.yaml, line 6: systems.b.of[0]",
     ]
 
 

@@ -19,8 +19,9 @@ from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
 from cdmae.config.encoders import concepts
-from cdmae.config.load import DEFAULTS, gather, load
+from cdmae.config.load import DEFAULTS, load
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.reading import gather
 from cdmae.config.schema import SECTIONS
 from cdmae.errors import InputError
 from cdmae.fields import kinds_of, rules_of

@@ -12,7 +12,8 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
-from cdmae.config.load import gather, load, read_yaml
+from cdmae.config.load import load
+from cdmae.config.reading import gather, read_yaml
 from cdmae.finetuning import common
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text

@@ -126,7 +126,9 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
 
 
 def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files):
-    with pytest.raises(InputError, match="^--measures has nonsense; allowed: what pytrec_eval, "):
+    with pytest.raises(
+        InputError, match="^--measures has nonsense; allowed: means that pytrec_eval, "
+    ):
         commands.compare(
             str(files / "a"),
             str(files / "b"),

@@ -156,7 +156,7 @@ def test_measures_are_those_of_the_exported_run(monkeypatch, case):
 def test_measures_that_are_not_computed_are_refused_with_what_is(name):
     with pytest.raises(
         InputError,
-        match="evaluation.measures has .*; allowed: what pytrec_eval, msmarco, judged and",
+        match="evaluation.measures has .*; allowed: means that pytrec_eval, msmarco, judged and",
     ):
         read_measure(name)
 

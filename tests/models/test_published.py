@@ -248,7 +248,7 @@ def test_simlm_decoder_begins_as_the_last_layers():
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(
         InputError,
-        match="decoder_layers is 4; allowed .* last layers: up to 3, those of the initial checkpoint",
+        match="decoder_layers is 4; allowed .* last layers: up to 3, the layers of the start",
     ):
         simlm.SimLm(language_model(), as_objective("simlm", SETTINGS, decoder_layers=4), 5)
 

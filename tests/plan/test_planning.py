@@ -23,8 +23,9 @@ from planned import plan, records
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import Start, concepts
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, prices, sizes, work
 from cdmae.plan.flops import Network
@@ -42,8 +43,9 @@ SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 
 @pytest.fixture
 def planned(values, toy, tmp_path):
-    """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries
-    a split.
+    """Return the plan of the small config.
+
+    Its collections have 1,000 passages of 20 words, and 320 queries per split.
     """
     toy.Settings.expected = lambda settings: (
         1000,
@@ -98,9 +100,7 @@ def test_networks_follow_their_start(tmp_path):
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
 def test_a_network_has_the_weights_of_its_model(tmp_path, family):
-    """But for positions behind padding, MPNet's buckets and the types that some lack: less than 1
-    %.
-    """
+    """Differences are below 1 %: positions of padding, MPNet's buckets, missing token types."""
     model = tiny_models.model(family)
     model.save_pretrained(tmp_path)
     network = Network.read(str(tmp_path))
@@ -208,10 +208,10 @@ def test_the_price_of_every_objective():
 
 
 def test_the_paper_on_h200s_and_what_its_rules_ask_for():
-    """Pre-training takes 6.6 GPU-hours at half of a peak, counted by hand elsewhere; stage 1 takes
-    1.4.
+    """Pre-training takes 6.6 GPU-hours at half of the peak, stage 1 takes 1.4.
 
-    With Wikipedia. Rules ask for a quarter more than the memory that is planned.
+    Both were counted by hand elsewhere, with Wikipedia. Rules request a quarter more memory than
+    the plan estimates.
     """
     overlays = [ROOT / f"config/{name}.yaml" for name in ("paper", "paper-ablations")]
     values = gather(ROOT / "config/config.yaml", overlays)
@@ -406,7 +406,7 @@ def test_machines_that_cannot_be_are_refused(values, sentence):
 
 
 def tasks(*lines):
-    """Tasks of (name, seconds, what it waits for) on so many cores and GPUs."""
+    """Make tasks of (name, seconds, indices to wait for, cores, GPUs)."""
     return [
         Task(Job(name, "", threads=cores, gpus=gpus), seconds, after=after)
         for name, seconds, after, cores, gpus in lines
@@ -479,9 +479,7 @@ def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
 
 
 def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
-    """Bytes as the catalogue of ir_datasets has them, and what it unpacks; files that are there are
-    not fetched.
-    """
+    """Sizes are from ir_datasets' catalogue, and of unpacked files; existing files do not count."""
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
     monkeypatch.chdir(tmp_path)
     source = collections.source("ir_datasets")
@@ -584,8 +582,9 @@ def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
 
 
 def test_the_plan_of_the_default_is_that_of_its_run():
-    """Seconds and megabytes of a run of the default on two cores of a Xeon, 764 s in all: right to
-    a factor of two.
+    """Estimates are right to a factor of two.
+
+    The run took 764 s on two cores of a Xeon.
     """
     took = {
         "collection pydocs": (25, 357), "tokenizer tiny": (8, 307), "pretrain cdmae": (303, 767),

@@ -10,7 +10,8 @@ from synthetic_run import rows_of, with_system
 from test_exhibits import measured, shipped
 
 from cdmae.config import systems
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import tasks_of, wall_time
 from cdmae.plan.planned import Planned

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 
 DEFAULT = Path(__file__).resolve().parents[2] / "config" / "config.yaml"

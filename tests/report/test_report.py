@@ -230,7 +230,11 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
 
 
 SENTENCES = {
-    "better": ("Yes, by <b>2.0 points</b>", "undo the gain", "It improves the run that it reads."),
+    "better": (
+        "Yes, by <b>2.0 points</b>",
+        "undo the gain",
+        "It improves the run that it reorders.",
+    ),
     "worse": ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without it."),
     "noise": (
         "Undecided: with the noise of seeds",
@@ -342,7 +346,7 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
         "table_stages",
         "table_beir",
     ]
-    assert "the heights do not compare" not in str(section.text)
+    assert "only the signs of the differences" not in str(section.text)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -355,8 +359,8 @@ def test_what_a_training_says_of_itself_stands_among_the_limits(run):
         about={**run.trained[name].about, "notes": ["its outputs < moved together"]},
     )
     text = str(answer.limits(replace(run, trained={**run.trained, name: noted})).text)
-    assert f"<b>Noticed while {name} was trained:</b> its outputs &lt; moved together." in text
-    assert "Noticed while" not in str(answer.limits(run).text)
+    assert f"<b>Noted during the training of {name}:</b> its outputs &lt; moved together." in text
+    assert "Noted during" not in str(answer.limits(run).text)
 
 
 def test_the_page_tells_machine_versions_and_config_and_loads_nothing(page):
@@ -519,7 +523,7 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
     text = page_of(
         measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
     )
-    assert "mean nothing" in text and "Too small a run to tell." in text
+    assert "mean nothing" in text and "This run is too small to tell." in text
 
 
 def test_measures_of_different_queries_are_refused(run):

@@ -235,7 +235,7 @@ def test_a_ranking_without_baseline_compares_with_none(run):
 
 def test_the_page_shows_seeds_as_one_system(page):
     text = (page / "index.html").read_text()
-    assert "seeds 42, 43 and 44" in text and "Curves are those of seed 42." in text
+    assert "seeds 42, 43 and 44" in text and "Curves are from seed 42." in text
     assert "means over 3 seeds" in text
     assert "@43" not in text
     assert '<section id="ranking"' in text

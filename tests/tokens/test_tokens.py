@@ -277,7 +277,7 @@ def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, name, part):
     ):
         tokenise.load_tokenizer(tmp_path)
     with pytest.raises(
-        InputError, match="cannot be read as a tokenizer: |has added_tokens that are no list"
+        InputError, match="cannot be read as a tokenizer: |has added_tokens that are not a list"
     ):
         vocabulary.read_backend(tmp_path)
 

@@ -10,7 +10,8 @@ import pytest
 
 from cdmae import formats
 from cdmae.config import systems
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.files import read_json
 
 pytestmark = pytest.mark.workflow

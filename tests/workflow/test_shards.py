@@ -8,30 +8,39 @@ import pytest
 from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
+SHARDS = (*SMOKE, "--set-scatter", "shards=2", "--rerun-triggers", "mtime")
 
 
-def test_shards_change_no_bit(finished, overlay):
-    """Tokens, n-grams of two orders, and runs; what the shards leave is deleted."""
+def test_a_search_in_shards_changes_no_bit(finished):
+    run = finished.results / "runs/cdmae-stage1/pydocs.dev.parquet"
+    before = hashes(run.parent)
+    run.unlink()
+    found = jobs(finished.run(*SHARDS, "results/smoke/runs/cdmae-stage1/pydocs.dev.parquet"))
+    assert set(found) == {
+        "search_part cdmae-stage1,1-of-2",
+        "search_part cdmae-stage1,2-of-2",
+        "search_joined cdmae-stage1",
+    }
+    assert hashes(run.parent) == before
+    assert not list((finished.results / "parts").rglob("*.parquet"))
+
+
+def test_counts_in_shards_change_no_bit(finished, overlay):
+    """Tokens, and n-grams of two orders."""
     window = overlay("importance: {ami: {window: 2}}")
-    names = ("tokens/tiny/pydocs", "ngrams/ami/tiny/pydocs", "runs/cdmae-stage1/pydocs.dev.parquet")
-    folders = [finished.results / name for name in names]
+    names = ("tokens/tiny/pydocs", "ngrams/ami/tiny/pydocs")
     targets = [f"results/smoke/{name}" for name in names]
     finished.run(*SMOKE, window, *targets)
-    before = hashes(folders)
-    for folder in folders[:2]:
+    folders = [finished.results / name for name in names]
+    before = [hashes(folder) for folder in folders]
+    for folder in folders:
         shutil.rmtree(folder)
-    folders[2].unlink()
-    found = jobs(
-        finished.run(
-            *SMOKE, window, "--set-scatter", "shards=2", "--rerun-triggers", "mtime", *targets
-        )
-    )
+    found = jobs(finished.run(*SHARDS, window, *targets))
     assert found["ngram_counts ami,tiny,pydocs,2,2-of-2"] == 1
-    assert found["search_part cdmae-stage1,2-of-2"] == 1
-    assert hashes(folders) == before
-    assert not [path for path in (finished.results / "parts").rglob("*") if path.is_file()]
+    assert [hashes(folder) for folder in folders] == before
+    assert not list((finished.results / "parts").rglob("*.npy"))
 
 
-def hashes(paths):
-    files = [file for path in paths for file in sorted([path, *path.rglob("[a-z]*")])]
-    return {file: sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}
+def hashes(folder):
+    files = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in files}

@@ -13,7 +13,8 @@ from planned import records
 from cdmae.arrays import read_array
 from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.config import systems
-from cdmae.config.load import gather, load
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import read_json
 from cdmae.runs import read_run

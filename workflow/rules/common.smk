@@ -20,7 +20,8 @@ from functools import cache
 from os.path import dirname
 
 from cdmae.config import systems
-from cdmae.config.load import gather, lay, load, read_yaml
+from cdmae.config.load import load
+from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
 from cdmae.plan import resources as requests
 from cdmae.plan import sizes
@@ -343,11 +344,6 @@ def measuring_sparsity(wildcards):
     """List the settings that decide the vectors of a sparse system's queries."""
     encoder = sparse_encoder(wildcards)
     return Options(where(wildcards), lengths=lengths(wildcards), encoder=encoder)
-
-
-def sparse_modules(wildcards):
-    """List the module that encodes the queries of a sparse system."""
-    return [f"cdmae.retrieval.{settings.systems[wildcards.system].encoded_by}"]
 
 
 def trained_folder(wildcards):

@@ -62,7 +62,7 @@ rule release:
         root=root_of("measures", "measures/{system}.tsv"),
     shell:
         "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --root {params.root:q} --output {output:q}"
+        " --facts {params.settings:q} --root={params.root:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -138,7 +138,7 @@ rule report:
         root=root_of("facts", "facts/report.json"),
     shell:
         "{params.launch} circumstances.py {input.facts:q} {output.facts:q};"
-        " {params.launch} scripts/report.py --facts {output.facts:q} --root {params.root:q}"
+        " {params.launch} scripts/report.py --facts {output.facts:q} --root={params.root:q}"
         " --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -191,7 +191,7 @@ rule table:
         root=root_of("facts", "facts/{exhibit}.json"),
     shell:
         "{params.launch} scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --root {params.root:q} --output {params.folder:q}"
+        " --root={params.root:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

@@ -177,7 +177,7 @@ rule sparsity:
         mem_mb=memory_of("sparsity"),
         runtime=minutes_of("sparsity"),
     params:
-        code=code("sparsity", sparse_modules),
+        code=code("sparsity"),
         settings=measuring_sparsity,
         launch=launch,
         collections=folders("queries"),

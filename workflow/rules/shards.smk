@@ -5,55 +5,11 @@
 # over all shards (cdmae/importance/shards.py). The parts are deleted after their last reader.
 
 
-scattergather:
-    shards=1,
-
-
-PARTS = scatter.shards("{scatteritem}")
-MOST_ORDERS = max([entry["window"] for entry in counting.values()], default=1) + 1
-
-
-wildcard_constraints:
-    scatteritem="|".join(PARTS),
-    order="|".join(map(str, range(2, MOST_ORDERS + 1))),
-
-
 ruleorder: tokens_joined > tokens
 ruleorder: ngrams_joined > ngrams
 ruleorder: vectors_joined > vectors
 ruleorder: search_joined > search
 ruleorder: mine_joined > mine
-
-
-def before(pattern):
-    """Fill in a pattern with the order before; the first order, 2, has none before it."""
-
-    def paths(wildcards):
-        if wildcards.order == "2":
-            return []
-        return expand(pattern, **{**dict(wildcards.items()), "order": int(wildcards.order) - 1})
-
-    return paths
-
-
-def orders(pattern, last):
-    """Fill in a pattern with all orders from 2, and with all shards or ranges of each."""
-
-    def paths(wildcards):
-        window = counting[wildcards.importance]["window"]
-        known = dict(wildcards.items())
-        return [
-            path
-            for order in range(2, window + last)
-            for path in expand(pattern, order=order, scatteritem=PARTS, **known)
-        ]
-
-    return paths
-
-
-def in_part(form):
-    """Add the part of a job to its settings."""
-    return lambda wildcards: Options(form(wildcards), part=wildcards.scatteritem)
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -172,9 +128,9 @@ rule ngram_keys:
     input:
         words=f"<results>/parts/words/{COUNTED}/{{scatteritem}}",
         vocabulary=f"<results>/parts/vocabulary/{COUNTED}",
-        counts=before(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy"),
-        listed=before(f"<results>/parts/keys/{COUNTED}/{{order}}/{{scatteritem}}"),
-        answers=before(
+        counts=order_before(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy"),
+        listed=order_before(f"<results>/parts/keys/{COUNTED}/{{order}}/{{scatteritem}}"),
+        answers=order_before(
             gather.shards(
                 f"<results>/parts/answers/{COUNTED}/{{order}}/{{scatteritem}}", allow_missing=True
             )
@@ -237,8 +193,10 @@ rule ngrams_joined:
     input:
         vocabulary=f"<results>/parts/vocabulary/{COUNTED}",
         words=gather.shards(f"<results>/parts/words/{COUNTED}/{{scatteritem}}", allow_missing=True),
-        counts=orders(f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy", 2),
-        tables=orders(f"<results>/parts/tables/{COUNTED}/{{order}}/{{scatteritem}}", 1),
+        counts=all_orders(
+            f"<results>/parts/counts/{COUNTED}/{{order}}/{{scatteritem}}.npy", beyond=1
+        ),
+        tables=all_orders(f"<results>/parts/tables/{COUNTED}/{{order}}/{{scatteritem}}"),
     output:
         directory(f"<results>/ngrams/{COUNTED}"),
     log:

@@ -93,7 +93,7 @@ class Trained(System):
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return its training collection, its tokenizer's start, and the settings of its draws."""
+        """Return its training collection, its start, and the settings of its draws."""
         stage = config.stages[self.stage]
         return stage.drawn() | {
             "corpus": stage.collection,

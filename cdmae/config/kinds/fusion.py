@@ -40,7 +40,9 @@ class Fusion(System):
         60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6
     )
     weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
-        (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses"
+        (),
+        meaning="of each of its systems; none: equal weights, or the weights that `tuned_on` "
+        "chooses",
     )
     tuned_on: tuple[str, ...] = setting(
         (),
@@ -73,7 +75,7 @@ class Fusion(System):
                 self, "weights", f"; allowed: one for each of the {len(self.of)} systems, not all 0"
             )
         if self.weights and self.tuned_on:
-            raise unfit(self, "weights", ", but tuned_on chooses them; leave one of the two out")
+            raise unfit(self, "weights", ", but tuned_on chooses them; remove one of the two")
         targets = systems.targets(config)
         if self.tuned_on and self.tuned_on not in targets:
             choices = ", ".join(show(list(target)) for target in targets)

@@ -45,7 +45,7 @@ class TrecRun(System):
                     )
                 if not os.path.isfile(file):
                     raise refusal(
-                        keys, f" is {show(file)}, which is no file; allowed: a run as TREC text"
+                        keys, f" is {show(file)}, which is not a file; allowed: a run as TREC text"
                     )
                 check_time(file, keys)
         for collection, split in systems.targets(config):

@@ -20,11 +20,11 @@ class EarlyLayers(Layered):
         high=1000,
     )
 
-    def check_layers(self, layers: int | None, whose: str) -> None:
+    def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse an encoder without late layers."""
         if layers is not None and self.early_layers >= layers:
             raise unfit(
-                self, "early_layers", f"; allowed: up to {layers - 1}, {whose} has {layers} layers"
+                self, "early_layers", f"; allowed: up to {layers - 1}, {owner} has {layers} layers"
             )
 
     def predicted(self, tokens: float) -> float:

@@ -10,7 +10,7 @@ from cdmae.fields import setting, settings
 
 @settings
 class Master(Layered, Decoded):
-    """Several decoders behind one vector."""
+    """Several decoders that read one vector."""
 
     in_words = (
         "with MASTER's decoders of the passage and of the neighbouring span (Zhou et al. 2022)"

@@ -29,12 +29,12 @@ class SimLm(Layered, Decoded):
         source="SimLM: google/electra-base-generator",
     )
 
-    def check_layers(self, layers: int | None, whose: str) -> None:
+    def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""
         if layers is not None and self.decoder_layers > layers:
             copied = "with objective simlm, whose decoder begins as a copy of the last layers"
             raise unfit(
-                self, "decoder_layers", f"; allowed {copied}: up to {layers}, those of {whose}"
+                self, "decoder_layers", f"; allowed {copied}: up to {layers}, the layers of {owner}"
             )
 
     def check(self, config: Config) -> None:

@@ -117,7 +117,7 @@ def bottleneck(facts: Facts) -> Section | None:
     searches["MRR@10"] = 100 * searches["rr"]
     shown = _several(
         "bottleneck-worth",
-        "What the passage's own vector saves the decoder",
+        "Loss that the passage's own vector saves",
         _series(facts, losses, "saved"),
         MOST_PROBED,
         y_axis="nats, against another passage's",

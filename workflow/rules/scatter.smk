@@ -1,0 +1,41 @@
+# The parts of a job with --set-scatter shards=N, and their paths: the functions of shards.smk.
+
+
+scattergather:
+    shards=1,
+
+
+PARTS = scatter.shards("{scatteritem}")
+MOST_ORDERS = max([entry["window"] for entry in counting.values()], default=1) + 1
+
+
+wildcard_constraints:
+    scatteritem="|".join(PARTS),
+    order="|".join(map(str, range(2, MOST_ORDERS + 1))),
+
+
+def order_before(pattern):
+    """Fill in a pattern with the order before; order 2 is the first."""
+
+    def paths(wildcards):
+        if wildcards.order == "2":
+            return []
+        return expand(pattern, **{**dict(wildcards.items()), "order": int(wildcards.order) - 1})
+
+    return paths
+
+
+def all_orders(pattern, beyond=0):
+    """Fill in a pattern with all orders from 2 to the window + `beyond`, and with all parts."""
+
+    def paths(wildcards):
+        window = counting[wildcards.importance]["window"]
+        numbers = range(2, window + beyond + 1)
+        return expand(pattern, order=numbers, scatteritem=PARTS, **dict(wildcards.items()))
+
+    return paths
+
+
+def in_part(form):
+    """Add the part of a job to its settings."""
+    return lambda wildcards: Options(form(wildcards), part=wildcards.scatteritem)
