@@ -175,8 +175,10 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
     owner: dict[str, Any] = {}
     union: dict[str, Any] = {}
     tag = ""
+    outer: tuple[dict[str, Any], str] | None = None  # a union of unions, and its kind
     for key in error["loc"]:
         if "discriminator" in rule:  # pydantic puts the kind after the entry's name
+            outer = (union, tag) if union else None
             union = rule
             tag = str(key)
             rule = _kinds(union, schema)[tag]
@@ -192,6 +194,9 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
     if error["type"] == "value_error":
         return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
     if error["type"] in _UNKNOWN:
+        unknown_here = not union or str(keys[-1]) not in _settings(union, schema)
+        if outer and unknown_here:
+            union, tag = outer
         return [refusal(keys, _unknown(str(keys[-1]), owner, union, tag, schema))]
     if error["type"] in (*_MISSING, "string_too_short") and "discriminator" not in rule:
         return [refusal(keys, _missing(owner, union, tag, rule))]

@@ -15,7 +15,8 @@ Paths are below ``results/``. Each entry names the module that reads and writes 
 ``runs/{system}/{collection}.{split}.parquet``, by `runs`
     one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>
 ``vectors/{system}/{collection}/``, by `retrieval.vectors`
-    ``00000.npy``, ``00001.npy``, ... float32 [p, D]
+    ``00000.npy``, ``00001.npy``, ... float32 [p, D]; of sparse vectors ``00000.npz``, ... CSR
+    matrices of SciPy
 ``measures/{system}.tsv``, by `evaluation.per_query`
     collection, split, query_id, measure, value
 
@@ -43,6 +44,7 @@ PLACES = {
     "teacher": "teachers/{system}.parquet",
     "trained": "trained/{system}",
     "vectors": "vectors/{system}/{collection}",
+    "sparsity": "sparsity/{system}.json",
     "run": "runs/{system}/{collection}.{split}.parquet",
     "measures": "measures/{system}.tsv",
     "latency": "latency.json",

@@ -715,7 +715,7 @@ def test_of_what_was_left_out_nothing_is_imported():
     ]
     program = f"import sys; sys.modules.update(dict.fromkeys({left_out})); "
     program += "import snakemake.cli, snakemake.api, snakemake.storage, snakemake.scheduling.job_scheduler; "
-    program += "from cdmae.retrieval import bm25; bm25._java(); print('loaded')"
+    program += "from cdmae.retrieval import lucene; lucene._java(); print('loaded')"
     assert (
         subprocess.run(
             [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True

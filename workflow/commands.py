@@ -338,9 +338,12 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    retrievers = [name for name, system in config.systems.items() if system.encoded_by]
+    dense = [name for name in config.systems if name not in systems.sparse(config)]
+    retrievers = [name for name in dense if config.systems[name].encoded_by]
     if not retrievers:
-        raise InputError("the config has no retriever; give the --configfile of a run that has one")
+        raise InputError(
+            "the config has no dense retriever; give the --configfile of a run that has one"
+        )
     shown = systems.shown(config)
     judged = [name for name, splits in config.evaluation.collections.items() if splits]
     collection = chosen("collection", collection, judged, shown[:1])

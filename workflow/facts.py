@@ -21,7 +21,7 @@ TABLES = (
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report besides
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -63,6 +63,11 @@ def facts(config: Config) -> dict[str, Any]:
             name: place(on, "fusion", system=name)
             for name in seeds.first(config.systems)
             if config.systems[name].weighs
+        },
+        "sparsity": {
+            name: place(on, "sparsity", system=name)
+            for name in seeds.first(systems.sparse(config))
+            if config.evaluation.keep_vectors
         },
         "shown": shown,
     }

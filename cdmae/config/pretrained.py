@@ -49,6 +49,9 @@ BASES = {  # what the names of an encoder's weights may begin with
     "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta",
     "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
+SPARSE = "SparseEncoder"  # the model_type of sparse models in sentence-transformers
+# beginnings of the names of a language-model head's weights
+LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_transform.", "head.")
 LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
 STORED = {  # weights, behind that beginning, and the keys of config.json for their sizes
     r"embeddings\.(?:word|tok)_embeddings\.weight": ("vocab_size", "embedding_size"),
@@ -308,6 +311,18 @@ def check_retriever(model: str, keys: Keys) -> None:
         folder.weights(place)
 
 
+def has_lm_head(model: str) -> bool:
+    """Return whether a model has a language-model head; True for pickles and names at the hub."""
+    path = weight_files.find(Path(model))
+    weights = weight_files.read(path) if path else None
+    return weights is None or any(name.startswith(LM_HEADS) for name in weights)
+
+
+def is_sparse_encoder(model: str) -> bool:
+    """Return whether a folder is a `SparseEncoder` of sentence-transformers."""
+    return _described(model, "config_sentence_transformers.json").get("model_type") == SPARSE
+
+
 def divided(model: str) -> tuple[str, str]:
     """Divide ``name@revision`` of a model at the hub; without revision and for folders: "main"."""
     name, at, revision = model.partition("@")
@@ -329,10 +344,10 @@ def positions(model: str) -> int | None:
     return number_of - 1 - (BEHIND_PADDING[kind] if padding is None else padding)
 
 
-def _described(model: str) -> dict[str, Any]:
-    """Return the config.json of a model; empty if it cannot be read."""
+def _described(model: str, name: str = "config.json") -> dict[str, Any]:
+    """Return a JSON file of a model; empty if it cannot be read."""
     try:
-        path = Path(model) / "config.json"
+        path = Path(model) / name
         weight_files.check_file(path)
         described = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

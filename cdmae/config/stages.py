@@ -1,7 +1,7 @@
 """Stages: recipes of supervised training. One class per kind of model; one per retriever's head.
 
-A head turns the states of a text into the representation that is compared. `Dense` makes one
-vector; another head would be another class in `AnyRetriever`.
+A head turns the states of a text into the representation that is compared. A class here has its
+settings, a file of the same name in `cdmae.models.heads` its vectors.
 """
 
 from __future__ import annotations
@@ -235,6 +235,57 @@ class Dense(Retriever):
 
 
 @settings
+class Sparse(Retriever):
+    """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
+
+    head: Literal["sparse"] = setting(
+        "sparse",
+        meaning="a weight per word-piece, from the language-model head; most are 0",
+        source="SPLADE v2",
+    )
+    query_flops: float = setting(
+        5e-3,
+        meaning="weight of the FLOPS regulariser of queries, the sum over word-pieces of the "
+        "squared mean weight in the global batch; larger: fewer entries",
+        source="SPLADE, SIGIR 2023: 5e-3",
+        low=0,
+        high=1e6,
+    )
+    passage_flops: float = setting(
+        5e-3,
+        meaning="weight of the FLOPS regulariser of passages",
+        source="SPLADE, SIGIR 2023: 5e-3",
+        low=0,
+        high=1e6,
+    )
+    flops_warmup: float = setting(
+        0.33,
+        meaning="steps over which both weights grow from 0, quadratically: whole steps, or up to "
+        "1 a share of all; without it vectors die",
+        source="SPLADE: a third",
+        low=0,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse half a step of the warm-up, and a temperature from the initial scores."""
+        super().__post_init__()
+        if not self.temperature:
+            raise InputError(
+                "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
+                "head are not sparse before training; allowed with head sparse: from 0.001, such "
+                "as 1"
+            )
+        if self.flops_warmup > 1 and self.flops_warmup % 1:
+            raise InputError(
+                f"flops_warmup is {self.flops_warmup}; allowed: a share up to 1, or whole steps"
+            )
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings that the model keeps, including its head."""
+        return super().model() | {"head": self.head}
+
+
+@settings
 class Reranker(Stage):
     """The training of a reranker."""
 
@@ -265,5 +316,5 @@ class Reranker(Stage):
             )
 
 
-AnyRetriever = Dense  # with another head: Annotated[Dense | Sparse, Field(discriminator="head")]
+AnyRetriever = Annotated[Dense | Sparse, Field(discriminator="head")]
 AnyStage = Annotated[AnyRetriever | Reranker, Field(discriminator="kind")]

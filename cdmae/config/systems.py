@@ -78,6 +78,11 @@ def trained(config: Config) -> list[str]:
     return [name for name, system in config.systems.items() if system.trained]
 
 
+def sparse(config: Config) -> list[str]:
+    """List the systems that are known to have sparse vectors, in the order of the config."""
+    return [name for name, system in config.systems.items() if system.is_sparse(config)]
+
+
 def searched(config: Config) -> list[str]:
     """List the index folders, below the results, of collections that are only searched."""
     folders = [system.index.format(system=name) for name, system in config.systems.items()]

@@ -47,13 +47,16 @@ class Task:
     stage: with the settings that depend on the data. columns: of the curve, including numbers of
     `learn`. batch: makes the batch of some examples (rows [B]) in an epoch. learn: adds a batch's
     gradient to the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`).
-    notes: warnings about this training that are known beforehand.
+    check: returns a note on the numbers of a step, counted from 1, or nothing; raises `InputError`
+    where it is of no use to continue. notes: warnings about this training that are known
+    beforehand.
     """
 
     stage: Stage
     columns: list[str]
     batch: Callable[[np.ndarray, int], Any]
     learn: Callable[..., dict[str, Tensor]]
+    check: Callable[[dict[str, float], int], str] | None = None
     notes: Sequence[str] = ()
 
 
@@ -111,6 +114,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                 settings=stage,
                 schedule=plan,
                 columns=made.columns,
+                examine=made.check,
             )
             if group.first:
                 about = {
@@ -165,12 +169,7 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     rounded up, as in transformers. A warm-up as long as the training becomes a tenth of the steps:
     at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are all.
     """
-    per_epoch = examples // stage.queries
-    if not per_epoch:
-        raise InputError(
-            f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}"
-        )
-    steps = max(1, round(stage.epochs * per_epoch))
+    steps = steps_of(stage, examples, name)
     share = stage.warmup_steps < 1
     warmup = (
         min(math.ceil(stage.warmup_steps * steps), steps - 1) if share else int(stage.warmup_steps)
@@ -184,3 +183,13 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     return Schedule(
         steps, min(warmup, steps - 1), last=steps, interval=max(1, min(100, steps // 100))
     )
+
+
+def steps_of(stage: Stage, examples: int, name: str) -> int:
+    """Return the number of steps of a training; raises `InputError` for a batch of too many."""
+    per_epoch = examples // stage.queries
+    if not per_epoch:
+        raise InputError(
+            f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}"
+        )
+    return max(1, round(stage.epochs * per_epoch))

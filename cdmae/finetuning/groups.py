@@ -2,8 +2,8 @@
 
 Negatives are mined from a run over the training queries (`cdmae.finetuning.selection`), and some
 more are random passages (SimLM: 10 random ones for 200 mined ones). The passages that a query may
-draw, its *pool*, are fixed for (seed, query), and the passages that it draws in an epoch for (seed,
-epoch, query). Neither depends on the batch, on the number of devices or on a restart, so that a
+draw, its *pool*, are fixed for (seed, query). The passages that it draws in an epoch are fixed for
+(seed, epoch, query). Neither depends on the batch, the number of devices or a restart. So a
 teacher's scores can be made before its student is trained.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P`
@@ -88,7 +88,7 @@ class Examples:
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
-        The incomplete batch at the end of an epoch is left out, so that no batch has a query twice.
+        The incomplete batch at the end of an epoch is left out: no batch has a query twice.
         """
         per_epoch = len(self) // queries
         order = np.empty(0, dtype=np.int64)

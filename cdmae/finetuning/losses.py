@@ -2,8 +2,8 @@
 
 Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
 query, `D` dimensions. Logarithms are natural. Every loss is a mean over the queries of the *global*
-batch and a sum over passages, so that neither the number of devices nor the chunks of gradient
-caching change it.
+batch and a sum over passages. Neither the number of devices nor the chunks of gradient caching
+change it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def contrastive(
 
     queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all
     B x N passages of the batch, otherwise over the query's own N. excluded: bool [B, B x N],
-    candidates that are left out of the sum because they are other positives of that query; never
-    the query's own positive. No temperature.
+    candidates that the sum omits because they are other positives of the query; never the query's
+    own positive. No temperature.
 
     With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds
     its query among all B: mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
@@ -66,8 +66,17 @@ def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
     return kl + alpha * contrastive
 
 
+def flops(vectors: Tensor) -> Tensor:
+    """Return sum_j (mean_texts |w_j|)^2 of vectors [n, V], the FLOPS regulariser.
+
+    It approximates the number of products of two texts that are not 0 (Paria et al. 2020, equation
+    4; SPLADE, equation 5). The mean is over the global batch.
+    """
+    return vectors.abs().mean(0).square().sum()
+
+
 def listwise(scores: Tensor) -> Tensor:
-    """L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ), the list-wise loss.
+    """Return L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ), the list-wise loss.
 
     Equation 10 without in-batch negatives, the loss of the reranker, with s the cross-encoder's
     logit. scores: [B, N], the positive first.
@@ -76,10 +85,10 @@ def listwise(scores: Tensor) -> Tensor:
 
 
 def rdrop(first: Tensor, second: Tensor, *, weight: float = 1.0) -> Tensor:
-    """L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ), L the list-wise loss.
+    """Return L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ).
 
-    first, second: scores [B, N] of the same pairs under two dropout masks (R-Drop, Liang et al.
-    2021; SimLM's reranker has weight 1).
+    L(s) is the list-wise loss. first, second: scores [B, N] of the same pairs under two dropout
+    masks (R-Drop, Liang et al. 2021; SimLM's reranker has weight 1).
     """
     return (listwise(first) + listwise(second)) / 2 + weight * (
         kl(first, second) + kl(second, first)

@@ -122,8 +122,8 @@ def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor
 
     With R-Drop both halves score the same pairs under two dropout masks.
 
-    accuracy: the share of queries whose positive is best; spread: the standard deviation of the
-    scores within a group relative to their size, 0 where the model does not read its input.
+    accuracy: the share of groups in which the positive is best; spread: the standard deviation of
+    the scores within a group relative to their size, 0 where the model does not read its input.
     """
     listwise = losses.listwise(logits[0])
     loss = losses.rdrop(logits[0], logits[1], weight=stage.rdrop) if len(logits) == 2 else listwise

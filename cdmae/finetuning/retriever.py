@@ -1,10 +1,13 @@
 """Retriever training in all three stages (section 3.4): one encoder, one vector per text.
 
-The settings fix the global batch, B queries with N passages each. It is encoded in chunks
-sorted by length, twice: first without gradients, to get all vectors and the loss's gradient with
-respect to each vector; then again, chunk by chunk, to carry the gradients on to the weights
-(gradient caching, Gao et al. 2021). Memory follows the chunk; loss and gradient are those of the
-whole batch. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
+A head (`cdmae.models.heads`) makes the vectors: D is the width of the encoder for the dense head,
+and the number of word-pieces for the sparse head. The sparse head adds a regulariser to the loss.
+
+The settings fix the global batch, B queries with N passages each. It is encoded in chunks sorted by
+length, twice (gradient caching, Gao et al. 2021). The first pass, without gradients, gives all
+vectors and the loss's gradient with respect to each vector. The second pass carries the gradients
+on to the weights, chunk by chunk. Memory follows the chunk; loss and gradient are equal to the
+whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
 fits one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
@@ -15,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.stages import Dense
+from cdmae.config.stages import Retriever, Sparse
 from cdmae.finetuning import losses
-from cdmae.finetuning.common import Data, Task, trainer
+from cdmae.finetuning.common import Data, Task, steps_of, trainer
+from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import packed, sequences, transformer
+from cdmae.models import heads, packed, sequences
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 
 # in temperatures: a spread of scores at which one candidate gets nearly all of a softmax
 SATURATED = 5.0
+# columns of the curve of a sparse head
+SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
 # a learning rate: published retrievers without a temperature are trained at up to 5e-5
 HIGH = 1e-4
 
@@ -45,7 +52,7 @@ HIGH = 1e-4
 def task(
     model: Model,
     data: Data,
-    stage: Dense,
+    stage: Retriever,
     teacher: Path | None,
     *,
     name: str,
@@ -53,8 +60,15 @@ def task(
     device: torch.device,
 ) -> Task:
     """Learn from judgments, and from a reranker's scores if there is a teacher."""
-    first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
-    stage, notes = calibrated(stage, spread_of_scores(model, first, stage, seed, device), name)
+    notes: list[str] = []
+    sparsity = None
+    if isinstance(stage, Sparse):
+        steps = steps_of(stage, len(data.examples), name)
+        sparsity = Sparsity(stage, name, steps, heads.of(stage.head).width(model.network))
+    else:
+        first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
+        spread = spread_of_scores(model, first, stage, seed, device)
+        stage, notes = calibrated(stage, spread, name)
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
@@ -64,6 +78,7 @@ def task(
         "loss",
         "contrastive",
         *(["kl"] if taught else []),
+        *(SPARSE if sparsity else []),
         "accuracy",
         "spread",
         "learning_rate",
@@ -72,7 +87,8 @@ def task(
         stage,
         columns,
         lambda rows, epoch: batch(data, rows, epoch, model, stage, taught),
-        learn,
+        partial(learn, sparsity=sparsity),
+        sparsity.check if sparsity else None,
         notes,
     )
 
@@ -82,39 +98,35 @@ train = trainer(task)
 
 @torch.no_grad()
 def spread_of_scores(
-    model: Model, batch: Batch, stage: Dense, seed: int, device: torch.device
+    model: Model, batch: Batch, stage: Retriever, seed: int, device: torch.device
 ) -> float:
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
-    Dropout is as in training: it contributes most of the spread of random weights, whose vectors
-    are nearly equal. Three digits are kept, so that a training that resumes on another machine
-    computes the same number; 0 where the spread is only rounding.
+    Dropout is as in training: it contributes most of the spread of random weights, because their
+    vectors are nearly equal. Three digits are kept: a training that resumes on another machine
+    computes the same number. The result is 0 where the spread is only rounding.
     """
     network = model.network.to(device)
+    head = heads.of(stage.head)
     read = batch.sequences
-    vectors = torch.empty(len(read), network.config.hidden_size, device=device)
-    for chunk, rows in enumerate(
-        sequences.chunks(read.lengths, stage.chunk * stage.passage_length)
-    ):
+    vectors = torch.empty(len(read), head.width(network), device=device)
+    budget = stage.chunk * stage.passage_length
+    for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
-        vectors[torch.from_numpy(rows).to(device)] = transformer.vectors(
-            network,
-            packed.pack(read.take(rows), device),
-            stage.pooling,
-            stage.similarity,
-            generator=generator,
-        ).float()
+        texts = packed.pack(read.take(rows), device)
+        made = head.vectors(network, texts, stage, generator=generator)
+        vectors[torch.from_numpy(rows).to(device)] = made.float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
 
 
-def calibrated(stage: Dense, spread: float, name: str) -> tuple[Dense, list[str]]:
+def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
     """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
     A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot
-    products spread by ten and more. A softmax over them is 0 or 1, the loss is several times the
-    loss of guessing, and with the rates that small networks need the first steps undo the
+    products spread by ten and more. A softmax over them is 0 or 1, and the loss is several times
+    the loss of guessing. With the rates that small networks need, the first steps undo the
     pre-training.
     """
     if not stage.temperature and spread:
@@ -161,7 +173,7 @@ def batch(
     rows: np.ndarray,
     epoch: int,
     model: Model,
-    stage: Dense,
+    stage: Retriever,
     teacher: Teacher | None = None,
 ) -> Batch:
     """Return the batch of some examples in an epoch."""
@@ -181,15 +193,23 @@ def batch(
 
 
 def learn(
-    network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed: int, step: int
+    network: nn.Module,
+    batch: Batch,
+    stage: Retriever,
+    group: Ranks,
+    *,
+    seed: int,
+    step: int,
+    sparsity: Sparsity | None = None,
 ) -> dict[str, Tensor]:
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes its share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a
-    chunk drop the same.
+    whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk drop
+    the same. sparsity: adds the regulariser of a sparse head to the loss.
     """
     device = next(network.parameters()).device
+    head = heads.of(stage.head)
     mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
@@ -198,14 +218,18 @@ def learn(
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            vectors = transformer.vectors(
-                network, packs[chunk], stage.pooling, stage.similarity, generator=generator
-            )
-        # bf16 is for products, not for losses.
-        return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+            return head.vectors(network, packs[chunk], stage, generator=generator)
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
+        queries = vectors[: batch.queries]
+        passages = vectors[batch.queries :]
+        value, numbers = objective(queries, passages, batch, stage)
+        if sparsity:
+            penalty, more = sparsity.penalty(queries, passages, step)
+            value = value + penalty
+            numbers |= more
+        shown = {name: number.detach() for name, number in numbers.items()}
+        return value, {"loss": value.detach(), **shown}
 
     rows = [packed.put(cut, device) for cut in cuts]
     numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
@@ -246,14 +270,14 @@ def cached_backward(
 
 
 def objective(
-    queries: Tensor, passages: Tensor, batch: Batch, stage: Dense
+    queries: Tensor, passages: Tensor, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of a batch and its numbers: equation 10, with a teacher L_kl + alpha L_cont.
 
     The student's scores are divided by the stage's temperature, the teacher's are not. queries: [B,
-    D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its
-    group; spread: the standard deviation of the passages' vectors relative to their size, 0 where
-    all are the same.
+    D]; passages: [B x N, D]. accuracy: the share of groups in which the positive is best; spread:
+    the standard deviation of the passages' vectors relative to their size, 0 where all are the
+    same.
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
@@ -272,7 +296,4 @@ def objective(
     if batch.teacher is not None:
         numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, queries.device))
         loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
-    return loss, {
-        "loss": loss.detach(),
-        **{name: value.detach() for name, value in numbers.items()},
-    }
+    return loss, numbers

@@ -78,7 +78,7 @@ class Teacher:
     def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
         """Raise `InputError` for uninformative scores when the student learns from little else.
 
-        With `alpha` below 1, the weight of the contrastive loss (equation 11), a student trained
+        `alpha` is the weight of the contrastive loss (equation 11). Below 1, a student trained
         almost only on such scores collapses and ends below its initial weights.
         """
         if alpha >= 1:

@@ -5,7 +5,8 @@ encoder         an encoder of `cdmae.models.architectures` with its LM head. If 
                 it is also a sentence-transformers model, with the pooling of its training
 retriever       a sentence-transformers model ([CLS] or mean pooling; dot product or cosine). Its
                 top level also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is
-                pooled: ``[:, 0]`` or the mean over tokens
+                pooled: ``[:, 0]`` or the mean over tokens. With a sparse head it is a
+                ``SparseEncoder``, and loads with ``transformers.AutoModelForMaskedLM``
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as
                 activation, also a ``transformers.AutoModelForSequenceClassification``; its scores
                 are raw logits
@@ -31,7 +32,8 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
-from cdmae.models import architectures, metadata, networks, weights
+from cdmae.models import architectures, heads, metadata, networks, weights
+from cdmae.models.heads import sparse
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -43,9 +45,11 @@ if TYPE_CHECKING:
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
-VECTORS = {"retriever": ("pooling", "similarity"), "reranker": ()}  # further keys of cdmae.json
+# further keys of cdmae.json, by the head of a retriever; a reranker has none
+VECTORS = {"dense": ("pooling", "similarity"), "sparse": ("head",)}
 IDENTITY = "torch.nn.modules.linear.Identity"
-ALLOWED = {  # in cdmae.json
+ALLOWED = {  # in cdmae.json; a dense retriever lacks the head
+    "head": ("dense", "sparse"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
@@ -59,9 +63,10 @@ class Model:
     network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
     word-pieces, special tokens included, at which inputs are cut: query_length and passage_length
     of a retriever, max_length of a reranker. precision: the training precision (see also
-    `training.scoring_precision`). pooling: of a retriever, `cls` or `mean`. similarity: how vectors
-    are compared, `dot` or `cosine`. prompts: of a retriever, the texts before queries and passages,
-    as query_prompt and passage_prompt.
+    `training.scoring_precision`). head: of a retriever, a name in `cdmae.models.heads`. pooling: of
+    a dense retriever, `cls` or `mean`. similarity: how vectors are compared, `dot` or `cosine`.
+    prompts: of a retriever, the texts before queries and passages, as query_prompt and
+    passage_prompt.
     """
 
     kind: str
@@ -69,6 +74,7 @@ class Model:
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
+    head: str = "dense"
     pooling: str = "cls"
     similarity: str = "dot"
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
@@ -169,7 +175,15 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into an existing folder, with the tokenizer of another folder."""
     network = model.network
-    if model.kind == "retriever":
+    if model.kind == "retriever" and model.head == "sparse":
+        prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
+        sparse.write_modules(
+            folder,
+            width=sparse.width(network),
+            longest=model.lengths["passage_length"],
+            prompts=prompts,
+        )
+    elif model.kind == "retriever":
         metadata.write_modules(
             folder,
             width=network.config.hidden_size,
@@ -184,7 +198,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     networks.write(folder, network)
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    for key in VECTORS[model.kind]:
+    for key in _further(model.kind, {"head": model.head}):
         described[key] = getattr(model, key)
     for key, prompt in model.prompts.items():
         described[key] = prompt.text
@@ -223,7 +237,7 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
         raise InputError(f"{path} is not a JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
         raise InputError(f"{folder} contains a {described.get('kind')}; here it must be a {kind}")
-    for key in (*LENGTHS[kind], "precision", *VECTORS[kind]):
+    for key in (*LENGTHS[kind], "precision", *_further(kind, described)):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
     for key in LENGTHS[kind]:
@@ -239,6 +253,11 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
                 f"{path} has {key} {show(described[key])}; allowed: {', '.join(values)}"
             )
     return described
+
+
+def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
+    """Return the keys of ``cdmae.json`` that a model has besides its lengths and precision."""
+    return VECTORS.get(described.get("head", "dense"), ()) if kind == "retriever" else ()
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
@@ -259,17 +278,19 @@ def _load(
     seed: int = 0,
 ) -> Model:
     """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
+    head = described.get("head", "dense")
     network, _ = networks.read(
         str(folder),
         folder,
-        kind,
+        heads.of(head).NETWORK if kind == "retriever" else kind,
         new=new,
         seed=seed,
         remedy="; delete the folder and make it again",
     )
     lengths = {key: described[key] for key in LENGTHS[kind]}
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
-    vectors = {key: described[key] for key in VECTORS[kind] if key in described}
+    further = _further(kind, described)
+    vectors = {key: described[key] for key in further if key in described}
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
         kind,

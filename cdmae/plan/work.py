@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 QUERY_TOKENS = 10.0  # word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
 SELECT = 4000.0  # operations that selecting the best costs, per query and passage
+PRODUCTS = 1000.0  # operations that the product of sparse vectors costs, per query and passage
+ENTRIES = 200.0  # of a sparse passage
 PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
 
 
@@ -144,14 +146,23 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
-    """Train on a group of passages and the query; gradient caching adds a forward pass."""
+    """Train on a group of passages and the query; gradient caching adds a forward pass.
+
+    The backward pass of a sparse head multiplies sparse matrices and is not counted.
+    """
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
     longest = stage.passage_length
     cached = stage.queries * stage.group > stage.chunk
-    passes = 1 + cached + BACKWARD
-    group = stage.group * network.forward(corpus.tokens(longest)) + network.forward(QUERY_TOKENS)
-    return Work(queries * passes * group, texts | _trained(network, stage, longest))
+    forward = 1 + cached
+    tokens = corpus.tokens(longest)
+    group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
+    operations = (forward + BACKWARD) * group
+    units = texts | _trained(network, stage, longest)
+    if stage.head == "sparse":
+        operations += forward * (stage.group * network.head(tokens) + network.head(QUERY_TOKENS))
+        units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
+    return Work(queries * operations, units)
 
 
 def _pair(longest: int, corpus: Size) -> float:
@@ -217,7 +228,11 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     network = planned.network(name)
     found = _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
-    operations += found["scanned passage"] * (2.0 * network.width + SELECT)
+    if planned.config.systems[name].is_sparse(planned.config):
+        operations += found["query"] * network.head(QUERY_TOKENS)
+        operations += found["scanned passage"] * PRODUCTS
+    else:
+        operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
     if not planned.config.evaluation.keep_vectors:  # passages are encoded while they are searched
         collections = mined[:1] or planned.config.evaluation.collections
@@ -243,9 +258,22 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     else:
         longest = planned.config.stages[system.stage].passage_length
     tokens = corpus.tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
-    operations = corpus.passages * network.forward(tokens) * padded
-    components = corpus.passages * network.width
-    return Work(operations, {"weight": network.parameters(), "component": components})
+    operations = network.forward(tokens)
+    components: float = network.width
+    if system.is_sparse(planned.config):
+        operations += network.head(tokens)
+        components = 2 * ENTRIES  # a weight and its word-piece
+    operations *= corpus.passages * padded
+    units = {"weight": network.parameters(), "component": corpus.passages * components}
+    return Work(operations, units)
+
+
+def sparsity(planned: Planned, name: str) -> Work:
+    """Encode the queries of a sparse retriever, and count the entries of its vectors."""
+    network = planned.network(name)
+    queries = sum(planned.evaluated)
+    encoded = network.forward(QUERY_TOKENS) + network.head(QUERY_TOKENS)
+    return Work(queries * encoded, {"weight": network.parameters()})
 
 
 def rerank(planned: Planned, name: str) -> Work:
@@ -341,6 +369,7 @@ RULES = (
     search,
     search_feedback,
     vectors,
+    sparsity,
     rerank,
     measures,
     weights,

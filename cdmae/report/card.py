@@ -20,7 +20,7 @@ README = "README.md"
 # the uses of a collection, by the part that names it
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
 # of retrievers whose cdmae.json does not record them
-POOLED = {"pooling": "cls", "similarity": "dot"}
+POOLED = {"head": "dense", "pooling": "cls", "similarity": "dot"}
 PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
 
 
@@ -87,6 +87,7 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
+    sparse = lengths.get("head") == "sparse"
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
     commit = training.get("commits", {}).get("checkpoint")
     if commit:
@@ -101,7 +102,9 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         measures=shown.reset_index().to_markdown(
             index=False, colalign=sides, disable_numparse=True
         ),
-        front_matter=_front_matter(facts, base_model, means, reranker=reranker).to_yaml(),
+        front_matter=_front_matter(
+            facts, base_model, means, reranker=reranker, sparse=sparse
+        ).to_yaml(),
         taken=training
         if {"steps", "queries", "seconds", "parameters"} <= training.keys()
         else None,
@@ -116,10 +119,17 @@ def _front_matter(
     means: pd.Series,
     *,
     reranker: bool,
+    sparse: bool,
 ) -> ModelCardData:
     """Return the metadata for model hubs; a `base_model` that is a folder is left out."""
     at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
-    tags = ["cross-encoder", "reranker"] if reranker else ["dense-retrieval", "feature-extraction"]
+    if reranker:
+        tags = ["cross-encoder", "reranker"]
+    elif sparse:
+        tags = ["sparse-encoder", "sparse", "splade", "feature-extraction"]
+    else:
+        tags = ["dense-retrieval", "feature-extraction"]
+    task = "feature-extraction" if sparse else "sentence-similarity"
     results = [
         EvalResult(
             task_type="text-retrieval",
@@ -135,7 +145,7 @@ def _front_matter(
     ]
     return ModelCardData(
         library_name="sentence-transformers",
-        pipeline_tag="text-ranking" if reranker else "sentence-similarity",
+        pipeline_tag="text-ranking" if reranker else task,
         tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
         model_name=facts["name"] if results else None,  # a part of the results

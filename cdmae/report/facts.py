@@ -88,9 +88,9 @@ class Facts:
     """Everything a section may show; trainings and masks are from the first seed.
 
     values: (system, target, measure) -> a frame with a row per query id and a column per seed of
-    the system. fusions: their weights, and the queries on which these were chosen. paths: the
-    contents of the facts file; its runs, negatives and teachers are read by the sections that show
-    them.
+    the system. fusions: their weights, and the queries on which these were chosen. sparsity: of the
+    vectors of sparse systems, a row per target. paths: the contents of the facts file; its runs,
+    negatives and teachers are read by the sections that show them.
     """
 
     config: dict[str, Any]
@@ -105,6 +105,7 @@ class Facts:
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
     fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sparsity: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     paths: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -312,6 +313,7 @@ def read(path: Path | str, root: str = "") -> Facts:
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         latency=read_json(file["latency"]) if "latency" in file else {},
         fusions={name: read_json(about) for name, about in file["fusions"].items()},
+        sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
         paths=file,
     )
 

@@ -20,6 +20,7 @@ from cdmae.report.sections import (
     ranking,
     results,
     setting,
+    sparse_systems,
     training,
 )
 from cdmae.report.tables import Table
@@ -32,6 +33,7 @@ ORDER = (
     results.section,
     results.zero_shot,
     combined.section,
+    sparse_systems.section,
     changes.stages,
     changes.growth,
     changes.section,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from cdmae.runs import Run
+
+if TYPE_CHECKING:
+    from cdmae.retrieval.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,7 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
     return _module(system["answered_by"]).answer(system, question)
 
 
-def encode(
-    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
-) -> np.ndarray:
+def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> Vectors:
     """Encode queries with a system that makes vectors, as its rule does: float32 [Q, D]."""
     return _module(system["encoded_by"]).encode_asked(system, texts, length, threads)
 

@@ -1,7 +1,8 @@
 """Third-party retrievers in sentence-transformers, with their pooling, prompts and normalisation.
 
-Vectors are compared by inner product throughout. For a model with cosine similarity they are
-normalised, which is equivalent; a model with a distance is refused.
+Vectors are compared by inner product throughout. For a dense model with cosine similarity they are
+normalised, which is equivalent; a model with a distance is refused. A `SparseEncoder` gives sparse
+matrices.
 """
 
 from __future__ import annotations
@@ -14,32 +15,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.retrieval import vectors
-from cdmae.retrieval.vectors import Shard
+from cdmae.retrieval.vectors import Shard, Vectors
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+    from sentence_transformers import SentenceTransformer, SparseEncoder
+
+    Encoder = SentenceTransformer | SparseEncoder
 
 BATCH = 64
 
 
-def load(model: str, length: int = 0) -> SentenceTransformer:
+def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     """Load the model in a folder or of a name at the hub.
 
     Raises `InputError` with the reason if this fails.
 
     Files in the hub's cache are not downloaded again. A model's own code is not run. Texts are cut
-    at `length` word-pieces, or at the model's own.
+    at `length` word-pieces, or at the model's own. head: `dense`, `sparse`, or `auto`, as the
+    model's files say.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
-    from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
     name, revision = pretrained.divided(model)
@@ -50,9 +55,8 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
             local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
         if not local:  # asked once; loading would ask, and wait, for every file
             huggingface_hub.model_info(name, revision=revision, timeout=10)
-        loaded = SentenceTransformer(
-            name, revision=revision, local_files_only=local, trust_remote_code=False
-        )
+        where_from = {"revision": revision, "local_files_only": local}
+        loaded = _class_of(head, name, where_from)(name, trust_remote_code=False, **where_from)
     except Exception as error:  # of many libraries
         where = "" if local else ", neither a folder here nor in the cache of the hub"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
@@ -62,10 +66,11 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
         ) from None
     finally:
         logging.enable_progress_bar()
-    if loaded.similarity_fn_name not in ("dot", "cosine"):
+    compared = ("dot",) if is_sparse(loaded) else ("dot", "cosine")
+    if loaded.similarity_fn_name not in compared:
         raise InputError(
-            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, "
-            "cosine"
+            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: "
+            f"{', '.join(compared)}"
         )
     for commit in networks.commits(model=model).values():
         say(f"{model} is commit {commit} of the hub")
@@ -88,8 +93,41 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
     return loaded.eval()
 
 
+def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]:
+    """Return the class of sentence-transformers that reads a model."""
+    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers.util import load_file_path
+
+    if head == "auto":
+        file = load_file_path(name, "config_sentence_transformers.json", **where_from)
+        described = read_json(Path(file)) if file else {}
+        head = "sparse" if described.get("model_type") == "SparseEncoder" else "dense"
+    return SparseEncoder if head == "sparse" else SentenceTransformer
+
+
+def is_sparse(model: Encoder) -> bool:
+    """Return whether a model gives sparse vectors."""
+    from sentence_transformers import SparseEncoder
+
+    return isinstance(model, SparseEncoder)
+
+
+def width(model: Encoder) -> int:
+    """Return the number of dimensions D of a model's vectors."""
+    if not is_sparse(model):
+        return model.get_embedding_dimension()
+    # A sparse model knows it only after its first text.
+    return model.encode_document(["a"], show_progress_bar=False).shape[1]
+
+
 def encode_passages(
-    model: str, collection: Path, output: Path, length: int, passage_prompt: str = ""
+    model: str,
+    collection: Path,
+    output: Path,
+    length: int,
+    passage_prompt: str = "",
+    head: str = "auto",
+    engine: str = "exact",
 ) -> None:
     """Write a collection's vectors, float32 shards [p, D], of titles and texts joined and cut.
 
@@ -106,19 +144,24 @@ def encode_passages(
             vectors.SHARD,
             length,
             passage_prompt,
+            head,
         ]
-        vectors.write(
-            output, shards(model, collection, length, progress, passage_prompt), key, progress
-        )
+        made = shards(model, collection, length, progress, passage_prompt, head)
+        vectors.write(output, made, key, progress, engine)
 
 
 def shards(
-    model: str, collection: Path, length: int, progress: Progress | None = None, prompt: str = ""
+    model: str,
+    collection: Path,
+    length: int,
+    progress: Progress | None = None,
+    prompt: str = "",
+    head: str = "auto",
 ) -> list[Shard]:
     """Return the shards of `encode_passages`, encoded at each read."""
-    loaded = load(model, length)
+    loaded = load(model, length, head)
 
-    def make(first: int, last: int) -> np.ndarray:
+    def make(first: int, last: int) -> Vectors:
         (passages,) = stream_passages(
             collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last
         )
@@ -132,17 +175,19 @@ def shards(
             _encode(model, loaded.encode_document, batch, loaded, prompt, progress)
             for batch in batches
         ]
-        return np.concatenate(encoded)
+        return vectors.joined(encoded)
 
-    return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
+    return vectors.cut(count_passages(collection), width(loaded), make)
 
 
-def encode_queries(model: str, texts: list[str], length: int, prompt: str = "") -> np.ndarray:
+def encode_queries(
+    model: str, texts: list[str], length: int, prompt: str = "", head: str = "auto"
+) -> Vectors:
     """Encode queries, cut to `length` word-pieces, behind a prompt: float32 [Q, D].
 
     The prompt is the given one, or else the model's own.
     """
-    loaded = load(model, length)
+    loaded = load(model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
 
 
@@ -150,18 +195,21 @@ def _encode(
     name: str,
     function: Callable[..., Any],
     texts: list[str],
-    model: SentenceTransformer,
+    model: Encoder,
     prompt: str,
     progress: Progress | None = None,
-) -> np.ndarray:
+) -> Vectors:
     """Encode texts, float32 [n, D].
 
     Raises `InputError` if the model `name` fails or returns NaN or infinity.
     """
-    normalised = model.similarity_fn_name == "cosine"
     task = "query_length" if function == model.encode_query else "document_length"
     _check_room(name, model, prompt, task)
-    how = {"batch_size": BATCH, "show_progress_bar": False, "normalize_embeddings": normalised}
+    how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
+    if is_sparse(model):
+        how["save_to_cpu"] = True
+    else:
+        how["normalize_embeddings"] = model.similarity_fn_name == "cosine"
     try:
         encoded = function(texts, prompt=prompt or None, **how)
     except (MemoryError, OSError, torch.OutOfMemoryError):
@@ -170,12 +218,13 @@ def _encode(
         raise InputError(
             f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
         ) from None
-    found = np.asarray(encoded, np.float32)
-    if found.shape != (len(texts), model.get_embedding_dimension()):
+    found = _matrix(encoded) if is_sparse(model) else np.asarray(encoded, np.float32)
+    shape = (len(texts), found.shape[1] if is_sparse(model) else model.get_embedding_dimension())
+    if found.shape != shape:
         raise InputError(
             f"the model {name} gives an array of the shape {found.shape} for {len(texts)} texts"
         )
-    if not np.isfinite(found).all():
+    if not np.isfinite(found.data if is_sparse(model) else found).all():
         raise InputError(
             f"the model {name} gives vectors with NaN or infinity: it is damaged; use another one"
         )
@@ -184,7 +233,17 @@ def _encode(
     return found
 
 
-def _check_room(name: str, model: SentenceTransformer, prompt: str, task: str) -> None:
+def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
+    """Turn a sparse tensor [n, D] into a matrix, without stored zeros."""
+    vectors = vectors.coalesce()
+    rows, columns = vectors.indices().numpy()
+    values = vectors.values().numpy().astype(np.float32)
+    matrix = sparse.csr_array((values, (rows, columns)), shape=tuple(vectors.shape))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
     """Refuse a prompt that leaves no room for a text: all texts would have the same vector.
 
     Models without a tokenizer of transformers are not checked. `task` names the length that some
@@ -206,7 +265,8 @@ def _check_room(name: str, model: SentenceTransformer, prompt: str, task: str) -
 
 def encode_asked(
     system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
-) -> np.ndarray:
+) -> Vectors:
     """Encode queries, as `cdmae.retrieval.asking.encode`; system: its settings."""
     cut = length or system["query_length"]
-    return encode_queries(system["model"], texts, cut, system["query_prompt"])
+    prompt = system["query_prompt"]
+    return encode_queries(system["model"], texts, cut, prompt, system["head"])

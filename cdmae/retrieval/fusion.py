@@ -1,9 +1,9 @@
 """Fusion of several systems by weighted sums of reciprocal ranks or of scores.
 
 Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
-and Ingber (2023), in which the scores of a query are scaled to 0 at the end of a system's list and
-1 at its top. A passage beyond that end counts slightly less than 0, so that a system with all the
-weight keeps its order.
+and Ingber (2023). It scales the scores of a query to 0 at the end of a system's list and 1 at its
+top. A passage beyond that end counts slightly less than 0: a system with all the weight keeps its
+order.
 """
 
 from __future__ import annotations

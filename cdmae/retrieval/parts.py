@@ -18,12 +18,20 @@ from cdmae.arrays import open_parquet, read_batches
 from cdmae.errors import InputError
 from cdmae.files import complete, link
 from cdmae.ranges import Part
+from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.search import Shards
 from cdmae.runs import QUERIES_AT_ONCE, QUERY_GROUP, RUN, Run
 
 
-def part_of(shards: Shards, part: Part) -> tuple[Shards, int]:
+def part_of(shards: Shards | Impacts, part: Part) -> tuple[Shards | Impacts, int]:
     """Return the shards of vectors of one part, and the row of its first passage."""
+    if isinstance(shards, Impacts):
+        if part.parts > 1:
+            raise InputError(
+                f"{shards.folder} is an index, which is searched as a whole; allowed: engine: "
+                "exact, or a run without --set-scatter"
+            )
+        return shards, 0
     first, last = part.of(len(shards))
     return shards[first:last], sum(map(len, shards[:first]))
 

@@ -106,8 +106,8 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the passages that it draws, with positives, so that no other passage needs a score.
-    The precision is the precision of training. A killed run resumes after its last piece.
+    determine the passages that it draws, with positives; no other passage needs a score. The
+    precision is the precision of training. A killed run resumes after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -159,8 +159,8 @@ def rerank(
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
     Pairs are cut at the length of the target, or at the model's own length if that is 0. The scores
-    of the rest decrease in steps of 1 from the lowest reranked score (as in SimLM), so that recall
-    beyond `depth` stays the same. A killed job resumes after its last piece.
+    of the rest decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
+    `depth` stays the same. A killed job resumes after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")

@@ -2,9 +2,9 @@
 
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's
 evaluation drops a passage with the id of its query. Where queries and passages are numbered, equal
-ids may be accidental, so that the text must be equal here, too. BRIGHT's judgments exclude passages
-from the ranking of a query by a grade of -100. Both are left out of the search, and are therefore
-never negatives.
+ids may be accidental. Therefore the text must be equal here, too. BRIGHT's judgments exclude
+passages from the ranking of a query by a grade of -100. Both are left out of the search, and are
+therefore never negatives.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ def read_run(
     """Read the best `depth` passages per query of a third-party run, by score, ties by rank.
 
     Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
-    without six columns, an id that is not in the split or the collection, a duplicate passage of a
-    query, and a score that is not a number.
+    without six columns, an unknown id, a duplicate passage of a query, and a score that is not a
+    number.
     """
     lines = read_lines(path)
     for column, known, of in (

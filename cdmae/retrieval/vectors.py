@@ -1,7 +1,8 @@
 """Inference (section 3.5): a retriever's vectors of a collection and of queries.
 
-Passages are encoded shard by shard, each shard sorted by length: what is computed together has
-nearly one length, and a finished shard outlives a kill.
+Vectors are arrays, or sparse matrices (CSR) for retrievers with a sparse head. Passages are encoded
+shard by shard, each shard sorted by length: sequences of one chunk have nearly equal lengths, and a
+finished shard outlives a kill.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -19,15 +20,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from cdmae.arrays import map_array, read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
-from cdmae.models import checkpoint, packed, sequences, transformer
+from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.ragged import Ragged
 from cdmae.ranges import WHOLE, Part
+from cdmae.retrieval import entries, impacts
+from cdmae.retrieval.impacts import Impacts
 from cdmae.tokens.corpus import read_tokens
 from cdmae.training import setup
 
@@ -36,6 +40,7 @@ BUDGET = {
     "cpu": 1 << 13,
     "cuda": 1 << 17,
 }  # word-pieces computed together: what a cache, or a GPU, likes
+Vectors = np.ndarray | sparse.csr_array  # float32 [n, D]
 
 
 @dataclass(frozen=True)
@@ -43,27 +48,37 @@ class Shard:
     """A shard of vectors of `shape` [p, D], which `make` computes or checks at each read."""
 
     shape: tuple[int, int]
-    make: Callable[[], np.ndarray]
+    make: Callable[[], Vectors]
 
     def __len__(self) -> int:
         """Return the number of passages p."""
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> np.ndarray:
+    def __getitem__(self, rows: slice) -> Vectors:
         """Return the vectors of some rows."""
         return self.make()[rows]
 
 
-def read_vectors(folder: Path | str) -> list[Shard]:
-    """Open a collection's vector shards in passage order: float32 [p, D] each, memory-mapped.
+def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
+    """Open a collection's vectors for a search: as shards, or Lucene's index where there is one."""
+    shards = read_shards(folder)
+    index = Path(folder) / impacts.FOLDER
+    return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
+
+
+def read_shards(folder: Path | str) -> list[Shard]:
+    """Open a collection's vector shards in passage order: float32 [p, D] each.
 
     Each shard is checked against its checksum when it is read for the search: the disk is read
-    once.
+    once. Arrays are memory-mapped, sparse matrices are read into memory.
     """
+    shards = []
+    paths = sorted(Path(folder).glob(f"[0-9]*{entries.SUFFIX}"))
+    if paths:
+        return [Shard(entries.shape(path), partial(entries.read, path)) for path in paths]
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
         raise InputError(f"{folder} holds no vectors; delete it and run again")
-    shards = []
     for path in paths:
         found = map_array(path)
         width = shards[0].shape[1] if shards else found.shape[-1]
@@ -76,7 +91,7 @@ def read_vectors(folder: Path | str) -> list[Shard]:
     return shards
 
 
-def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:
+def cut(count: int, width: int, make: Callable[[int, int], Vectors]) -> list[Shard]:
     """Cut `count` passages into shards of D = `width`; make(first, last) makes their vectors."""
     edges = [*range(0, count, SHARD), count]
     return [
@@ -84,18 +99,34 @@ def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[
     ]
 
 
-def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> None:
-    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`)."""
+def write(
+    output: Path,
+    shards: list[Shard],
+    key: Any,
+    progress: Progress,
+    engine: str = "exact",
+    threads: int = 1,
+) -> None:
+    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`).
+
+    engine: `lucene` adds an index of sparse vectors.
+    """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
-            path = folder / f"{number:05d}.npy"
-            if path.exists():
+            if any(folder.glob(f"{number:05d}.np[yz]")):
                 progress.advance(len(shard))
-            piece(path, lambda shard=shard: shard[:])
+                continue
+            vectors = shard[:]
+            if sparse.issparse(vectors):
+                entries.write(folder / f"{number:05d}{entries.SUFFIX}", vectors)
+            else:
+                piece(folder / f"{number:05d}.npy", lambda vectors=vectors: vectors)
         with complete(output) as aside:
             aside.mkdir()
-            for path in folder.glob("*.npy"):
+            for path in folder.glob("[0-9]*.np[yz]"):
                 path.rename(aside / path.name)
+            if engine == "lucene":
+                impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
 
 
 def encode_passages(
@@ -105,19 +136,26 @@ def encode_passages(
     threads: int = 1,
     length: int = 0,
     part: str = WHOLE,
+    engine: str = "exact",
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own. A killed run resumes after its
-    last whole shard. part: the share of the shards to write, such as 3-of-7.
+    last whole shard. part: the share of the shards to write, such as 3-of-7. engine: see
+    `write`.
     """
+    if engine == "lucene" and part != WHOLE:
+        raise InputError(
+            f"engine is lucene, whose index is made in one job, but this job makes part {part}; "
+            "allowed: engine: exact, or a run without --set-scatter"
+        )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with Progress(0, unit="passages", label="encode") as progress:
         encoded = shards(model, tokens, threads, length, progress)
         first, last = Part.read(part).of(len(encoded))
         own = encoded[first:last]
         progress.total = sum(map(len, own))
-        write(Path(output), own, key, progress)
+        write(Path(output), own, key, progress, engine, threads)
 
 
 def shards(
@@ -139,12 +177,12 @@ def shards(
         read = sequences.texts(retriever, "passage", source, rows)
         return encode(retriever, read, device, progress)
 
-    return cut(len(source), retriever.network.config.hidden_size, make)
+    return cut(len(source), heads.of(retriever.head).width(retriever.network), make)
 
 
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
-) -> np.ndarray:
+) -> Vectors:
     """Encode queries by a retriever's folder, cut at `length` or its own length: float32 [Q, D]."""
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
@@ -155,27 +193,52 @@ def encode_queries(
     return encode(retriever, read, device)
 
 
-@torch.inference_mode()
+def joined(parts: Sequence[Vectors]) -> Vectors:
+    """Concatenate the vectors of several lists of texts."""
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
-) -> np.ndarray:
+) -> Vectors:
     """Encode sequences as vectors, float32 [n, D], in order.
 
     Raises `InputError` for NaN or infinity.
     """
-    encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
+    width = heads.of(model.head).width(model.network)
+    if model.head != "sparse":
+        encoded = np.empty((len(read), width), dtype=np.float32)
+        for rows, vectors in _chunks(model, read, device, progress):
+            encoded[rows] = vectors
+        return encoded
+    order = [np.empty(0, np.int64)]
+    parts = [sparse.csr_array((0, width), dtype=np.float32)]
+    for rows, vectors in _chunks(model, read, device, progress):
+        order.append(rows)
+        parts.append(sparse.csr_array(vectors))
+    return joined(parts)[np.argsort(np.concatenate(order))]
+
+
+@torch.inference_mode()
+def _chunks(
+    model: Model, read: Ragged, device: torch.device, progress: Progress | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of some sequences of nearly equal lengths, and their vectors."""
+    head = heads.of(model.head)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
             batch = packed.pack(read.take(rows), device)
-            vectors = transformer.vectors(model.network, batch, model.pooling, model.similarity)
-        encoded[rows] = vectors.float().cpu().numpy()
+            vectors = head.vectors(model.network, batch, model).float().cpu().numpy()
+        if not np.isfinite(vectors).all():
+            raise InputError(
+                "the model gives vectors that are not numbers: its training diverged; train it "
+                "again"
+            )
+        yield rows, vectors
         if progress:
             progress.advance(len(rows))
-    if not np.isfinite(encoded).all():
-        raise InputError(
-            "the model gives vectors that are not numbers: its training diverged; train it again"
-        )
-    return encoded
 
 
 # --- pieces of an output, kept until it is whole --------------------------------------------------
@@ -192,7 +255,8 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
-    if done := len(list(folder.glob("[0-9]*.npy"))):
+    done = len(list(folder.glob("[0-9]*.np[yz]")))
+    if done:
         say(f"resuming with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(kept, key)
@@ -216,6 +280,6 @@ def stamp(path: Path) -> list[Any]:
 
 def encode_asked(
     system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
-) -> np.ndarray:
+) -> Vectors:
     """Encode queries, as `cdmae.retrieval.asking.encode`; system: with the folder `model`."""
     return encode_queries(system["model"], texts, threads, length)

@@ -63,6 +63,7 @@ def train(
     action: str = "train",
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
+    examine: Callable[[dict[str, float], int], str] | None = None,
 ) -> tuple[float, list[str]]:
     """Train `network` in place, resuming from its state if there is one.
 
@@ -71,7 +72,8 @@ def train(
     batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
     step's batch to the weights, and returns its numbers, 0-d tensors including `loss` and `spread`;
     both are sums over all processes. columns: of the curve. shown: the losses on the progress line.
-    guessing: each loss of a model without knowledge.
+    guessing: each loss of a model without knowledge. examine: returns a note on the numbers of a
+    step, counted from 1, or nothing; raises `InputError` where it is of no use to continue.
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
@@ -101,7 +103,10 @@ def train(
                 may_save = not last and (write_row or group.size == 1)
                 save = may_save and group.any(bool(stop.requested) or saved.due())
                 if write_row or save:
-                    check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
+                    values = floats(numbers)
+                    if examine:
+                        meter.note(examine(values, done))
+                    check(values, done, peak, warm=warm, losses=shown, guessing=guessing)
                 if write_row:
                     means = meter.means(done if warm else None)
                     saved.add(CURVE, step=done, learning_rate=rate, **means)
@@ -153,13 +158,18 @@ class Meter:
         self._spread = self._spread or means.get("spread")
         if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
             closer = self._spread / means["spread"]
-            self.notes.append(
+            self.note(
                 f"at step {warm:,} the outputs are {closer:.0f} times closer together than at the "
                 "first steps: the initial weights' knowledge is lost (the learning rate is too "
                 "high, or the loss demands it)"
             )
-            say(f"{self._name}: {self.notes[-1]}")
         return means
+
+    def note(self, text: str) -> None:
+        """Keep and log a note, once; an empty one is none."""
+        if text and text not in self.notes:
+            self.notes.append(text)
+            say(f"{self._name}: {text}")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the meter's state for `load_state_dict`."""

@@ -387,3 +387,38 @@ def test_the_config_names_the_file_and_line_of_a_folder_that_is_no_model(values,
     assert str(refused.value).startswith(
         f"own.yaml, line {line}: {key} is empty, and {Path.cwd()}/empty is empty; allowed: a folder"
     )
+
+
+def test_a_sparse_head_needs_a_language_model_head(folder, values):
+    """In the checkpoint, or from pre-training; also of a third-party model."""
+    values["starts"]["own"] = {"checkpoint": "mine"}
+    values["encoders"]["bare"] = {"objective": "none", "start": "own"}
+    values["stages"]["sparse"] = {"kind": "retriever", "head": "sparse", "depth": 50}
+    values["systems"]["sparse"] = {
+        "kind": "retriever", "encoder": "bare", "stage": "sparse", "negatives": "bm25",
+    }  # fmt: skip
+    with pytest.raises(
+        InputError,
+        match="systems.sparse.stage is sparse, whose head is sparse, but mine, the checkpoint of "
+        "bare, has no language-model head; allowed: a checkpoint with one, or",
+    ):
+        load(values)
+    values["systems"]["sparse"]["encoder"] = "mae"
+    load(values)
+    values["systems"]["foreign"] |= {"model": "mine", "head": "sparse"}
+    with pytest.raises(
+        InputError,
+        match="systems.foreign.head is sparse, but mine has no language-model head; allowed: auto",
+    ):
+        load(values)
+    make_weights(folder / "model.safetensors", {"cls.predictions.bias": (1,)})
+    values["systems"]["foreign"]["engine"] = "lucene"
+    assert load(values).systems["foreign"].head == "sparse"
+    values["evaluation"]["keep_vectors"] = False
+    with pytest.raises(InputError, match="engine is lucene, but evaluation.keep_vectors is false"):
+        load(values)
+    values["systems"]["one"]["engine"] = "lucene"
+    with pytest.raises(
+        InputError, match="systems.one.engine is lucene, but the vectors are not kn"
+    ):
+        load(values)

@@ -56,7 +56,7 @@ def test_nothing_has_the_defaults_of_the_paper():
         20,
         0.1,
     )
-    stage = parse(AnyStage, {"kind": "retriever", "collection": "c"})
+    stage = parse(AnyStage, {"kind": "retriever", "head": "dense", "collection": "c"})
     assert (stage.queries, stage.group, stage.epochs, stage.learning_rate, stage.alpha) == (
         64,
         32,

@@ -234,7 +234,7 @@ def test_numbers_without_quotation_marks_are_read_as_numbers(tmp_path):
         read_yaml(written(tmp_path, lines)) == numbers
         and type(read_yaml(tmp_path / "own.yaml")["whole"]) is int
     )
-    entry = "stages:\n  one: {kind: retriever, collection: docs, learning_rate: "
+    entry = "stages:\n  one: {kind: retriever, head: dense, collection: docs, learning_rate: "
     for number in ("1e-4", "1E-4", "1.e-4", ".1e-3", "1.0e-4", "0.0001"):
         values = gather(written(tmp_path, f"{entry}{number}}}\n"))
         assert parse(Written, values).stages["one"].learning_rate == 1e-4

@@ -18,6 +18,7 @@ from cdmae.report import card
 
 LENGTHS = {
     "retriever": {"kind": "retriever", "query_length": 32, "passage_length": 144},
+    "sparse": {"kind": "retriever", "query_length": 32, "passage_length": 144, "head": "sparse"},
     "reranker": {"kind": "reranker", "max_length": 192},
 }
 
@@ -124,10 +125,11 @@ def test_release_needs_no_torch(trained):
 def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
     text = card.card(FACTS, measures(), LENGTHS[kind], "results/models/x")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == (2 if kind == "retriever" else 1)
+    assert len(blocks) == (1 if kind == "reranker" else 2)
     for block in blocks:
         ast.parse(block)
     assert "results/models/x" in blocks[0]
+    assert ("SparseEncoder(" in blocks[0]) == (kind == "sparse")
     for key, length in LENGTHS[kind].items():
         assert key == "kind" or str(length) in text
 

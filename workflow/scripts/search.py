@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from cdmae.cli import run_command
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.parts import part_of, shifted
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -44,9 +42,7 @@ def main(
             read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
         )
         own, first = part_of(shards, Part.read(part))
-        run = search(
-            np.concatenate(queries), own, depth, threads=threads, device=str(setup.device())
-        )
+        run = search(joined(queries), own, depth, threads=threads, device=str(setup.device()))
         return shifted(run, first)
 
     targets.search(collections, splits, outputs, depth, find)

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from cdmae.cli import run_command
 from cdmae.retrieval import external, targets
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -25,6 +23,7 @@ def main(
     passage_length: int = 0,
     query_prompt: str = "",
     passage_prompt: str = "",
+    head: str = "auto",
     threads: int = 1,
 ):
     """Search each collection for the queries of its split; write one run per output.
@@ -38,17 +37,17 @@ def main(
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
         queries = [
-            external.encode_queries(model, each, length or query_length, query_prompt)
+            external.encode_queries(model, each, length or query_length, query_prompt, head)
             for each in texts
         ]
         if vectors:
             shards = read_vectors(kept[collections[number]])
         else:
             cut = length or passage_length
-            shards = external.shards(model, collections[number], cut, prompt=passage_prompt)
-        return search(
-            np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device())
-        )
+            shards = external.shards(
+                model, collections[number], cut, prompt=passage_prompt, head=head
+            )
+        return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.fields import Name, asdict, setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
+Engine = Literal["exact", "lucene"]
+ENGINE = (
+    "what searches sparse vectors: exact, their product; lucene, an inverted index of the weights "
+    "x 100 as whole numbers"
+)
 Columns = dict[str, Any]  # of a row of `cdmae.config.systems.systems`
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
@@ -53,6 +58,10 @@ class System:
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse training queries that it cannot search; the keys of errors begin at the entry."""
+
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether its vectors are known to be sparse."""
+        return False
 
     def positions(self, config: Config) -> int | None:
         """Return its model's longest input; None without a model, or if only a job knows it."""
@@ -119,3 +128,16 @@ def check_kind(
             ", ".join(name for name, entry in entries.items() if fits(entry)) or "there is none"
         )
         raise unfit(system, key, f", of kind {kind}; allowed: {what} ({fitting})")
+
+
+def check_engine(system: System, config: Config) -> None:
+    """Refuse Lucene for dense vectors, and where vectors are not kept."""
+    if system.engine == "exact":
+        return
+    if not system.is_sparse(config):
+        raise unfit(
+            system, "engine", ", but the vectors are not known to be sparse; allowed: exact"
+        )
+    if not config.evaluation.keep_vectors:
+        words = ", but evaluation.keep_vectors is false; allowed: exact, or keep_vectors: true"
+        raise unfit(system, "engine", words)

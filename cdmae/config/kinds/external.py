@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from cdmae.config import pretrained, systems
 from cdmae.config.encoders import HomePath
-from cdmae.config.kinds._system import Columns, Made, Part, System
-from cdmae.fields import setting, settings
+from cdmae.config.kinds._system import (
+    ENGINE,
+    Columns,
+    Engine,
+    Made,
+    Part,
+    System,
+    check_engine,
+)
+from cdmae.fields import setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -28,6 +37,13 @@ class External(System):
         meaning="a retriever that sentence-transformers loads: a folder (a relative path begins "
         "at the checkout), or a name or name@revision at the hub"
     )
+    head: Literal["auto", "dense", "sparse"] = setting(
+        "auto",
+        meaning="dense: one vector per text; sparse: a weight per word-piece (SPLADE, in the "
+        "format of SparseEncoder, or a language model that is used as one); auto: as the model's "
+        "files say",
+    )
+    engine: Engine = setting("exact", meaning=ENGINE)
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
 
@@ -47,8 +63,19 @@ class External(System):
         return {"model_files": systems.model_files(self.model)}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a folder that holds no retriever."""
+        """Refuse a folder that holds no retriever of this head."""
         pretrained.check_retriever(self.model, ("model",))
+        check_engine(self, config)
+        composed = (Path(self.model) / "modules.json").is_file()
+        if self.head == "sparse" and not composed and not pretrained.has_lm_head(self.model):
+            words = f", but {self.model} has no language-model head; allowed: auto, dense"
+            raise unfit(self, "head", words)
+
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether it is sparse; of a model at the hub only its own setting is known."""
+        if self.head == "auto":
+            return pretrained.is_sparse_encoder(self.model)
+        return self.head == "sparse"
 
     def positions(self, config: Config) -> int | None:
         """Return the longest input of the model."""

@@ -11,7 +11,12 @@ from cdmae.fields import Name, pick, refusal, setting, settings, unfit
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-OF_QUERIES = ("model", "query_length", "query_prompt")  # settings of systems that encode queries
+OF_QUERIES = (
+    "model",
+    "head",
+    "query_length",
+    "query_prompt",
+)  # settings of systems that encode queries
 
 
 @settings
@@ -69,6 +74,8 @@ class Feedback(System):
         """Refuse a system without vectors, vectors that are not kept, and a depth beyond a run."""
         dense = "a system whose vectors are searched"
         check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
+        if config.systems[self.of].is_sparse(config):
+            raise unfit(self, "of", ", whose vectors are sparse; allowed: a dense system")
         if not config.evaluation.keep_vectors:
             words = " needs evaluation.keep_vectors, which is false; allowed: true, or remove it"
             raise refusal(("kind",), words)

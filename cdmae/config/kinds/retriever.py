@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.config import systems
-from cdmae.config.kinds._system import Columns, Made, Part, Trained, check_kind
-from cdmae.fields import setting, settings
+from cdmae.config import pretrained, systems
+from cdmae.config.kinds._system import (
+    ENGINE,
+    Columns,
+    Engine,
+    Made,
+    Part,
+    Trained,
+    check_engine,
+    check_kind,
+)
+from cdmae.fields import setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -31,6 +40,7 @@ class Retriever(Trained):
         source="3.4, stage 3",
         names="systems",
     )
+    engine: Engine = setting("exact", meaning=ENGINE)
 
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
@@ -52,6 +62,26 @@ class Retriever(Trained):
         if self.teacher:
             teaching = "a system whose scores teach, of kind reranker or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
+        check_engine(self, config)
+        self._check_lm_head(config)
+
+    def is_sparse(self, config: Config) -> bool:
+        """Return whether its stage trains a sparse head."""
+        return config.stages[self.stage].head == "sparse"
+
+    def _check_lm_head(self, config: Config) -> None:
+        """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
+        encoder = config.encoders[self.encoder]
+        start = config.starts[encoder.start]
+        if not self.is_sparse(config) or encoder.pretrained:
+            return
+        if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
+            words = (
+                f", whose head is sparse, but {start.checkpoint}, the checkpoint of "
+                f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, or "
+                "an encoder that is pre-trained"
+            )
+            raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Add its model and its vectors."""

@@ -39,6 +39,7 @@ STEPS = {
     "search_bm25": "searching with BM25",
     "search": "searching with retrievers",
     "search_external": "searching with other retrievers",
+    "sparsity": "measuring sparsity",
     "rerank": "reranking",
     "weights": "weights of fusions",
     "fuse": "fusion",

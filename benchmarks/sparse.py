@@ -1,0 +1,193 @@
+"""One fine-tuning step of a sparse retriever: ours compared with sentence-transformers.
+
+    python -m benchmarks.sparse                     32 x 4 passages of 64, a vocabulary of 4,096
+    python -m benchmarks.sparse --size tiny         passages of 144
+    python -m benchmarks.sparse --queries 8 --group 2          seconds
+
+Texts, weights and processes are those of `benchmarks.finetuning`. Fails unless every form has the
+loss of the padded batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import BertForMaskedLM
+
+from benchmarks.finetuning import SIZES, _config, _seeded, batch, padded
+from benchmarks.forms import measure_each
+from benchmarks.tables import table
+from cdmae.config.stages import Sparse
+from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.regulariser import Sparsity
+from cdmae.plan.describe import describe
+from cdmae.training import setup
+from cdmae.training.ranks import Ranks
+
+FORMS = {
+    "padded": "padded, all logits kept",
+    "splade_loss": "SpladeLoss",
+    "cached_splade_loss": "CachedSpladeLoss",
+    "ours": "ours: packed, sorted chunks, gradient caching",
+}
+FLOPS = 5e-3  # weight of both regularisers
+
+
+class Splade(nn.Module):
+    """A model as sentence-transformers calls one, with its own pooling."""
+
+    def __init__(self, model: BertForMaskedLM) -> None:
+        """`model` makes the logits."""
+        from sentence_transformers.sparse_encoder.modules import SpladePooling
+
+        super().__init__()
+        self.model = model
+        self.pooling = SpladePooling("max")
+
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Compute the vectors of a padded batch."""
+        inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+        return self.pooling({**inputs, "token_embeddings": self.model(**inputs).logits})
+
+
+def network(size: str) -> BertForMaskedLM:
+    """Make a language model with random weights, the same in every process, without dropout."""
+    with _seeded():
+        return BertForMaskedLM(_config(size))
+
+
+def loss_by_hand(model: BertForMaskedLM, work: retriever.Batch) -> Tensor:
+    """Return the loss of the padded batch, with the logits of all its positions."""
+    read = work.sequences
+    queries = work.queries
+    parts = [np.arange(queries), np.arange(queries, len(read))]
+    found = []
+    for rows in parts:
+        inputs = padded(read, rows)
+        weights = torch.log1p(torch.relu(model(**inputs).logits))
+        found.append((weights * inputs["attention_mask"][..., None]).amax(1))
+    passages = found[1].view(queries, -1, found[1].shape[1])
+    loss = losses.contrastive(found[0], passages)
+    return loss + FLOPS * (losses.flops(found[0]) + losses.flops(found[1]))
+
+
+def loss_of_theirs(
+    model: BertForMaskedLM, work: retriever.Batch, chunk: int, *, cached: bool
+) -> Tensor:
+    """Return the loss by sentence-transformers, a column of passages for each rank in a group."""
+    from sentence_transformers.sparse_encoder import losses as theirs
+
+    read = work.sequences
+    queries = work.queries
+    group = len(read) // queries - 1
+    encoder = Splade(model).train()
+    columns = [
+        np.arange(queries),
+        *(np.arange(queries + rank, len(read), group) for rank in range(group)),
+    ]
+    base = theirs.SparseMultipleNegativesRankingLoss(encoder)
+    kind = theirs.CachedSpladeLoss if cached else theirs.SpladeLoss
+    how = {"mini_batch_size": chunk} if cached else {}
+    loss = kind(encoder, base, FLOPS, FLOPS, **how)
+    parts = loss([padded(read, rows) for rows in columns], torch.empty(0))
+    return torch.stack(list(parts.values())).sum()
+
+
+def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, size: str) -> float:
+    """Compute the loss and its gradient."""
+    if form == "ours":
+        stage = Sparse(
+            collection="c",
+            chunk=chunk,
+            passage_length=SIZES[size][4],
+            precision="fp32",
+            query_flops=FLOPS,
+            passage_flops=FLOPS,
+            flops_warmup=0,
+        )
+        sparsity = Sparsity(stage, "ours", 1, model.config.vocab_size)
+        numbers = retriever.learn(model, work, stage, Ranks(), seed=1, step=0, sparsity=sparsity)
+        return numbers["loss"].item()
+    if form == "padded":
+        value = loss_by_hand(model, work)
+    else:
+        value = loss_of_theirs(model, work, chunk, cached=form.startswith("cached"))
+    value.backward()
+    return value.item()
+
+
+def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
+    """Return seconds of the processor per step, memory above the weights', loss and gradient."""
+    setup.set_up(arguments.threads)
+    size = arguments.size
+    model = network(size)
+    work = batch(size, arguments.queries, arguments.group)
+    step(form, model, batch(size, 2, 2), arguments.chunk, size)  # kernels are compiled
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    taken = []
+    for _ in range(arguments.repeats):
+        model.zero_grad(set_to_none=False)
+        begun = time.process_time()
+        loss = step(form, model, work, arguments.chunk, size)
+        taken.append(time.process_time() - begun)
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    return {
+        "seconds": float(np.median(taken)),
+        "memory": memory,
+        "loss": loss,
+        "gradient": float(torch.cat([each.flatten() for each in gradients]).norm()),
+    }
+
+
+def main() -> None:
+    """Measure every form and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--size", choices=SIZES, default="default")
+    parser.add_argument("--queries", type=int, default=32)
+    parser.add_argument("--group", type=int, default=4)
+    parser.add_argument("--chunk", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--form", choices=FORMS, help="internal: measure one form and print JSON")
+    arguments = parser.parse_args()
+    if arguments.form:
+        print(json.dumps(measure(arguments.form, arguments)))
+        return
+    found = measure_each("sparse", FORMS)
+    ours = found["ours"]
+    print(
+        f"{describe()['processor']}; threads: {arguments.threads}\n"
+        f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "
+        f"{arguments.group} passages, chunk {arguments.chunk}\n"
+    )
+    rows = [
+        {
+            "form": FORMS[form],
+            "cpu-s per step": f"{each['seconds']:.2f}",
+            "time of ours": f"x {each['seconds'] / ours['seconds']:.2f}",
+            "memory, GB": f"{each['memory']:.2f}",
+            "memory of ours": f"x {each['memory'] / ours['memory']:.2f}",
+            "loss": f"{each['loss']:.6f}",
+            "gradient norm": f"{each['gradient']:.6f}",
+        }
+        for form, each in found.items()
+    ]
+    print(table(rows))
+    exact = [each["loss"] for each in found.values()]
+    gap = max(exact) / min(exact) - 1
+    if gap > 1e-5:
+        raise SystemExit(f"the losses differ by {gap:.1e} of their size")
+    print(f"\nlosses differ by {gap:.1e} of their size")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Training a sparse head: the FLOPS regulariser, its warm-up, and vectors that died or saturated.
+
+Shapes: `B` queries, `N` passages per query, `V` word-pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cdmae.config.stages import Sparse
+from cdmae.errors import InputError
+from cdmae.finetuning import losses
+
+# of the vocabulary: the mean share of a passage's entries above which an index is of little use
+SATURATED = 0.5
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """The regulariser of the training `name`: its steps, and the word-pieces V of a vector."""
+
+    stage: Sparse
+    name: str
+    steps: int
+    words: int
+
+    @property
+    def warmup(self) -> int:
+        """Return the steps until both weights are whole."""
+        share = self.stage.flops_warmup <= 1
+        return math.ceil(self.stage.flops_warmup * (self.steps if share else 1))
+
+    def grown(self, step: int) -> float:
+        """Return the share of the weights in a step, counted from 0: (t / warm-up)^2, at most 1."""
+        return min(1.0, ((step + 1) / max(1, self.warmup)) ** 2)
+
+    def penalty(
+        self, queries: Tensor, passages: Tensor, step: int
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the regulariser of a global batch and numbers for the curve.
+
+        queries: [B, V]; passages: [B x N, V]. flops: the products of a query with a passage that
+        are not 0, on average; query_entries, passage_entries: the positive weights of a text.
+        """
+        query_weight = self.grown(step) * self.stage.query_flops
+        passage_weight = self.grown(step) * self.stage.passage_flops
+        penalty = query_weight * losses.flops(queries) + passage_weight * losses.flops(passages)
+        with torch.no_grad():
+            # The share of the texts in which a word-piece has a weight.
+            in_queries = queries.count_nonzero(0) / len(queries)
+            in_passages = passages.count_nonzero(0) / len(passages)
+            numbers = {
+                "penalty": penalty,
+                "query_entries": in_queries.sum(),
+                "passage_entries": in_passages.sum(),
+                "flops": in_queries @ in_passages,
+            }
+        return penalty, numbers
+
+    def check(self, numbers: dict[str, float], step: int) -> str:
+        """Raise `InputError` if a step's vectors died; return a note if they saturated, or "".
+
+        They are saturated if, after the warm-up, a passage has a weight for more than half of the
+        word-pieces. numbers: the result of `penalty`; step: counted from 1.
+        """
+        for texts, key in (("queries", "query"), ("passages", "passage")):
+            if not numbers[f"{key}_entries"]:
+                weight = getattr(self.stage, f"{key}_flops")
+                raise InputError(
+                    f"training of {self.name} died: the vectors of all {texts} of step {step:,} "
+                    f"are 0; lower {key}_flops (now {weight:g}) or learning_rate (now "
+                    f"{self.stage.learning_rate:g}), or lengthen flops_warmup"
+                )
+        if step <= self.warmup or numbers["passage_entries"] <= SATURATED * self.words:
+            return ""
+        return (
+            f"after the warm-up of its regulariser, a passage's vector had more than "
+            f"{SATURATED:.0%} of the {self.words:,} possible entries: raise passage_flops (now "
+            f"{self.stage.passage_flops:g}) and query_flops (now {self.stage.query_flops:g}), or "
+            "train for more steps"
+        )

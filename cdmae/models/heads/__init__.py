@@ -1,0 +1,20 @@
+"""Heads of retrievers, one file each: from a text's states to the vector that is compared.
+
+A head's file is named as in the config, where the head is a class of `cdmae.config.stages`. It has
+three parts. `NETWORK` is the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
+``width(network)`` returns the dimensions of its vectors. ``vectors(network, packed, settings,
+generator=...)`` returns the vectors of packed texts [B, width], in float32 or wider.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from cdmae.models.heads import dense, sparse
+
+HEADS: dict[str, ModuleType] = {"dense": dense, "sparse": sparse}
+
+
+def of(name: str) -> ModuleType:
+    """Return the module of a head."""
+    return HEADS[name]

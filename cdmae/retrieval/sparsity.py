@@ -1,0 +1,76 @@
+"""Sparsity of a system's vectors: the entries of queries and passages, and the cost of a search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cdmae.collections.store import read_queries
+from cdmae.files import write_json
+from cdmae.retrieval import asking
+from cdmae.retrieval.entries import SUFFIX
+from cdmae.retrieval.impacts import FOLDER
+from cdmae.retrieval.vectors import read_shards
+
+
+def measure(
+    *,
+    encoder: dict[str, Any],
+    model: Path | None = None,
+    vectors: list[Path],
+    collections: list[Path],
+    splits: list[str],
+    lengths: list[int],
+    output: Path,
+    threads: int = 1,
+) -> None:
+    """Write the sparsity of a sparse system on each split, a list of rows, as JSON.
+
+    encoder: the settings of the system that decide the vectors of queries, with `encoded_by`
+    (`retrieval.asking.encode`). model: its folder, if it was trained here. vectors: one folder per
+    distinct collection; the other lists have an item per split.
+    """
+    system = encoder | ({"model": model} if model else {})
+    kept = dict(zip(dict.fromkeys(collections), vectors, strict=True))
+    passages = {collection: _passages(folder) for collection, folder in kept.items()}
+    rows = []
+    for collection, split, length in zip(collections, splits, lengths, strict=True):
+        texts = read_queries(collection, split)["text"].tolist()
+        queries = asking.encode(system, texts, length, threads)
+        found = sparsity(queries, *passages[collection])
+        rows.append({"collection": collection.name, "split": split, **found})
+    write_json(output, rows)
+
+
+def _passages(folder: Path) -> tuple[np.ndarray, float]:
+    """Return the share of a collection's passages with a weight for a word-piece [V], and bytes."""
+    shards = read_shards(folder)
+    counts = sum(texts_with(shard[:]) for shard in shards)
+    index = folder / FOLDER
+    files = index.iterdir() if index.is_dir() else folder.glob(f"*{SUFFIX}")
+    size = sum(path.stat().st_size for path in files)
+    return counts / max(1, sum(map(len, shards))), size
+
+
+def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
+    """Describe the queries [Q, V] of a split, and the passages.
+
+    in_passages: the share of the passages in which a word-piece has a weight [V]; size: bytes of
+    their vectors. flops: the products of a query with a passage that are not 0, on average (SPLADE,
+    section 4).
+    """
+    in_queries = texts_with(queries) / max(1, queries.shape[0])
+    return {
+        "query_entries": float(in_queries.sum()),
+        "passage_entries": float(in_passages.sum()),
+        "flops": float(in_queries @ in_passages),
+        "megabytes": size / 1e6,
+    }
+
+
+def texts_with(vectors: sparse.csr_array) -> np.ndarray:
+    """Count the texts in which each word-piece has a weight, int64 [V]."""
+    return np.bincount(vectors.indices, minlength=vectors.shape[1])

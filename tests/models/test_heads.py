@@ -1,0 +1,58 @@
+"""The sparse head: equal to transformers' own model, forward and backward."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import ALL, model, padded
+
+from cdmae.models import packed
+from cdmae.models.heads import sparse
+
+TEXTS = [[2, 7, 9, 11, 3], [2, 30, 3], [2, *range(5, 25), 3]]
+
+
+def by_hand(network, pad):
+    """SPLADE's weights from the logits of the whole padded batch: [B, V]."""
+    batch = padded(TEXTS, pad)
+    logits = network(**batch).logits
+    weights = torch.log1p(torch.relu(logits)) * batch["attention_mask"][..., None]
+    return weights.amax(1)
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_weights_and_their_gradient_equal_transformers(family, monkeypatch):
+    """Some texts at a time, and one at a time, in float64."""
+    network = model(family, "encoder").double()
+    rounding = 1e-6 if family == "modernbert" else 1e-9  # its angles are float32
+    pad = network.config.pad_token_id or 0
+    expected = by_hand(network, pad)
+    slopes = torch.randn(expected.shape, dtype=torch.float64)
+    (expected * slopes).sum().backward()
+    wanted = {name: weight.grad for name, weight in network.named_parameters()}
+    assert 0 < (expected > 0).double().mean() < 1
+    for at_once in (1, 1 << 20):
+        monkeypatch.setitem(sparse.LOGITS_AT_ONCE, "cpu", at_once)
+        network.zero_grad(set_to_none=True)
+        found = sparse.vectors(network, packed.pack(TEXTS), None)
+        assert torch.allclose(found, expected, atol=rounding)
+        (found * slopes).sum().backward()
+        for name, weight in network.named_parameters():
+            if wanted[name] is not None and "token_type" not in name:
+                largest = wanted[name].abs().max().clamp_min(1)
+                assert (weight.grad - wanted[name]).abs().max() < rounding * largest, name
+        with torch.no_grad():
+            again = sparse.vectors(network, packed.pack(TEXTS), None)
+        assert torch.allclose(again, found, atol=1e-12)
+
+
+def test_logits_of_a_batch_are_never_all_kept(monkeypatch):
+    """What the backward pass keeps grows with the texts' vectors, not with their positions."""
+    network = model("bert", "encoder", vocab_size=53)
+    texts = [np.arange(2, 34)] * 50
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: kept.append(tensor.shape) or tensor, lambda tensor: tensor
+    ):
+        sparse.vectors(network, packed.pack(texts), None)
+    words = network.config.vocab_size
+    assert max(shape.numel() for shape in kept if words in shape) == len(texts) * words

@@ -1,0 +1,100 @@
+"""Search among sparse vectors: equal to the product of dense ones, whatever the shards."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from cdmae.errors import InputError
+from cdmae.retrieval import entries, impacts, sparsity, vectors
+from cdmae.retrieval.search import search
+
+
+def drawn(rows, density, seed):
+    """Draw weights that are multiples of 1/8, so that sums are exact and scores tie."""
+    generator = np.random.default_rng(seed)
+    weights = generator.integers(1, 16, (rows, 50)) / 8
+    return sparse.csr_array((weights * (generator.random((rows, 50)) < density)).astype(np.float32))
+
+
+def cut(matrix, size):
+    edges = range(0, matrix.shape[0], size)
+    parts = [matrix[first : first + size] for first in edges]
+    return [vectors.Shard(part.shape, lambda part=part: part) for part in parts]
+
+
+@pytest.mark.parametrize("size", [1000, 170])
+def test_search_ranks_by_the_product_and_ties_by_row(size, monkeypatch):
+    monkeypatch.setattr(entries, "QUERIES", 7)
+    queries = sparse.vstack([drawn(3, 0.1, 1), drawn(1, 0.0, 1), drawn(16, 0.1, 4)], format="csr")
+    passages = drawn(600, 0.1, 2)
+    run = search(queries, cut(passages, size), 40)
+    products = queries.toarray() @ passages.toarray().T
+    assert len(run) == 20
+    for query, scores in enumerate(products):
+        found, values = run.ranked(query)
+        order = np.argsort(-scores, kind="stable")
+        order = order[scores[order] > 0][:40]
+        assert found.tolist() == order.tolist()
+        assert values.tolist() == scores[order].tolist()
+    assert not len(run.ranked(3)[0])
+
+
+def test_vectors_are_read_as_they_were_written(tmp_path):
+    matrix = drawn(30, 0.2, 3)
+    entries.write(tmp_path / "00000.npz", matrix)
+    entries.write(tmp_path / "00001.npz", matrix[:4])
+    first, second = vectors.read_vectors(tmp_path)
+    assert (first.shape, second.shape) == ((30, 50), (4, 50))
+    assert (first[:] != matrix).nnz == 0
+    assert (second[1:3] != matrix[1:3]).nnz == 0
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "00000.npz"
+    entries.write(path, drawn(30, 0.2, 3))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="00000.npz is no complete matrix"):
+        vectors.read_vectors(tmp_path)[0][:]
+    path.write_bytes(content[:100])
+    with pytest.raises(InputError, match="00000.npz is no complete matrix"):
+        vectors.read_vectors(tmp_path)
+
+
+def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
+    """Also ties, several shards, an empty query and an empty passage."""
+    queries = sparse.vstack([drawn(5, 0.1, 1), drawn(1, 0.0, 1)], format="csr") / 100
+    passages = sparse.vstack([drawn(300, 0.1, 2), drawn(1, 0.0, 1)], format="csr") * 1.37
+    passages[:, 0] = 0.004  # becomes 0
+    with vectors.Progress(301, unit="passages", label="write") as progress:
+        vectors.write(tmp_path / "v", cut(passages, 200), [], progress, engine="lucene")
+    index = vectors.read_vectors(tmp_path / "v")
+    assert isinstance(index, impacts.Impacts)
+    run = search(queries * 100, index, 40)
+    exact = search(
+        impacts.rounded(queries * 100).astype(np.float32),
+        cut(impacts.rounded(passages).astype(np.float32), 170),
+        40,
+    )
+    assert run.starts.tolist() == exact.starts.tolist()
+    assert run.passages.tolist() == exact.passages.tolist()
+    np.testing.assert_allclose(run.scores, exact.scores, rtol=1e-6)
+    assert len(vectors.read_shards(tmp_path / "v")) == 2
+    with pytest.raises(InputError, match="have 50 dimensions and the queries' 49"):
+        search(queries[:, :49], index, 40)
+
+
+def test_sparsity_counts_entries_and_shared_word_pieces():
+    queries = drawn(20, 0.1, 1)
+    passages = drawn(60, 0.2, 2)
+    found = sparsity.sparsity(queries, sparsity.texts_with(passages) / 60, 2e6)
+    products = (queries.toarray() > 0).astype(int) @ (passages.toarray() > 0).T
+    assert found == pytest.approx(
+        {
+            "query_entries": queries.nnz / 20,
+            "passage_entries": passages.nnz / 60,
+            "flops": products.mean(),
+            "megabytes": 2.0,
+        }
+    )
