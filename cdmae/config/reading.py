@@ -196,7 +196,36 @@ def gather(
     layers = [*map(read_yaml, overlays), _typed(overrides or {})]
     standalone = [layer["standalone"] for layer in layers if "standalone" in layer]
     alone = standalone[-1:] == [True]
-    return lay({} if alone else read_yaml(default), *layers)
+    values = lay({} if alone else read_yaml(default), *layers)
+    _drop_comparisons(values, _removed_systems(values, layers))
+    return values
+
+
+def _removed_systems(values: Mapping[str, Any], layers: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the systems that a layer removes by null and that the merged config lacks."""
+    removed: set[str] = set()
+    for layer in layers:
+        systems = layer.get("systems")
+        if isinstance(systems, Mapping):
+            removed |= {name for name, entry in systems.items() if entry is None}
+    kept = values.get("systems")
+    return removed - set(kept if isinstance(kept, Mapping) else ())
+
+
+def _drop_comparisons(values: Mapping[str, Any], removed: set[str]) -> None:
+    """Drop removed systems from ``report.compare``, so that one null removes a system."""
+    report = values.get("report")
+    compare = report.get("compare") if isinstance(report, Mapping) else None
+    if not isinstance(compare, dict):
+        return
+    for system, baselines in list(compare.items()):
+        left = baselines
+        if isinstance(baselines, list):
+            left = [baseline for baseline in baselines if baseline not in removed]
+        if system in removed or (baselines and not left):
+            del compare[system]
+        elif left != baselines:
+            compare[system] = left
 
 
 def check_typed(words: Sequence[str]) -> None:

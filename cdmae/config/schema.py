@@ -189,7 +189,8 @@ class Report:
         {},
         meaning="system: list of the systems that it is compared with, in the order of the page, "
         'in addition to evaluation.baseline; "*": every system. Without both, every system is '
-        "compared with the first BM25 system, or else the first system",
+        "compared with the first BM25 system, or else the first system. A system that an overlay "
+        "removes (`NAME: null` in systems) is removed here, too",
     )
 
     def check(self, systems: Iterable[str]) -> None:

@@ -538,3 +538,15 @@ def test_one_mistake_in_the_defaults_is_told_once(said):
 def test_of_very_many_mistakes_the_first_ones_are_told(said):
     sentences = said("".join(f"key{place}: 1\n" for place in range(30)))
     assert len(sentences) == 11 and sentences[-1] == "and 20 more"
+
+
+def test_a_system_that_an_overlay_removes_is_removed_from_the_comparisons(tmp_path):
+    default = tmp_path / "default.yaml"
+    default.write_text(
+        "systems: {a: {kind: bm25}, b: {kind: bm25}, c: {kind: bm25}}\n"
+        "report: {compare: {a: [b, c], b: [a], c: [b], '*': [a]}}\n"
+    )
+    merged = gather(default, [], {"systems": {"b": None}})
+    assert merged["report"]["compare"] == {"a": ["c"], "*": ["a"]}
+    again = gather(default, [], {"systems": {"b": {"k1": 1}}})
+    assert again["report"]["compare"] == {"a": ["b", "c"], "b": ["a"], "c": ["b"], "*": ["a"]}
