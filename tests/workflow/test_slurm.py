@@ -178,7 +178,8 @@ class Training:
             int(process.name)
             for process in Path("/proc").glob("[0-9]*")
             if (words := command(process)) and Path(words[0]).name.startswith("python")
-            and f"workflow/scripts/{self.rule}.py" in words and "--standalone" not in words
+            and any(word.endswith(f"workflow/scripts/{self.rule}.py") for word in words)
+            and "--standalone" not in words
             and "--node-rank" not in words and working(process) == self.checkout.folder
         ]  # fmt: skip
 
