@@ -25,6 +25,12 @@ def main(arguments: list[str]) -> None:
     # transformers would report a model's name to a service
     os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    for option in ("--configfile", "--configfiles", "--config"):
+        if arguments.count(option) > 1:
+            raise InputError(
+                f"{option} is given twice, and only the last one would count; write all values "
+                "after one"
+            )
     from workflow.commands import COMMANDS, command, divided
 
     if arguments and arguments[0] in COMMANDS:

@@ -194,8 +194,13 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
         if fitting:
             room[fitting[0]] -= sizes[group]
     for split, number in wanted.items():
+        if number == 0:
+            raise InputError(
+                f"holdout gives {split} {shares[split]} of {DIVIDED}, which rounds to none of "
+                f"{count(len(ids))} queries; allowed: larger shares"
+            )
         held = number - room[split]
-        if held == 0 or held < _LEAST * number:
+        if held < _LEAST * number:
             raise InputError(
                 f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
                 f"{count(len(ids))} queries, but only {count(held)} can be held out: queries that "
@@ -203,4 +208,8 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
                 f"{count(max(sizes.values()))}; allowed: other shares, or a split {split} in the "
                 "data"
             )
+    if DIVIDED not in split_of.values():
+        raise InputError(
+            f"holdout takes all {count(len(ids))} queries of {DIVIDED}; allowed: smaller shares"
+        )
     return pd.Series(groups).map(split_of)

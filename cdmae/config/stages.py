@@ -185,6 +185,11 @@ class Retriever(Stage):
         for text in ("query", "passage"):
             length = getattr(self, f"{text}_length")
             prompt = getattr(self, f"{text}_prompt")
+            if prompt and not prompt.strip():
+                raise InputError(
+                    f"{text}_prompt is {show(prompt)}, which has no word; allowed: words, or an "
+                    'empty text ("") for no prompt'
+                )
             if prompt[-1:].isalnum():
                 raise InputError(
                     f"{text}_prompt is {show(prompt)}, whose last word would run into the text; "

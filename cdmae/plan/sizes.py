@@ -79,6 +79,13 @@ def check(config: Config, shards: int = 1) -> None:
     Estimates have a margin. The job that counts refuses the collections within the margin. shards:
     the number of jobs that count a collection's words (``--set-scatter shards=N``).
     """
+    for name, system in config.systems.items():
+        if shards > 1 and getattr(system, "engine", "") == "lucene":
+            words = (
+                f" is lucene, whose index is made in one job, but shards={shards}; allowed: exact, "
+                "or a run without --set-scatter"
+            )
+            raise refusal(("systems", name, "engine"), words)
     known = {name: known_size(config, name) for name in config.collections}
     for name, corpus in known.items():
         if corpus and corpus.passages > MARGIN * MOST_PASSAGES:

@@ -88,6 +88,8 @@ def test_a_prompt_that_fills_the_length_is_refused(tiny):
         stage("retriever", query_prompt="ba " * 14)
     with pytest.raises(ValueError, match="query_prompt is ba, whose last word would run into"):
         stage("retriever", query_prompt="ba")
+    with pytest.raises(ValueError, match="which has no word"):
+        stage("retriever", query_prompt=" ")
     recipe = stage("retriever", query_prompt="babebibobubabebibobubabebibobu: ")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
     queries = sequences.queries(tiny.queries, tiny.encoder, 1)

@@ -80,3 +80,8 @@ def test_settings_without_effect_are_named():
     assert settings.maskings == ()
     with pytest.raises(ValueError, match="crop_most is 0.01; allowed: from crop_least, 0.05, to 1"):
         replace(settings, crop_most=0.01)
+
+
+def test_a_batch_of_one_passage_has_no_negatives_and_is_refused():
+    with pytest.raises(ValueError, match="batch is 1; allowed with objective contriever: from 2"):
+        as_objective("contriever", SETTINGS, batch=1)

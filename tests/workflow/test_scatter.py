@@ -8,7 +8,7 @@ import pytest
 from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
-SHARDS = (*SMOKE, "--set-scatter", "shards=2", "--rerun-triggers", "mtime")
+SHARDS = ("--set-scatter", "shards=2", "--rerun-triggers", "mtime", *SMOKE)
 
 
 def test_a_search_in_shards_changes_no_bit(finished):

@@ -41,4 +41,4 @@ onsuccess:
 
 onerror:
     for failure in reversed(list(failures)):
-        closing.print_last(failure)
+        closing.print_last(str(failure))

@@ -70,6 +70,10 @@ class External(System):
         if self.head == "sparse" and not composed and not pretrained.has_lm_head(self.model):
             words = f", but {self.model} has no language-model head; allowed: auto, dense"
             raise unfit(self, "head", words)
+        if self.head == "sparse" and composed and not pretrained.is_sparse_encoder(self.model):
+            # sentence-transformers would add a sparse module with random weights
+            words = f", but the modules of {self.model} make dense vectors; allowed: auto, dense"
+            raise unfit(self, "head", words)
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether it is sparse; of a model at the hub only its own setting is known."""

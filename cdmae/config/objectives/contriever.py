@@ -60,8 +60,13 @@ class Contriever(Pooled):
     )
 
     def __post_init__(self) -> None:
-        """Refuse crops whose longest share is below the shortest."""
+        """Refuse batches without negatives, and crops whose longest share is below the shortest."""
         super().__post_init__()
+        if self.batch < 2:
+            raise InputError(
+                f"batch is {self.batch}; allowed with objective contriever: from 2, because the "
+                "negatives are the other passages of the batch"
+            )
         if self.crop_most < self.crop_least:
             raise InputError(
                 f"crop_most is {self.crop_most}; allowed: from crop_least, {self.crop_least}, to 1"
