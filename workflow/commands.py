@@ -33,16 +33,16 @@ YAML = (".yaml", ".yml")
 def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
     """Load the default config, overlay configs and `overrides` on it; change to the checkout.
 
-    Paths of the config are relative to the checkout.
+    Paths in the config are relative to the checkout.
 
-    Raises `InputError` for one that is wrong.
+    Raises `InputError` for a wrong config.
     """
     os.chdir(ROOT)
     return load(gather(ROOT / "config/config.yaml", overlays, overrides))
 
 
 def command(arguments: list[str]) -> None:
-    """Read the command line of one of our commands and run it."""
+    """Read the command line of one of the commands here, and run it."""
     name, *rest = arguments
     positional, options = read(name, rest)
     COMMANDS[name](*positional, **options)
@@ -121,7 +121,7 @@ def plan(
         bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    # jobs ask for the GPUs of the described machine
+    # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
     planned = dry_run(configfile, targets, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
@@ -210,7 +210,7 @@ def search(
 
 
 def can_be_asked(config: Config, name: str) -> bool:
-    """Return whether a system answers new queries: third-party runs and their fusions do not."""
+    """Return whether a system can answer new queries; third-party runs and their fusions cannot."""
     system = config.systems[name]
     return system.answers and all(can_be_asked(config, part) for part in system.parts())
 
@@ -391,7 +391,7 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result exists; `asked`: a result that a run makes only on request."""
+    """Check that a result exists; `asked`: whether a run makes it only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} is not made yet; {what} with the same config files makes it")

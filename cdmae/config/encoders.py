@@ -1,7 +1,7 @@
 """Settings of encoders: their initial weights and their pre-training.
 
-`cdmae.config.objectives` has a class for each objective, with its own settings and its answers to
-the plan, the card and the workflow.
+`cdmae.config.objectives` has a class for each objective, with its own settings and the facts that
+the plan, the model card and the workflow need.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the names that a folder of the library offers to the config: its files and packages."""
+    """List the names in a folder of the library that a config may use: its files and packages."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -126,10 +126,10 @@ class Start:
 
 @settings
 class Encoder:
-    """An encoder; the class attributes are the answers of an encoder without pre-training."""
+    """An encoder; the class attributes describe an encoder without pre-training."""
 
     pretrained = False  # whether it is pre-trained
-    maskings = ()  # of each side that its objective has, the encoder's first
+    maskings = ()  # the maskings of its objective's sides, the encoder's first
     collection = after = importance = snapshot_of = generator = ""
     take_step = 0
     in_words = ""
@@ -157,7 +157,7 @@ class Encoder:
         return {}
 
     def values(self) -> dict[str, Any]:
-        """Return the relevant settings: everything that its objective knows."""
+        """Return the settings that its objective uses."""
         return asdict(self)
 
     def check(self, config: Config) -> None:
@@ -166,12 +166,12 @@ class Encoder:
 
 @settings
 class Pretraining(Encoder):
-    """A pre-trained encoder: the settings and default answers of all objectives.
+    """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
 
-    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of them
-    that are assumed to hold activations; spans: parts of a passage that are read separately;
-    in_words: continues "Its encoder was pre-trained", where {masked} describes the words that it
-    restores from the vector.
+    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of
+    decoder layers that are assumed to hold activations; spans: parts of a passage that are read
+    separately; in_words: continues "Its encoder was pre-trained"; {masked} describes the words that
+    are restored from the vector.
     """
 
     pretrained, pooling, projection = True, "cls", False
@@ -275,14 +275,14 @@ class Pretraining(Encoder):
         )
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that `cdmae.masking.terms` shows: the last side's."""
+        """Return the settings of the masks in `cdmae.masking.terms`: the last side's."""
         ratio = self.encoder_ratio
         return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
     def check_length(self, positions: int | None, owner: str) -> None:
-        """Refuse passages longer than a model's input, as far as that is known."""
+        """Refuse passages longer than the model's maximum input, if it is known."""
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
     def check_layers(self, layers: int | None, owner: str) -> None:
@@ -317,10 +317,10 @@ class Pretraining(Encoder):
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
 
-    # --- what the plan asks -----------------------------------------------------------------------
+    # --- used by the plan -------------------------------------------------------------------------
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return the mean tokens of a text that is read: a passage, or a span of it.
+        """Return the mean number of tokens of the encoder's input: a passage, or a span of it.
 
         corpus: `cdmae.plan.sizes.Size`.
         """
@@ -332,7 +332,7 @@ class Pretraining(Encoder):
         return self.encoder_ratio * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count operations in addition to those of the encoder, its decoders and its head.
+        """Count operations other than the encoder's, the decoders' and the head's.
 
         network: `cdmae.plan.flops`.
         """
@@ -341,7 +341,7 @@ class Pretraining(Encoder):
 
 @settings
 class Pooled(Pretraining):
-    """An objective whose vector is of the last layer."""
+    """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = setting(
         "cls",
@@ -368,7 +368,7 @@ class Decoded(Pooled):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that are shown: the decoder's."""
+        """Return the settings of the masks that are described: the decoder's."""
         return super().masking() | {"decoder_ratio": self.decoder_ratio}
 
     def predicted(self, tokens: float) -> float:
@@ -378,7 +378,7 @@ class Decoded(Pooled):
 
 @settings
 class Layered(Pretraining):
-    """An objective that lets the user choose how deep its decoder is."""
+    """An objective with a configurable decoder depth."""
 
     decoder_layers: int = setting(
         2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100

@@ -1,7 +1,7 @@
 """Stages: recipes of supervised training. One class per kind of model; one per retriever's head.
 
-A head turns the states of a text into the representation that is compared. A class here has its
-settings, a file of the same name in `cdmae.models.heads` its vectors.
+A head turns the states of a text into the representation that is compared. A class here has the
+head's settings; the file of the same name in `cdmae.models.heads` computes its vectors.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Stage:
     )
 
     def __post_init__(self) -> None:
-        """Refuse half a step and a group that cannot be filled."""
+        """Refuse a fractional number of steps, and a group that cannot be filled."""
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
             raise InputError(
                 f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps"
@@ -112,18 +112,18 @@ class Stage:
             )
 
     def drawn(self) -> dict[str, Any]:
-        """Return the settings that decide which candidates are drawn and scored by a teacher."""
+        """Return the settings that affect which candidates are drawn and scored by a teacher."""
         return pick(
             asdict(self),
             ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),
         )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps: how texts are read and compared."""
+        """Return the settings stored with the model: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_lengths(self, start: Start, owner: str) -> None:
-        """Refuse lengths beyond the positions of ``starts.NAME``, as far as they are known."""
+        """Refuse lengths beyond the positions of ``starts.NAME``, if they are known."""
         lengths = {key: getattr(self, key) for key in self.lengths}
         checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
@@ -204,7 +204,7 @@ class Retriever(Stage):
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including the prompts."""
+        """Return the settings stored with the model, including the prompts."""
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Dense(Retriever):
     )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including how vectors are made and compared."""
+        """Return the settings stored with the model: also how vectors are made and compared."""
         return super().model() | pick(asdict(self), ("pooling", "similarity"))
 
 
@@ -267,7 +267,7 @@ class Sparse(Retriever):
     )
 
     def __post_init__(self) -> None:
-        """Refuse half a step of the warm-up, and a temperature from the initial scores."""
+        """Refuse a fractional warm-up step, and a temperature from the initial scores."""
         super().__post_init__()
         if not self.temperature:
             raise InputError(
@@ -281,7 +281,7 @@ class Sparse(Retriever):
             )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including its head."""
+        """Return the settings stored with the model, including its head."""
         return super().model() | {"head": self.head}
 
 

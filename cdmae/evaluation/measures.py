@@ -71,7 +71,7 @@ def measure(
 
 
 def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: object) -> None:
-    """Refuse judgments without a relevant passage; log measures that ask for a higher grade."""
+    """Refuse judgments without a relevant passage; log measures that require a higher grade."""
     grades = {name: key.params.get("rel", 1) for name, key in parsed.items()}
     highest = qrels["grade"].max()
     lowest = min(grades.values(), default=1)

@@ -55,7 +55,7 @@ class Settings(Folder):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
-        """Return the files of the passages, and by split of the queries and the judgments."""
+        """Return the file of the passages, and the files of queries and judgments by split."""
         folder = check_folder(self.path)
         passages = File(find(folder, "corpus", ".jsonl", layout="BEIR's"), _passage(self.titles))
         queries = find(folder, "queries", ".jsonl")
@@ -94,7 +94,7 @@ def _whole(digits: str) -> int:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these keys and values; raises ValueError for a repeated key."""
+    """Make an object from keys and values; raises ValueError for a repeated key."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
         times = Counter(key for key, _ in pairs)

@@ -72,7 +72,7 @@ class External(System):
             raise unfit(self, "head", words)
 
     def is_sparse(self, config: Config) -> bool:
-        """Return whether it is sparse; of a model at the hub only its own setting is known."""
+        """Return whether it is sparse; for a model at the hub only the setting `head` is known."""
         if self.head == "auto":
             return pretrained.is_sparse_encoder(self.model)
         return self.head == "sparse"

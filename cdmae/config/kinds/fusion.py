@@ -16,7 +16,7 @@ from cdmae.fields import refusal, setting, settings, show, unfit
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-MOST_TUNED = 4  # systems whose weights are chosen
+MOST_TUNED = 4  # the most systems whose weights are tuned
 
 
 @settings
@@ -55,7 +55,7 @@ class Fusion(System):
         return list(self.of)
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return the run, the collection, and the split and measure that choose its weights."""
+        """Return the run, collection, split and measure on which its weights are tuned."""
         if not self.tuned_on:
             return {"tuned_run": "", "tuned_collection": "", "tuned": []}
         collection, split = self.tuned_on

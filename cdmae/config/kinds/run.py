@@ -55,7 +55,7 @@ class TrecRun(System):
                 )
 
     def in_words(self) -> str:
-        """Say where the runs come from."""
+        """Describe the origin of the runs."""
         return "third-party runs, read from files"
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:

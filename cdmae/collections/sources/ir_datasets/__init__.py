@@ -5,8 +5,8 @@ The package fetches the files, checks them against their published checksums and
 network; a machine without network reads the files, as they were published, from the folder `files`.
 
 The package's catalogue contains the numbers of passages, queries and judgments: a collection with
-other counts is refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA,
-which papers on dense retrieval compare on, adds the titles of RocketQA's release.
+other counts is refused. MS MARCO's passages have no titles; RocketQA's release adds titles, and
+papers on dense retrieval report results with them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Settings(Source):
         return {"ir_datasets": installed("ir_datasets")}
 
     def check(self) -> dict[str, int]:
-        """Look for the folder and the file that the settings name; the data are read by the job.
+        """Check that the folder and the file in the settings exist; the job reads the data.
 
         Returns nothing, because the catalogue does not count the queries with a relevant passage.
         """
@@ -149,8 +149,8 @@ class Settings(Source):
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the passages, the words per passage, and the judged queries by split.
 
-        Sources: the catalogue, and Thakur et al. 2021, table 1. Words of NanoBEIR's passages are
-        their characters, as HAKARI-Bench counted them, divided by `LETTERS`.
+        Sources: the catalogue, and Thakur et al. 2021, table 1. For NanoBEIR, words per passage are
+        HAKARI-Bench's counts of characters, divided by `LETTERS`.
         """
         passages = catalogue.counts(self.dataset, "docs") or 0
         words = next(

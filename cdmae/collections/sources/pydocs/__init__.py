@@ -1,4 +1,4 @@
-"""Make a documentation search from the user's own Python packages, without any download.
+"""Make a collection for documentation search from installed Python packages, without any download.
 
 The query is the first sentence of a docstring, the relevant passage is the rest of it, as in
 CodeSearchNet (Husain et al. 2019) with prose instead of code. Passages have no title, because an
