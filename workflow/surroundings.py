@@ -65,7 +65,7 @@ def check_records(source: Path, working: Path) -> None:
     folder = records if records.exists() else working
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
-            f"{folder} cannot be written to, where Snakemake keeps its records; "
+            f"{folder} is not writable, and Snakemake keeps its records there; "
             "allowed: a folder of your own, such as a clone"
         )
 
@@ -133,9 +133,7 @@ def _opened(results: str) -> TextIO:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _no_lock(path) from None
-        raise InputError(
-            f"results is {results}, which cannot be written to: {error.strerror}"
-        ) from None
+        raise InputError(f"results is {results}, which is not writable: {error.strerror}") from None
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
@@ -144,6 +142,4 @@ def _opened(results: str) -> TextIO:
 
 
 def _no_lock(path: Path) -> InputError:
-    return InputError(
-        f"{path} is not a file of its own but a link or a pipe; delete it and run again"
-    )
+    return InputError(f"{path} is not a plain file but a link or a pipe; delete it and run again")

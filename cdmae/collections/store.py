@@ -93,7 +93,7 @@ def _numbered(
     lost = judgments["passage_id"].isna()
     if lost.any():
         say(
-            f"{lost.sum():,} judgments of split {split} are of passages that are not there: "
+            f"{lost.sum():,} judgments of split {split} are for passages that do not exist: "
             "every run misses them"
         )
     query = judgments["query_id"].map(query_rows)

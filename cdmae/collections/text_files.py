@@ -235,7 +235,7 @@ def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
 
 
 def check_folder(path: str) -> Path:
-    """Return the folder of a collection's files; raises `InputError` if it is no folder."""
+    """Return the folder of a collection's files; raises `InputError` if it is not a folder."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
     folder = Path(os.path.expanduser(path))

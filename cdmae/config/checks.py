@@ -116,7 +116,7 @@ def check_time(file: Path | str, keys: Keys) -> None:
     if os.stat(file).st_mtime > time.time() + SKEW:
         raise refusal(
             keys,
-            f": {file} has a time in the future, so that its results would seem old; `touch` it",
+            f": {file} has a time in the future, so its results would seem outdated; `touch` it",
         )
 
 

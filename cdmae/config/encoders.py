@@ -42,7 +42,7 @@ class Start:
     checkpoint: HomePath = setting(
         "",
         meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in "
-        "transformers format: a folder (a relative path begins at the checkout), or a "
+        "transformers format: a folder (a relative path begins at the working directory), or a "
         "name at the Hugging Face hub (name@revision for a commit, tag or branch); "
         "excludes the other keys",
         source="4.1: Shitao/RetroMAE",
@@ -88,7 +88,7 @@ class Start:
         if self.checkpoint:
             for key, rule in rules_of(self).items():
                 if key != "checkpoint" and getattr(self, key) != rule.default:
-                    raise refusal((key,), " does not go with checkpoint; allowed: checkpoint")
+                    raise refusal((key,), " has no effect with a checkpoint; remove one of them")
         if self.hidden % self.heads:
             raise InputError(
                 f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide "
@@ -182,7 +182,7 @@ class Pretraining(Encoder):
     after: str = setting(
         "",
         meaning="the encoder whose training it continues, with its weights and its `start`; none: "
-        "the start's weights",
+        "the weights of `start`",
         source="table 5: general, then domain",
         names="encoders",
     )
@@ -215,7 +215,12 @@ class Pretraining(Encoder):
         0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1
     )
     max_length: int = setting(
-        150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16
+        150,
+        unit="word-pieces",
+        meaning="length at which passages are cut",
+        source="4.3",
+        low=8,
+        high=2**16,
     )
     batch: int = setting(
         2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1
@@ -231,7 +236,7 @@ class Pretraining(Encoder):
     )
     snapshot_of: str = setting(
         "",
-        meaning="the encoder of whose training this is a snapshot, at `take_step`; all other "
+        meaning="the encoder whose training provides this snapshot, at `take_step`; all other "
         "settings are that encoder's",
         names="encoders",
     )
@@ -240,10 +245,10 @@ class Pretraining(Encoder):
     )
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(
-        0.1, meaning="share of the steps that warm up", source="A", low=0, high=1
+        0.1, meaning="share of the steps for the warm-up", source="A", low=0, high=1
     )
     max_grad_norm: float = setting(
-        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+        1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"

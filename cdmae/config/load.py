@@ -47,7 +47,7 @@ class Written(Config):
 
     pretraining: Annotated[Pretraining, Mapped] = setting({}, meaning="defaults of every encoder")
     training: Annotated[Training, Mapped] = setting(
-        {}, meaning="defaults of every stage, as far as they are of its kind"
+        {}, meaning="defaults of every stage whose kind has them"
     )
     standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
 

@@ -93,7 +93,7 @@ class _Folder:
             ValueError,
         ) as error:  # a name that is too long, a folder that may not be read
             raise self.wrong(
-                f"which cannot be looked at: {getattr(error, 'strerror', None) or error}"
+                f"which cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from None
         if names is not None:
             filled_in = [name for name in names if WILDCARD.search(name)]
@@ -101,7 +101,7 @@ class _Folder:
             return self
         if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
             raise self.wrong(
-                f"and {show(str(path.absolute()))} is no folder",
+                f"and {show(str(path.absolute()))} is not a folder",
                 "allowed: a folder, or a name at the hub",
             )
         return None
@@ -300,7 +300,7 @@ def check_retriever(model: str, keys: Keys) -> None:
             for module in modules
         ):
             raise folder.wrong(
-                "whose modules.json holds something else than modules with a path each"
+                "whose modules.json contains something other than modules with a path each"
             )
     if os.path.lexists(Path(model) / "config.json"):
         described = folder.json("config.json", dict)

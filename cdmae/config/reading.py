@@ -122,7 +122,7 @@ class Loader(yaml.SafeLoader):
             return joined(node.value)
         except UnicodeDecodeError:
             raise self.refusal(
-                node, "a text has half a surrogate pair, which is no character; remove it"
+                node, "a text has half a surrogate pair, which is not a character; remove it"
             ) from None
 
     def construct_yaml_binary(self, node: yaml.ScalarNode) -> bytes:

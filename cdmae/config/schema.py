@@ -222,10 +222,11 @@ class Config:
     """A whole, checked config."""
 
     results: HomePath = setting(
-        "results", meaning="folder of every artefact; a relative path begins at the checkout"
+        "results",
+        meaning="folder of every artefact; a relative path begins at the working directory",
     )
     seed: int = setting(
-        42, meaning="of everything random; the data depend on none", source="A", low=0
+        42, meaning="seed of everything random; the data do not depend on it", source="A", low=0
     )
     seeds: tuple[Seed, ...] = setting(
         (),
@@ -247,8 +248,8 @@ class Config:
         """Refuse seeds that are not all different, or do not begin with `seed`."""
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
-                f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them "
-                f"seed, {self.seed}"
+                f"seeds is {show(list(self.seeds))}; allowed: distinct seeds that begin with "
+                f"`seed`, {self.seed}"
             )
 
     def values(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Stage:
     depth: int = setting(
         200,
         unit="passages",
-        meaning="depth of the run to which negatives are drawn",
+        meaning="negatives come from the best passages of the run, up to this depth",
         source="4.1: K1 1000, K2 and K3 200",
         low=1,
         high=100_000,
@@ -63,7 +63,7 @@ class Stage:
     )
     weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
     max_grad_norm: float = setting(
-        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+        1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
     random_negatives: int = setting(
         10,
@@ -142,10 +142,10 @@ class Retriever(Stage):
         "retriever", meaning="an encoder whose vectors are searched", source="3.4"
     )
     query_length: int = setting(
-        32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8
+        32, unit="word-pieces", meaning="length at which queries are cut", source="SimLM", low=8
     )
     passage_length: int = setting(
-        144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8
+        144, unit="word-pieces", meaning="length at which passages are cut", source="SimLM", low=8
     )
     query_prompt: str = setting(
         "",
@@ -294,7 +294,9 @@ class Reranker(Stage):
     kind: Literal["reranker"] = setting(
         "reranker", meaning="a cross-encoder of query and passage", source="3.4"
     )
-    max_length: int = setting(192, unit="word-pieces", meaning="cuts pairs", source="SimLM", low=16)
+    max_length: int = setting(
+        192, unit="word-pieces", meaning="length at which pairs are cut", source="SimLM", low=16
+    )
     forward_factor: int = setting(
         4,
         meaning="the best group / forward_factor passages are back-propagated",

@@ -175,7 +175,7 @@ def _check_pickle(path: Path) -> None:
             "bytes)"
         )
     if head != b"PK" and head[:1] != b"\x80":
-        raise Damaged(f"{path.name} is no file of PyTorch's weights")
+        raise Damaged(f"{path.name} is not a file of PyTorch's weights")
 
 
 def size_of(paths: Iterable[Path]) -> int:

@@ -54,7 +54,7 @@ def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[
         if not answered:
             raise InputError(f"{path} and {qrels} have no query in common")
         if answered < len(asked):
-            say(f"{path} has {answered} of {len(asked)} judged queries; the others count 0")
+            say(f"{path} has {answered} of {len(asked)} judged queries; the others count as 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
         ranked = trec.as_run(run, len(query_ids), len(run))

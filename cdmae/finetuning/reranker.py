@@ -44,7 +44,9 @@ def task(
     """Learn from judgments only."""
     del seed, device
     if teacher:
-        raise InputError(f"{name} is a reranker, which learns from no teacher; leave out {teacher}")
+        raise InputError(
+            f"{name} is a reranker, which does not learn from a teacher; remove {teacher}"
+        )
     columns = ["step", "loss", "listwise", "accuracy", "spread", "learning_rate"]
     return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
 

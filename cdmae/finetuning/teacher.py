@@ -92,10 +92,10 @@ class Teacher:
         if entropy >= UNSURE:
             right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
-                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the "
-                f"entropy of guessing and put the positive first in {right:.0%} of the groups "
-                f"(chance: {1 / scores.shape[1]:.0%}): there is little to learn from them; "
-                "allowed: alpha from 1, or a better teacher (a reranker with more training "
+                f"alpha of {name} is {alpha:g}, but its teacher's scores are uninformative: they "
+                f"have {entropy:.0%} of the entropy of guessing, and put the positive first in "
+                f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}); "
+                "allowed: alpha of 1 or more, or a better teacher (a reranker with more training "
                 "queries, more epochs, another learning rate; a run with more distinct scores)"
             )
 

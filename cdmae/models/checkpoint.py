@@ -102,12 +102,12 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         seed=seed,
     )
     if new_keys:
-        say(f"{name} has no LM head: new and random are {networks.listed(new_keys)}")
+        say(f"{name} has no LM head; new, random weights: {networks.listed(new_keys)}")
         _tie_new_head(model, new_keys)
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in "
-            f"{tokenizer} makes {vocabulary.pieces:,}; they do not belong together"
+            f"{tokenizer} makes {vocabulary.pieces:,}; they do not match"
         )
     return model
 

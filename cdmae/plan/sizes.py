@@ -58,7 +58,7 @@ def size(config: Config, collection: str) -> Size:
     if known is None:
         about = place(config.results, "about", collection=collection)
         raise InputError(
-            f"collections.{collection} is not made yet and its source does not know its size; "
+            f"collections.{collection} does not exist yet and its source does not know its size; "
             f"./run {about}"
         )
     return known

@@ -45,7 +45,7 @@ def read(path: Path) -> sparse.csr_array:
     try:
         return sparse.csr_array(sparse.load_npz(path))
     except DAMAGED as error:
-        raise InputError(f"{path} is no complete matrix ({error}); {remedy(path)}") from None
+        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
 
 
 def shape(path: Path) -> tuple[int, int]:
@@ -54,7 +54,7 @@ def shape(path: Path) -> tuple[int, int]:
         with np.load(path) as parts:
             passages, words = parts["shape"].tolist()
     except DAMAGED as error:
-        raise InputError(f"{path} is no complete matrix ({error}); {remedy(path)}") from None
+        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
     return passages, words
 
 

@@ -74,7 +74,7 @@ def search(
         if width != queries.shape[1]:
             raise InputError(
                 f"the passages' vectors have {width} dimensions and the queries' "
-                f"{queries.shape[1]}: they are not from the same model"
+                f"{queries.shape[1]}: they come from different models"
             )
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
@@ -113,7 +113,7 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
                 if not np.isfinite(longest):
                     raise InputError(
                         f"the vectors of passages from row {first + start} on are not finite: "
-                        "delete them"
+                        "delete the vectors"
                     )
                 # 0.02 covers the higher-order terms.
                 slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
@@ -187,14 +187,14 @@ def _knn(device: str, depth: int) -> Knn:
         return on_cpu
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         say(
-            f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); "
-            "the CPU searches"
+            f"search: faiss {faiss.__version__} finds no usable GPU (faiss-gpu would); "
+            "searching on the CPU"
         )
         return on_cpu
     if _asked(depth) > GPU_MOST:
         say(
             f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth "
-            f"{depth:,}; the CPU searches"
+            f"{depth:,}; searching on the CPU"
         )
         return on_cpu
     resources = faiss.StandardGpuResources()

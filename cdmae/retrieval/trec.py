@@ -84,8 +84,8 @@ def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
     if not odd:
         return ids
     say(
-        f"{odd:,} {what} ids hold white space, which separates the columns: written as in "
-        "addresses, a%20b"
+        f"{odd:,} {what} ids contain white space, which separates the columns; it is "
+        "percent-encoded, a%20b"
     )
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [

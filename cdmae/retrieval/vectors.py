@@ -146,7 +146,7 @@ def encode_passages(
     """
     if engine == "lucene" and part != WHOLE:
         raise InputError(
-            f"engine is lucene, whose index is made in one job, but this job makes part {part}; "
+            f"engine is lucene, whose index is built in one job, but this job builds part {part}; "
             "allowed: engine: exact, or a run without --set-scatter"
         )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]

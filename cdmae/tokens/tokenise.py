@@ -134,7 +134,8 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             )
     if not backend.encode(SAMPLE, add_special_tokens=False).ids:
         raise InputError(
-            f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does"
+            f"the tokenizer in {folder} makes no word-pieces from a text; allowed: a tokenizer "
+            "that does"
         )
     return tokenizer
 

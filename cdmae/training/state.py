@@ -111,7 +111,7 @@ class State:
         for path in reversed(self._states()):
             if f"{_checksum(path):08x}" != path.name.split(".")[1]:
                 print(
-                    f"{path} is damaged; resuming from the state before it",
+                    f"{path} is damaged; resuming from the previous state",
                     file=sys.stderr,
                     flush=True,
                 )

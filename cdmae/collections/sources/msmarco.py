@@ -29,7 +29,7 @@ class Settings(Folder):
 
     path: str = setting(
         meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a "
-        "relative path begins at the checkout"
+        "relative path begins at the working directory"
     )
     titles: bool = setting(
         False,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 Engine = Literal["exact", "lucene"]
 ENGINE = (
-    "what searches sparse vectors: exact, their product; lucene, an inverted index of the weights "
-    "x 100 as whole numbers"
+    "the search of sparse vectors: exact, by their product; lucene, by an inverted index of the "
+    "weights x 100 as whole numbers"
 )
 Columns = dict[str, Any]  # a column's value in `cdmae.config.systems.systems`
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result

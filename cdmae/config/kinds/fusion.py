@@ -41,7 +41,7 @@ class Fusion(System):
     )
     weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (),
-        meaning="of each of its systems; none: equal weights, or the weights that `tuned_on` "
+        meaning="weight of each system; none: equal weights, or the weights that `tuned_on` "
         "chooses",
     )
     tuned_on: tuple[str, ...] = setting(
@@ -110,7 +110,7 @@ class Fusion(System):
         now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
         if not now.items() <= about.items():
             raise InputError(
-                f"{name} was fused with other settings than the config's; ./run makes it again"
+                f"{name} was fused with settings other than the config's; use ./run to update it"
             )
         return super().asked(config, name, made, part) | {"weights": about["weights"]}
 

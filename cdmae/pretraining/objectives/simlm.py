@@ -186,8 +186,8 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     if different:
         first = min(different, key=expected.__getitem__)
         raise InputError(
-            f"the generator {name} does not have the word-piece {first!r} as number "
-            f"{expected[first]}, which the initial checkpoint, {checkpoint}, has; allowed: a "
+            f"the generator {name} lacks the word-piece {first!r} with the id "
+            f"{expected[first]} that it has in the initial checkpoint, {checkpoint}; allowed: a "
             "generator with the vocabulary of the initial checkpoint"
         )
     return model

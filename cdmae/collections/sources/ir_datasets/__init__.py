@@ -86,7 +86,7 @@ class Settings(Source):
         meaning="folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are "
         "then not fetched; files that share a name keep the hub's folders "
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
-        "checkout",
+        "working directory",
     )
     holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
@@ -99,7 +99,7 @@ class Settings(Source):
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
         if self.title_file and (self.dataset != MSMARCO or not self.titles):
             raise InputError(
-                f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out"
+                f"title_file has no effect without dataset {MSMARCO} and titles: true; remove it"
             )
 
     def ids(self) -> dict[str, str]:
@@ -141,9 +141,11 @@ class Settings(Source):
         folder = Path(os.path.expanduser(self.files)).absolute()
         titles = Path(os.path.expanduser(self.title_file)).absolute()
         if self.files != PUBLISHED and not folder.is_dir():
-            raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
+            raise InputError(
+                f"files is {self.files}, and {folder} is not a folder; allowed: a folder"
+            )
         if self.title_file and not titles.is_file():
-            raise InputError(f"title_file is {self.title_file}, and {titles} is no file")
+            raise InputError(f"title_file is {self.title_file}, and {titles} is not a file")
         return {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:

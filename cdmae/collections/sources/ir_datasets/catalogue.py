@@ -124,7 +124,7 @@ def read_json(name: str) -> dict[str, Any]:
     spec = find_spec("ir_datasets")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
-            "the package ir_datasets is missing; pip install -r envs/requirements.txt brings it"
+            "the package ir_datasets is missing; pip install -r envs/requirements.txt installs it"
         )
     path = Path(spec.submodule_search_locations[0], "etc", name)
     return json.loads(path.read_text(encoding="utf-8"))

@@ -59,7 +59,7 @@ def offer(folder: str, dataset: str) -> None:
         try:
             expected.symlink_to(path)
         except OSError as error:
-            say(f"{path} is copied to {expected}, where no link can be made ({error.strerror})")
+            say(f"{path} is copied to {expected}, because it cannot be linked ({error.strerror})")
             with complete(expected) as part:
                 shutil.copyfile(path, part)
 
@@ -175,9 +175,7 @@ def check_unchanged(path: Path) -> None:
     record = path.with_name(f"{path.name}.sha256")
     if not record.exists():
         write_text(record, f"{digest}\n")
-        say(
-            f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too"
-        )
+        say(f"{path} has the SHA-256 {digest}, which is recorded; later downloads must match")
         return
     first = record.read_text(encoding="utf-8").strip()
     if first != digest:

@@ -214,8 +214,8 @@ def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     """
     if number > len(queries):
         raise InputError(
-            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries "
-            "there are"
+            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the number of "
+            "training queries"
         )
     names = queries["query_id"].str.removeprefix("query:")
     order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
