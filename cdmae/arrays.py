@@ -73,7 +73,7 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
     """
     length = 0
 
-    def write_header() -> None:  # its length is constant: NumPy pads it for any number
+    def write_header() -> None:  # NumPy pads the header, so its length is the same for any number
         file.seek(0)
         shape = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
@@ -127,7 +127,7 @@ def _checksum(file: BinaryIO, size: int) -> int:
 
 @contextmanager
 def _named(path: Path | str) -> Iterator[None]:
-    """Add the file's name to system errors, which do not have it after a failed write."""
+    """Add the file's name to system errors, which lack it after a failed write."""
     try:
         yield
     except OSError as error:
@@ -163,7 +163,7 @@ def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
 
 
 def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `file`, read from `path`; `arguments` go to `iter_batches`."""
+    """Yield the batches of `file`, read from `path`; `arguments` are passed to `iter_batches`."""
     with reading(path):
         yield from file.iter_batches(*arguments)
 

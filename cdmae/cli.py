@@ -1,7 +1,8 @@
 """Turn functions into commands: annotations are options, docstrings are help texts.
 
-An error that a user can cause ends the process with one sentence instead of a traceback. The exit
-status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved state.
+An error that a user can cause ends the process with a one-sentence message, not a traceback. The
+exit status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved
+state.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def read_arguments(
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
-    # the extras name the setting that discriminates the classes of a union
+    # the annotation's extras name the setting that tells the classes of a union apart
     hints = typing.get_type_hints(function, include_extras=True)
     return {
         key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
@@ -107,7 +108,7 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: An
         options["nargs"] = "+" if required else "*"
         (hint,) = typing.get_args(hint)
     elif hint is Path and not required:
-        options["nargs"] = "?"  # a job without this input gives the option without a value
+        options["nargs"] = "?"  # a job without this input passes the option without a value
     if hint is bool:
         options["action"] = argparse.BooleanOptionalAction
     elif _is_json(hint):
@@ -119,7 +120,7 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: An
 
 
 def _attached(arguments: Sequence[str], actions: Sequence[argparse.Action]) -> list[str]:
-    """Join an option and a value that begins with a dash: argparse would read another option."""
+    """Join an option and a value with a leading dash, which argparse would read as an option."""
     options = {option for action in actions for option in action.option_strings}
     with_one_value = {
         option for action in actions if action.nargs is None for option in action.option_strings
@@ -170,7 +171,7 @@ def _is_settings(hint: Any) -> bool:
 def ending(work: Callable[[], Any]) -> NoReturn:
     """Run `work` and end the process: with status 0, or with a sentence and an error's status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a locale of ASCII cannot write every letter
+        sys.stdout.reconfigure(errors="replace")  # an ASCII locale cannot write every letter
     try:
         work()
         sys.stdout.flush()
@@ -198,7 +199,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         cause = str(error).partition(". ")[0] or "while running"
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
-    # libraries in Rust write the number of a system error into the message
+    # libraries written in Rust report a system error's number only in the message
     in_message = re.search(r"\(os error (\d+)\)", str(error))
     if isinstance(error, OSError):
         number = error.errno

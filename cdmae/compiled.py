@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` without the interpreter lock: threads can run it in parallel."""
+    """Compile `function` to release the interpreter lock, so that threads run it in parallel."""
     try:
         return numba.njit(nogil=True, cache=True)(function)
     except RuntimeError as error:  # "cannot cache function ...: no locator available for file ..."
@@ -46,7 +46,7 @@ def _prefetch(write: int) -> Callable[..., Any]:
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        locality = number(3)  # keep it in all caches
+        locality = number(3)  # the locality: keep the line in all caches
         is_data = number(1)
         builder.call(prefetch, [address, number(write), locality, is_data])
         return context.get_dummy_value()

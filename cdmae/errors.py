@@ -1,4 +1,4 @@
-"""The two ways in which a command ends early with words instead of a traceback."""
+"""The two exceptions that end a command with a message instead of a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LONGEST = 600  # characters of a library's error
 class InputError(ValueError):
     """An error in the user's input: the message names the file or key, the value and the remedy.
 
-    Several mistakes take one line each. keys: the path of a mistake in the config, from the top.
+    Several mistakes get one line each. keys: the path of a mistake in the config, from the top.
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:

@@ -22,9 +22,9 @@ from pydantic.fields import FieldInfo
 
 from cdmae.errors import InputError
 
-Keys = tuple[str | int, ...]  # where a value is in a config, from the top
+Keys = tuple[str | int, ...]  # the path of a value in a config, from the top
 
-# the upper bound of whole numbers without a bound of their own: larger ones overflow int32 later
+# the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # types of pydantic's errors
@@ -32,7 +32,7 @@ _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "union_tag_not_found")
 
 settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
-Name = Annotated[str, Field(min_length=1)]  # of an entry that another entry requires
+Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
 # a section without content is empty
 Mapped = BeforeValidator(lambda value: {} if value is None else value)
 
@@ -51,8 +51,8 @@ def setting(
     """Describe a setting by a pydantic field; without a default it is required.
 
     `low` and `high` are inclusive bounds of a number, `above` is an exclusive bound; only
-    ``high=math.inf`` allows infinity. `names` is the section of the config whose entries the
-    setting names (`named`).
+    ``high=math.inf`` allows infinity. `names`: the section of the config in which the setting's
+    value must be an entry (`named`).
     """
     endless = high == math.inf
     rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
@@ -135,7 +135,7 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
     except ValidationError as invalid:
         errors = invalid.errors(include_url=False)
         schema = json_schema(kind)
-        # a wrong setting may be the reason why others are missing
+        # an invalid setting may be the reason why others are missing
         wrong = [error for error in errors if error["type"] not in _MISSING]
         raise InputError(
             *(said for error in wrong or errors for said in _mistakes(error, schema, keys))
@@ -156,12 +156,12 @@ def json_schema(kind: Any) -> dict[str, Any]:
 
 
 def refusal(keys: Keys, words: str) -> InputError:
-    """Return the error for a mistake at `keys` of the config; `words` follow the keys."""
+    """Return the error for a mistake at `keys` of the config; `words`: the text after the keys."""
     return InputError(dotted(keys) + words, keys=keys)
 
 
 def unfit(entry: Any, key: str, words: str) -> InputError:
-    """Return the error for a setting whose value does not fit; `words` follow the value."""
+    """Return the error for an invalid value of a setting; `words`: the text after the value."""
     return refusal((key,), f" is {show(getattr(entry, key))}{words}")
 
 
@@ -211,7 +211,7 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
 
 
 def moved(mistake: InputError, keys: Keys) -> InputError:
-    """Put the keys of an entry in front of a mistake that was found within the entry."""
+    """Prefix the keys of an entry to a mistake that was found within the entry."""
     words = str(mistake)
     own = mistake.keys
     if own:
@@ -360,7 +360,7 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
 
 
 def named(entry: Any) -> list[tuple[Keys, str, str]]:
-    """List the names of other entries in an entry: (path, name, section).
+    """List the names of other entries that an entry contains: (path, name, section).
 
     A path is a tuple of keys: ``("of", 1)``.
     """

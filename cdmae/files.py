@@ -25,7 +25,7 @@ LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """Yield a hidden path next to `path`; afterwards, sync its content and rename it to `path`.
+    """Yield a hidden path next to `path`; on exit, sync its content and rename it to `path`.
 
     After an error, the hidden file or folder is removed and `path` is unchanged. The caller creates
     the file, or calls ``mkdir`` on the yielded path. Hidden files of killed processes are removed

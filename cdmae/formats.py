@@ -54,7 +54,7 @@ def probability(p: float) -> str:
 
 
 def percent(share: float, *, decimals: int = 0) -> str:
-    """Write a share as ``27 %``, with a no-break space."""
+    """Write a fraction as ``27 %``, with a no-break space."""
     return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
 
 

@@ -1,6 +1,6 @@
-"""The files that jobs exchange: their paths, their formats, and their modules.
+"""The files that jobs exchange: paths, formats, and the modules that read and write them.
 
-Paths are below ``results/``. Each entry names the module that reads and writes the files.
+Paths are below ``results/``.
 
 ``collections/{collection}/``, by `collections.store`
     ``passages.parquet`` (passage_id, title, text; the row number is the internal id),

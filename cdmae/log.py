@@ -18,7 +18,7 @@ EVERY = 10.0  # seconds between lines
 
 
 def say(text: str) -> None:
-    """Print one line to standard error; if a job has several processes, only the first prints."""
+    """Print a line to standard error; of several processes of a job, only the first prints."""
     if os.environ.get("RANK", "0") == "0":  # set by torchrun
         print(printable(formats.plain_spaces(text)), file=sys.stderr, flush=True)
 
@@ -81,5 +81,5 @@ class Progress:
 
 
 def amount(value: float) -> str:
-    """Write a number with three significant digits: 0.00123, 5.12, 45.2; whole from 100: 1,234."""
+    """Write a number with three significant digits, 0.00123 or 45.2; from 100 an integer, 1,234."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")

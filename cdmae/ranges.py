@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 
 
 class Part(NamedTuple):
-    """One of several ranges; its number is counted from 1, as Snakemake's scatter items are."""
+    """One of several ranges, numbered from 1 like Snakemake's scatter items."""
 
     number: int
     parts: int

@@ -304,7 +304,7 @@ def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, kept, system,
     (tmp_path / "trained/cdmae-stage3").mkdir(parents=True)
     config = tmp_path / "own.yaml"
     config.write_text(f"results: {tmp_path}\nevaluation: {{keep_vectors: {kept}}}\n")
-    said = f"{tmp_path}/{missing} is not made yet; {what.format(tmp_path)} with the same config files makes it"
+    said = f"{tmp_path}/{missing} does not exist yet; {what.format(tmp_path)} with the same config files makes it"
     assert refusal("search", "word", *system, "--configfile", str(config)) == said
 
 
@@ -403,7 +403,7 @@ def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
         ),
         (
             "starts: {a: {checkpoint: ./no/where}}",
-            "starts.a.checkpoint is ./no/where, and {} is no folder",
+            "starts.a.checkpoint is ./no/where, and {} is not a folder",
         ),
     ],
 )
@@ -475,9 +475,12 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("search", 'search needs words, such as ./run search "fit a polynomial to data points"'),
-        ("search ''", "search needs words, such as ./run search "),
-        ("importance --configfile SMOKE", "importance needs words, such as ./run importance "),
+        (
+            "search",
+            'search needs a text, for example ./run search "fit a polynomial to data points"',
+        ),
+        ("search ''", "search needs a text, for example ./run search "),
+        ("importance --configfile SMOKE", "importance needs a text, for example ./run importance "),
         ("search caf\udce9", r"the argument 'caf\udce9' is not UTF-8; allowed: text"),
         (
             "compare a.run b.run --qrels q --measures RR@10,R@5,RR@10",
@@ -499,10 +502,10 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "plan --cores many",
             "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt",
         ),
-        ("adopt --configfile SMOKE mine", "mine is no config file; ./run adopt --help lists "),
+        ("adopt --configfile SMOKE mine", "mine is not a config file; ./run adopt --help lists "),
         (
             "search word --configfile bare.yaml",
-            "the config has no system that could be asked; give the --confi",
+            "the config has no system that can answer queries; give the --confi",
         ),
         (
             "importance word --configfile bare.yaml",

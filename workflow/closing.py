@@ -18,7 +18,7 @@ from workflow.facts import FIGURES, TABLES
 
 QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
 VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
-# of Snakemake after a dry run: users need no other options, for reasons are named with each job
+# Snakemake's advice after a dry run, which users do not need because each job has its reasons
 ADVICE = ("Some jobs were triggered by provenance", "Rules with provenance triggered jobs:")
 
 
@@ -38,7 +38,7 @@ def answer(page: Path) -> str:
 
 
 def print_results(results: str, targets: Iterable[str]) -> None:
-    """Print at the end where the exhibits among the targets are, or the report and its answer."""
+    """Print, at the end, the paths of the requested exhibits, or the report's path and answer."""
     exhibits = [name for name in (*TABLES, *FIGURES) if name in targets]
     for name in exhibits:
         print_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")

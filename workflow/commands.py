@@ -33,16 +33,16 @@ YAML = (".yaml", ".yml")
 def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
     """Load the default config, overlay configs and `overrides` on it; change to the checkout.
 
-    Paths of the config are relative to the checkout.
+    Paths in the config are relative to the checkout.
 
-    Raises `InputError` for one that is wrong.
+    Raises `InputError` for a wrong config.
     """
     os.chdir(ROOT)
     return load(gather(ROOT / "config/config.yaml", overlays, overrides))
 
 
 def command(arguments: list[str]) -> None:
-    """Read the command line of one of our commands and run it."""
+    """Read the command line of one of the commands here, and run it."""
     name, *rest = arguments
     positional, options = read(name, rest)
     COMMANDS[name](*positional, **options)
@@ -57,7 +57,7 @@ def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
     kinds = {key: each.kind for key, each in signature(COMMANDS[name]).parameters.items()}
     positional = [key for key, kind in kinds.items() if kind is Parameter.VAR_POSITIONAL]
     if after and not positional:
-        raise InputError(f"{after[0]} is no config file; ./run {name} --help lists the options")
+        raise InputError(f"{after[0]} is not a config file; ./run {name} --help lists the options")
     given = [word for key in positional for word in options.pop(key)]
     return [*given, *after], options
 
@@ -121,7 +121,7 @@ def plan(
         bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    # jobs ask for the GPUs of the described machine
+    # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
     planned = dry_run(configfile, targets, **size)
     print(text(Planned(config), list(planned), machine_, everything=all))
@@ -185,7 +185,7 @@ def search(
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
-            "the config has no system that could be asked; give the --configfile of a run "
+            "the config has no system that can answer queries; give the --configfile of a run "
             "that has one, or add a system of kind bm25 or retriever"
         )
     known = list(config.evaluation.collections)
@@ -210,7 +210,7 @@ def search(
 
 
 def can_be_asked(config: Config, name: str) -> bool:
-    """Return whether a system answers new queries: third-party runs and their fusions do not."""
+    """Return whether a system can answer new queries; third-party runs and their fusions cannot."""
     system = config.systems[name]
     return system.answers and all(can_be_asked(config, part) for part in system.parts())
 
@@ -270,7 +270,7 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
-            "no encoder of the config is masked by importance, so that there is none; "
+            "no encoder of the config is masked by importance; "
             "give the --configfile of a run that has one, "
             "or add an encoder with decoder_masking: importance"
         )
@@ -391,10 +391,10 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result exists; `asked`: a result that a run makes only on request."""
+    """Check that a result exists; `asked`: whether a run makes it only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
-        raise InputError(f"{path} is not made yet; {what} with the same config files makes it")
+        raise InputError(f"{path} does not exist yet; {what} with the same config files makes it")
     return path
 
 
@@ -402,7 +402,7 @@ def joined(name: str, words: tuple[str, ...], example: str) -> str:
     """Return the words of a command as one text."""
     text = " ".join(words)
     if not text.strip():
-        raise InputError(f'{name} needs words, such as ./run {name} "{example}"')
+        raise InputError(f'{name} needs a text, for example ./run {name} "{example}"')
     return text
 
 

@@ -50,7 +50,7 @@ def dry_run(
                 ConfigSettings(config=values or {}),
                 snakefile=ROOT / "Snakefile",
             )
-            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles
+            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # the profiles' settings
             engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
             workflow = engine._workflow  # the API itself only prints what it plans
             workflow._prepare_dag(

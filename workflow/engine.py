@@ -1,6 +1,6 @@
-"""Read attributes of Snakemake that its documentation does not promise.
+"""Read undocumented attributes of Snakemake.
 
-`tests/rules/test_engine.py` names the version for which this holds.
+`tests/rules/test_engine.py` names the version for which this works.
 """
 
 from __future__ import annotations

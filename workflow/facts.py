@@ -19,15 +19,16 @@ TABLES = (
     "table_claims",
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
-EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
+EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")  # and the report besides
+# and the further facts that the report reads
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")
 
 
 def facts(config: Config) -> dict[str, Any]:
     """List the contents of the report; its rule adds versions and times.
 
-    Measures are of every seed; all else that the report shows of a training is of the first seed.
+    Measures cover every seed; everything else about a training comes from the first seed.
     """
     on = config.results
     masked = systems.masked_by_importance(config)
@@ -100,8 +101,8 @@ def _negatives_of(config: Config, system: str) -> str:
 def exhibit(config: Config, name: str) -> dict[str, Any]:
     """List the results behind a table or figure of the paper.
 
-    Raises `InputError` if it cannot be made. The import takes a second, which only a request for an
-    exhibit should cost.
+    Raises `InputError` if it cannot be made. The import takes a second, so it is done only if an
+    exhibit is requested.
     """
     from cdmae.report.paper.exhibits import wanted
 

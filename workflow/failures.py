@@ -1,4 +1,4 @@
-"""Report the failed jobs of a run, one sentence each, printed after Snakemake's own words."""
+"""Report the failed jobs of a run, one sentence each, printed after Snakemake's own output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cdmae.terminal import printable
 if TYPE_CHECKING:
     from snakemake.jobs import Job
 
-FAILED = "CalledProcessError in file"  # a record of Snakemake's that repeats the command of a job
+FAILED = "CalledProcessError in file"  # a record in which Snakemake repeats the command of a job
 STATUS = re.compile(r"returned non-zero exit status (\d+)|died with <Signals\.(\w+)")
-RANK = r"(?:\[rank\d+\]: )?"  # torch writes it before every line of a process of several
+RANK = r"(?:\[rank\d+\]: )?"  # torch prefixes it to every line if there are several processes
 TRACEBACK = re.compile(rf"^{RANK}Traceback \(most recent call last\):$", re.MULTILINE)
 EXCEPTION = re.compile(rf"^{RANK}(?P<words>[A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
 LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
@@ -44,7 +44,7 @@ def last_words(text: str) -> str:
 
 
 def ending(text: str) -> str:
-    """Read from an error of Snakemake's how a command ended, such as ``was killed by SIGKILL``."""
+    """Read the end of a command from Snakemake's error, such as ``was killed by SIGKILL``."""
     found = STATUS.search(text)
     if not found:
         return "failed"
@@ -56,7 +56,7 @@ def ending(text: str) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """A job that failed: its log, the megabytes that it asked for, and how it ended."""
+    """A failed job: its log, the megabytes that it requested, and how it ended."""
 
     log: str
     megabytes: int
@@ -87,7 +87,7 @@ class Failures:
         self.failed: dict[int, Failure] = {}
 
     def __iter__(self) -> Iterator[Failure]:
-        """Go through the failed jobs in the order in which they failed."""
+        """Iterate over the failed jobs in the order in which they failed."""
         return iter(self.failed.values())
 
     def __call__(self, record: logging.LogRecord) -> bool:
@@ -98,12 +98,12 @@ class Failures:
             return False
         if event == LogEvent.JOB_ERROR:
             self.add(record)
-        elif event == LogEvent.JOB_FINISHED:  # at another attempt
+        elif event == LogEvent.JOB_FINISHED:  # the job succeeded at a later attempt
             self.failed.pop(record.job_id, None)
         return True
 
     def add(self, record: logging.LogRecord) -> None:
-        """Keep the job of a record; bash has printed the command of one that was killed."""
+        """Keep the job of a record; bash has already printed the command of a killed job."""
         command = record.shellcmd or ""
         error = next((text for text in self.errors if command and command in text), "")
         how = ending(error) + (f": {record.rule_msg}" if record.rule_msg else "")

@@ -1,8 +1,8 @@
 """Map a script, and the project's modules that it imports, to hashes of their syntax trees.
 
-Comments, docstrings, blank lines and formatting do not count, so tidying up restarts nothing. The
-mapping lets the workflow name the module that changed. The hashes are the same on every supported
-Python.
+Comments, docstrings, blank lines and formatting do not count, so changing them restarts nothing.
+The mapping lets the workflow name the module that changed. The hashes are the same on every
+supported Python.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from cdmae.errors import InputError, not_python
 
 PACKAGE = "cdmae"
-FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
+FOLLOWED = (PACKAGE, "benchmarks")  # a job may run a benchmark
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
-# Modules that compute no result: they read config files before any job, and settings reach a job as
-# its parameters.
+# Modules that affect no result: they read config files before any job, and jobs receive the
+# settings as parameters.
 NO_JOBS = ("demands", "load", "reading", "reference")
 CONFIG = [
     path.relative_to(ROOT).with_suffix("").parts

@@ -1,4 +1,4 @@
-"""Keep the config files of a run from Snakemake: only the Snakefile reads them.
+"""Hide the config files of a run from Snakemake: only the Snakefile reads them.
 
 Snakemake would run code in a file with the key ``__use_yte__``, before the Snakefile could refuse
 it.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-FILES: list[Path] = []  # of this process: Snakemake itself gets none
+FILES: list[Path] = []  # config files of this process: Snakemake itself gets none
 
 
 def hand_over(files: Iterable[str | Path]) -> None:
@@ -22,7 +22,7 @@ def hand_over(files: Iterable[str | Path]) -> None:
 
 
 def of(workflow: Workflow) -> list[Path]:
-    """List the config files of a run: ./run's, or without ``./run`` Snakemake's own."""
+    """List the config files of a run, from ``./run`` or, without it, from Snakemake."""
     return FILES or list(workflow.configfiles)
 
 

@@ -1,8 +1,8 @@
 """Put parameters into the form that Snakemake records, and name recorded values that changed.
 
-A rule has one parameter for the settings that decide its result and one for its code, both plain
-mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both
-texts. Here they are compared key by key.
+A rule has one parameter for the settings that affect its result and one for its code, both plain
+mappings. Snakemake keeps the `repr` of each, runs a job again if one differs, and prints the old
+and the new text. Here they are compared key by key.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from snakemake.jobs import Job
     from snakemake.persistence import ParamsChange
 
-SAID = "Params have changed since last execution: "  # by Snakemake, before both texts
-SHOWN = 5  # changes of a job, and jobs of a change
+SAID = "Params have changed since last execution: "  # printed by Snakemake before both texts
+SHOWN = 5  # the most changes listed per job, and jobs per change
 
 
 class Json(dict):
@@ -86,7 +86,7 @@ def summary(jobs: Iterable[Job]) -> list[str]:
 
 
 def enumerated(words: list[str]) -> str:
-    """Write a few words and the number of the others."""
+    """List a few items, and count the others."""
     more = len(words) - SHOWN
     return "; ".join([*words[:SHOWN], f"{more} more"] if more > 0 else words)
 
@@ -103,7 +103,7 @@ def named(change: ParamsChange) -> list[str]:
 
 
 def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe the change of one key; of a module only the name."""
+    """Describe the change of one key; for a module, only its name."""
     if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
         return f"code of {key}"
     if key not in before:

@@ -1,4 +1,4 @@
-"""Run `./run` inside the environment: one of our commands, or Snakemake with the arguments."""
+"""Run `./run` inside the environment: a command of `workflow.commands`, or Snakemake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdmae.errors import InputError  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of our commands, or Snakemake in this process.
+    """Run a command of `workflow.commands`, or Snakemake, in this process.
 
     Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without
     its profile. The Snakefile checks config, targets and surroundings.
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
     try:
         options = cli.get_argument_parser().parse_args(arguments)
         overrides = cli.parse_config(options.config)
-    # for text instead of a number, and for --config without a value
+    # raised for text instead of a number, and for --config without a value
     except (CliException, ValueError) as error:
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
     check_typed(options.config or [])

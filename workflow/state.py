@@ -1,8 +1,9 @@
 """Name the folder of a training's state by its settings, its code and the content of its inputs.
 
-A training resumes only from a state that fits: after a change of anything that its result depends
-on, the folder is another one, and the training starts again. Inputs that are made again in the same
-bits keep the state. The rules run this module as a script; it needs only the standard library.
+A training resumes only from a matching state: after a change of anything that its result depends
+on, the folder's name is different, and the training starts again. Inputs that are made again
+bit-identically keep the state. The rules run this module as a script; it needs only the standard
+library.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
 def adopt(name: str, folder: Path) -> str:
     """Move the newest older state of a training to `folder`, where the training now looks for it.
 
-    Returns a report, or an empty text if there is nothing to move. This is for edits that leave the
-    mathematics as it is, such as a renamed variable, which only the user can know. Raises
-    `InputError` if a training is using the older state.
+    Returns a report, or an empty text if there is nothing to move. This is for edits that do not
+    change results, such as a renamed variable; only the user can know that. Raises `InputError` if
+    a training is using the older state.
     """
-    from cdmae.training import leases  # the script has only the standard library
+    from cdmae.training import leases  # the script uses only the standard library
 
     times = {
         path.parent: path.stat().st_mtime_ns

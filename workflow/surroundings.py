@@ -1,7 +1,7 @@
 """Check the surroundings of a run: environment variables, and folders that must be writable.
 
-Without them Snakemake ends in a traceback, or in an error hours later. Here each is a sentence
-before anything runs.
+Otherwise Snakemake would end with a traceback, or with an error hours later. Here each problem is
+reported in a sentence before anything runs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ DEVICES = ("cpu", "gpu")  # the locked environments in envs/
 IMAGE = "CDMAE_IMAGE"
 PROGRAMS = "CDMAE_PROGRAMS"  # the folder of this Python
 STATES = "CDMAE_STATES"
-# variables that jobs need where they do not inherit the environment, as in Kubernetes
+# variables to pass to jobs that do not inherit the environment, as in Kubernetes
 PASSED = (DEVICE, STATES, "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
-REGISTRIES = ("docker://", "oras://", "library://")  # from which apptainer pulls images
+# prefixes of addresses from which apptainer pulls images
+REGISTRIES = ("docker://", "oras://", "library://")
 RECORDS = ".snakemake"  # Snakemake's folder in the working directory
 
 
@@ -44,16 +45,16 @@ def device_here() -> str:
 def states_here(results: str) -> str:
     """Return the folder of training states: in the results, or in the folder CDMAE_STATES.
 
-    A state must outlive its job. Where nodes keep no files, CDMAE_STATES is a mounted volume.
+    A state must outlive its job. If nodes keep no files, CDMAE_STATES is a mounted volume.
     """
     volume = os.environ.get(STATES, "")
     return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
 
 
 def check_records(source: Path, working: Path) -> None:
-    """Refuse folders with braces in their paths, and one where Snakemake cannot keep its records.
+    """Refuse folders with braces in their paths, and folders that Snakemake cannot write to.
 
-    Snakemake needs its records in a dry run, too.
+    Snakemake needs to keep records even in a dry run.
     """
     for folder in (source, working):
         if re.search("[{}]", str(folder)):
@@ -64,7 +65,7 @@ def check_records(source: Path, working: Path) -> None:
     folder = records if records.exists() else working
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
-            f"{folder} cannot be written to, where Snakemake keeps its records; "
+            f"{folder} is not writable, and Snakemake keeps its records there; "
             "allowed: a folder of your own, such as a clone"
         )
 
@@ -103,8 +104,8 @@ def image_here(checkout: Path) -> str:
 def lock(results: str) -> TextIO:
     """Lock the results folder for this process, until the returned file is closed.
 
-    The lock is the operating system's and ends with the process. Snakemake's own, which outlives a
-    kill, is off.
+    The lock is the operating system's and ends with the process. Snakemake's own lock, which would
+    outlive a killed process, is off.
     """
     file = _opened(results)
     try:
@@ -123,7 +124,7 @@ def lock(results: str) -> TextIO:
 def _opened(results: str) -> TextIO:
     """Open the lock file.
 
-    In a folder that others may write to, the file must be a plain lock file, not a link.
+    In a folder that other users may write to, the file must be a plain lock file, not a link.
     """
     path = Path(results, ".lock")
     try:
@@ -132,9 +133,7 @@ def _opened(results: str) -> TextIO:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _no_lock(path) from None
-        raise InputError(
-            f"results is {results}, which cannot be written to: {error.strerror}"
-        ) from None
+        raise InputError(f"results is {results}, which is not writable: {error.strerror}") from None
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
@@ -143,6 +142,4 @@ def _opened(results: str) -> TextIO:
 
 
 def _no_lock(path: Path) -> InputError:
-    return InputError(
-        f"{path} is not a file of its own but a link or a pipe; delete it and run again"
-    )
+    return InputError(f"{path} is not a plain file but a link or a pipe; delete it and run again")

@@ -1,4 +1,4 @@
-"""Check the targets of a run: whether the config makes them, and which name may be meant."""
+"""Check the targets of a run against the results of the config, and suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from snakemake.rules import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
-NONE = "(?!)"  # the constraint of a wildcard that has no names
+NONE = "(?!)"  # the constraint of a wildcard without names
 # the targets of this process: Snakemake reads the Snakefile before it looks at its targets
 ASKED: list[str] = []
 
@@ -38,9 +38,9 @@ def ask(targets: Iterable[str]) -> list[str]:
 
 
 def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it makes of a config; constraints list the names.
+    """Map every rule to the paths that it makes for a config; constraints list the names.
 
-    Of negatives, only the runs that a training reads are made.
+    A run of negatives is made only if a training reads it.
     """
     mined = {".".join(key) for key in systems.mined(config)}
     outputs: dict[str, list[str]] = {}
@@ -56,15 +56,15 @@ def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
 
 
 def _is_made(path: Path, mined: set[str]) -> bool:
-    """Return whether a path is no negatives, or negatives that are mined."""
+    """Return whether a rule makes a path, which for negatives depends on the trainings."""
     return path.parent.name != "negatives" or path.stem in mined
 
 
 def check(rules: Sequence[Rule], config: Config) -> None:
-    """Check the targets of the run, except for files that are no results.
+    """Check the targets of the run, except for files that are not results.
 
-    Raises `InputError` for a target that no job makes, with the nearest name. So it does for a
-    target that means several results, and for an exhibit without the entries that it needs.
+    Raises `InputError` for a target that no job makes, with the nearest name. Also raised for a
+    target that matches several results, and for an exhibit whose entries the config lacks.
     """
     outputs = paths(rules, config) if ASKED else {}
     alone = [rule.name for rule in rules if not rule.has_wildcards()]

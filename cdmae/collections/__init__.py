@@ -48,7 +48,7 @@ class Source:
         return []
 
     def version(self) -> dict[str, str]:
-        """Return other inputs that decide the result, such as versions of harvested packages."""
+        """Return other inputs that affect the result, such as versions of harvested packages."""
         return {}
 
     def threads(self) -> int:
@@ -83,7 +83,7 @@ class Source:
 
 
 def check_rows(rows: int, what: str) -> None:
-    """Raise `InputError` for more passages or queries than int32 can number."""
+    """Raise `InputError` for more passages or queries than int32 row numbers allow."""
     if rows > MOST_PASSAGES:
         raise InputError(
             f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
@@ -94,7 +94,8 @@ def check_rows(rows: int, what: str) -> None:
 def readable() -> bool:
     """Return whether this environment has the packages that read collections.
 
-    An environment with Snakemake alone has not: the jobs, which run in another one, check the data.
+    An environment that has only Snakemake lacks them; the jobs, which run in another environment,
+    then check the data.
     """
     return all(find_spec(package) for package in ("pandas", "pyarrow"))
 

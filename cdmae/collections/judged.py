@@ -4,9 +4,9 @@ The passages are read twice: once to check everything, and once to be written in
 pass keeps only their ids. Errors are therefore known before anything is written, and 8.8 M passages
 need less than 1 GB of memory.
 
-Like evaluation tools, this module counts and drops passages without title and text, and queries of
-a judged split without a judgment. Judgments of a dropped passage are counted and kept: every system
-misses them, as in trec_eval. Everything else that is wrong is an error.
+Like evaluation tools, this module counts and drops passages that have neither title nor text, and
+queries without a judgment in a judged split. Judgments of a dropped passage are counted and kept:
+every system misses them, as in trec_eval. Every other defect is an error.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _queries(queries: Rows) -> pd.DataFrame:
 def _qrels(
     parts: Parts, split: str, queries: pd.DataFrame, ids: pa.ChunkedArray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a split's judgments, without ids of missing passages, and counts of irregular ones."""
+    """Return a split's judgments, without ids of missing passages, and counts of the irregular."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 DIVIDED = "train"  # the split whose queries are held out
-_LEAST = 0.5  # of the queries that a share asks for; components are not divided
+# minimum share of the requested queries that must be held out; components are not divided
+_LEAST = 0.5
 _WORD = re.compile(r"\w+")
 
 

@@ -1,4 +1,4 @@
-"""Store collections: passages, and by split the queries and their judgments."""
+"""Store collections: passages, and for each split its queries and judgments."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Collection:
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
-    """Write the four files of a collection with row numbers for ids; return the passages' number P.
+    """Write a collection's four files, with row numbers for ids; return its number of passages P.
 
     Raises `InputError` for a judgment that names an unknown id. A judgment without an id gets the
     row P, which no run can contain.
@@ -93,7 +93,7 @@ def _numbered(
     lost = judgments["passage_id"].isna()
     if lost.any():
         say(
-            f"{lost.sum():,} judgments of split {split} are of passages that are not there: "
+            f"{lost.sum():,} judgments of split {split} are for passages that do not exist: "
             "every run misses them"
         )
     query = judgments["query_id"].map(query_rows)

@@ -36,7 +36,7 @@ _PACKED = 3  # the compression ratio of text in a .gz
 
 
 class Folder(Source):
-    """The settings of a source of text files; all answers follow from the files in `parts`."""
+    """The settings of a source of text files; the files in `parts` determine everything else."""
 
     def __post_init__(self) -> None:
         """Refuse shares that leave no queries to train on, and a seed without effect."""
@@ -82,8 +82,8 @@ class Folder(Source):
 class File:
     """A text file and the parser of its lines.
 
-    The parser returns a row of `judged.Rows`, or None for a header. It raises ValueError with the
-    content of a line and the allowed content.
+    The parser returns a row of `judged.Rows`, or None for a header. For a bad line it raises
+    ValueError, with the line's content and the allowed content.
     """
 
     path: Path
@@ -181,7 +181,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def unpacked(path: Path, most: int) -> int:
-    """Return the bytes of a file, unpacked if it is a ``.gz``; `most` is a limit for archives."""
+    """Return a file's bytes, unpacked if it is a ``.gz``; `most` limits the bytes of an archive."""
     if not _is_packed(path) or not path.is_file():
         return path.stat().st_size
     try:
@@ -235,7 +235,7 @@ def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
 
 
 def check_folder(path: str) -> Path:
-    """Return the folder of a collection's files; raises `InputError` if it is no folder."""
+    """Return the folder of a collection's files; raises `InputError` if it is not a folder."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
     folder = Path(os.path.expanduser(path))

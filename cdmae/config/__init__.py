@@ -1,1 +1,1 @@
-"""What a run is: the settings, their checks, and the files they come from."""
+"""The settings of a run, their checks, and the files that contain them."""

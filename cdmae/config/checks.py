@@ -22,7 +22,7 @@ SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
 MOST_SPLIT = 64  # bytes, as of names
 # bytes of the path of the results: a command line of 128 kB contains it many times
 MOST_RESULTS = 1000
-SKEW = 60  # seconds by which the clock of a file server may differ
+SKEW = 60  # seconds by which a file server's clock may be ahead
 MOST_EXAMPLE = 10_000  # characters of the text that is shaded
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (
@@ -39,7 +39,8 @@ SOURCES = (
     "workflow",
 )
 # Providers of ir_measures with pinned packages, so that the same package computes a measure
-# everywhere. Accuracy's is left out: it divides by zero where all that a query found is relevant.
+# everywhere. The provider of Accuracy is omitted: it divides by zero if every passage that a query
+# found is relevant.
 PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 
@@ -93,8 +94,8 @@ def check_example(example: str) -> None:
 def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str) -> None:
     """Refuse lengths, by key, beyond a model's positions.
 
-    positions: None if only the job that loads the model knows them, which checks again; owner: of
-    the positions, in messages.
+    positions: None if they are known only to the job that loads the model, which checks again;
+    owner: of the positions, in messages.
     """
     for key, length in lengths.items():
         if positions is not None and length > positions:
@@ -115,7 +116,7 @@ def check_time(file: Path | str, keys: Keys) -> None:
     if os.stat(file).st_mtime > time.time() + SKEW:
         raise refusal(
             keys,
-            f": {file} has a time in the future, so that its results would seem old; `touch` it",
+            f": {file} has a time in the future, so its results would seem outdated; `touch` it",
         )
 
 
@@ -125,14 +126,14 @@ def fits_in_paths(split: str) -> bool:
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that need each other in a cycle.
+    """Refuse entries of a section that depend on each other in a cycle.
 
-    needs: the names that each entry is made from.
+    needs: the entries that each entry depends on.
     """
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
-        circle = error.args[1][:0:-1]  # its last name is its first one
+        circle = error.args[1][:0:-1]  # it ends with the name that it begins with
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
         words = (
@@ -142,7 +143,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
 
 
 def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:
-    """Parse a measure; raises `InputError` for one that ir_measures does not compute as a mean.
+    """Parse a measure; raises `InputError` for a measure that ir_measures does not average.
 
     of: the keys of the config, or the option, that name it.
     """
@@ -162,7 +163,7 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
         )
         # counts are summed
         usable = known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)
-    except Exception:  # its parser raises whatever Python does
+    except Exception:  # its parser raises any of Python's errors
         usable = False
     if not usable:
         raise refusal(

@@ -1,4 +1,4 @@
-"""Check entries of a config against each other: every name exists, has the right kind, no cycles.
+"""Check entries of a config against each other: their names, kinds and cycles.
 
 Checks that concern only one kind of entry are in its class.
 """
@@ -65,7 +65,7 @@ def check(config: Config) -> None:
 
 
 def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
-    """Check an entry, and put its keys in front of its mistakes."""
+    """Check an entry, and prefix its keys to its mistakes."""
     try:
         check(*arguments)
     except InputError as error:
@@ -93,7 +93,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
         for path, name, section in named(entry):
             known = sections.get(section)
             if isinstance(known, Mapping) and name not in known:
-                # no entry is made from itself
+                # no entry depends on itself
                 others = [other for other in known if (section, other) != keys]
                 words = f" is {show(name)}; {suggestion(name, others)}"
                 mistakes.append(refusal((*keys, *path), words))
@@ -103,8 +103,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
 def _check_collection(config: Config, name: str) -> dict[str, int]:
     """Check a collection's files, and read them if they are small; the job reads large ones.
 
-    Returns the number of queries with a relevant passage by split, as far as it is known before the
-    job.
+    Returns the number of queries with a relevant passage by split, if it is known before the job.
     """
     collection = config.collections[name]
     collection.ask(name, "judged")
@@ -198,7 +197,7 @@ def _check_measures(config: Config) -> None:
             raise refusal(
                 ("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once"
             )
-        # without the packages of jobs the job that measures checks them
+        # without the packages of the jobs, the job that computes the measures checks them
         known = collections.readable()
         cutoffs[measure] = read_measure(measure).params.get("cutoff", 1) if known else 1
     deepest = max(cutoffs, key=cutoffs.__getitem__, default="")

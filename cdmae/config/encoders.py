@@ -1,7 +1,7 @@
 """Settings of encoders: their initial weights and their pre-training.
 
-`cdmae.config.objectives` has a class for each objective, with its own settings and its answers to
-the plan, the card and the workflow.
+`cdmae.config.objectives` has a class for each objective, with its own settings and the facts that
+the plan, the model card and the workflow need.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the names that a folder of the library offers to the config: its files and packages."""
+    """List the names in a folder of the library that a config may use: its files and packages."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -42,7 +42,7 @@ class Start:
     checkpoint: HomePath = setting(
         "",
         meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in "
-        "transformers format: a folder (a relative path begins at the checkout), or a "
+        "transformers format: a folder (a relative path begins at the working directory), or a "
         "name at the Hugging Face hub (name@revision for a commit, tag or branch); "
         "excludes the other keys",
         source="4.1: Shitao/RetroMAE",
@@ -88,7 +88,7 @@ class Start:
         if self.checkpoint:
             for key, rule in rules_of(self).items():
                 if key != "checkpoint" and getattr(self, key) != rule.default:
-                    raise refusal((key,), " does not go with checkpoint; allowed: checkpoint")
+                    raise refusal((key,), " has no effect with a checkpoint; remove one of them")
         if self.hidden % self.heads:
             raise InputError(
                 f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide "
@@ -126,10 +126,10 @@ class Start:
 
 @settings
 class Encoder:
-    """An encoder; the class attributes are the answers of an encoder without pre-training."""
+    """An encoder; the class attributes describe an encoder without pre-training."""
 
     pretrained = False  # whether it is pre-trained
-    maskings = ()  # of each side that its objective has, the encoder's first
+    maskings = ()  # the maskings of its objective's sides, the encoder's first
     collection = after = importance = snapshot_of = generator = ""
     take_step = 0
     in_words = ""
@@ -157,7 +157,7 @@ class Encoder:
         return {}
 
     def values(self) -> dict[str, Any]:
-        """Return the relevant settings: everything that its objective knows."""
+        """Return the settings that its objective uses."""
         return asdict(self)
 
     def check(self, config: Config) -> None:
@@ -166,12 +166,12 @@ class Encoder:
 
 @settings
 class Pretraining(Encoder):
-    """A pre-trained encoder: the settings and default answers of all objectives.
+    """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
 
-    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of them
-    that are assumed to hold activations; spans: parts of a passage that are read separately;
-    in_words: continues "Its encoder was pre-trained", where {masked} describes the words that it
-    restores from the vector.
+    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of
+    decoder layers that are assumed to hold activations; spans: parts of a passage that are read
+    separately; in_words: continues "Its encoder was pre-trained"; {masked} describes the words that
+    are restored from the vector.
     """
 
     pretrained, pooling, projection = True, "cls", False
@@ -182,7 +182,7 @@ class Pretraining(Encoder):
     after: str = setting(
         "",
         meaning="the encoder whose training it continues, with its weights and its `start`; none: "
-        "the start's weights",
+        "the weights of `start`",
         source="table 5: general, then domain",
         names="encoders",
     )
@@ -215,7 +215,12 @@ class Pretraining(Encoder):
         0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1
     )
     max_length: int = setting(
-        150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16
+        150,
+        unit="word-pieces",
+        meaning="length at which passages are cut",
+        source="4.3",
+        low=8,
+        high=2**16,
     )
     batch: int = setting(
         2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1
@@ -231,7 +236,7 @@ class Pretraining(Encoder):
     )
     snapshot_of: str = setting(
         "",
-        meaning="the encoder of whose training this is a snapshot, at `take_step`; all other "
+        meaning="the encoder whose training provides this snapshot, at `take_step`; all other "
         "settings are that encoder's",
         names="encoders",
     )
@@ -240,10 +245,10 @@ class Pretraining(Encoder):
     )
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(
-        0.1, meaning="share of the steps that warm up", source="A", low=0, high=1
+        0.1, meaning="share of the steps for the warm-up", source="A", low=0, high=1
     )
     max_grad_norm: float = setting(
-        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+        1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
@@ -275,14 +280,14 @@ class Pretraining(Encoder):
         )
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that `cdmae.masking.terms` shows: the last side's."""
+        """Return the settings of the masks in `cdmae.masking.terms`: the last side's."""
         ratio = self.encoder_ratio
         return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
     def check_length(self, positions: int | None, owner: str) -> None:
-        """Refuse passages longer than a model's input, as far as that is known."""
+        """Refuse passages longer than the model's maximum input, if it is known."""
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
     def check_layers(self, layers: int | None, owner: str) -> None:
@@ -317,10 +322,10 @@ class Pretraining(Encoder):
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
 
-    # --- what the plan asks -----------------------------------------------------------------------
+    # --- used by the plan -------------------------------------------------------------------------
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return the mean tokens of a text that is read: a passage, or a span of it.
+        """Return the mean number of tokens of the encoder's input: a passage, or a span of it.
 
         corpus: `cdmae.plan.sizes.Size`.
         """
@@ -332,7 +337,7 @@ class Pretraining(Encoder):
         return self.encoder_ratio * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count operations in addition to those of the encoder, its decoders and its head.
+        """Count operations other than the encoder's, the decoders' and the head's.
 
         network: `cdmae.plan.flops`.
         """
@@ -341,7 +346,7 @@ class Pretraining(Encoder):
 
 @settings
 class Pooled(Pretraining):
-    """An objective whose vector is of the last layer."""
+    """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = setting(
         "cls",
@@ -368,7 +373,7 @@ class Decoded(Pooled):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that are shown: the decoder's."""
+        """Return the settings of the masks that are described: the decoder's."""
         return super().masking() | {"decoder_ratio": self.decoder_ratio}
 
     def predicted(self, tokens: float) -> float:
@@ -378,7 +383,7 @@ class Decoded(Pooled):
 
 @settings
 class Layered(Pretraining):
-    """An objective that lets the user choose how deep its decoder is."""
+    """An objective with a configurable decoder depth."""
 
     decoder_layers: int = setting(
         2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100

@@ -40,5 +40,5 @@ class Importance:
         return asdict(self)
 
     def counting(self) -> dict[str, Any]:
-        """Return the settings that decide the n-gram counts."""
+        """Return the settings that affect the n-gram counts."""
         return pick(asdict(self), ("unit", "window"))

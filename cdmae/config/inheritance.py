@@ -10,7 +10,7 @@ from cdmae.fields import Keys, refusal, show, suggestion
 
 Entries = dict[str, dict[str, Any]]  # the values of a section's entries by name
 
-BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
+BEFORE = ("after", "snapshot_of")  # the keys that name another encoder
 # the settings that a snapshot does not take from its encoder
 OF_SNAPSHOT = ("snapshot_of", "take_step")
 

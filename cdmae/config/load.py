@@ -35,7 +35,7 @@ from cdmae.fields import (
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}
 # the kind of entries that do not set it
 KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
-MOST_MISTAKES = 10  # that are reported at once
+MOST_MISTAKES = 10  # the most mistakes that are reported together
 
 Pretraining = some_of(schema.AnyEncoder)
 Training = some_of(schema.AnyStage)
@@ -47,7 +47,7 @@ class Written(Config):
 
     pretraining: Annotated[Pretraining, Mapped] = setting({}, meaning="defaults of every encoder")
     training: Annotated[Training, Mapped] = setting(
-        {}, meaning="defaults of every stage, as far as they are of its kind"
+        {}, meaning="defaults of every stage whose kind has them"
     )
     standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
 
@@ -55,9 +55,9 @@ class Written(Config):
 def load(values: dict[str, Any]) -> Config:
     """Check the merged values of the config files and make a config of them.
 
-    Raises `InputError` with a line for each mistake, which begins with file and line where `gather`
-    read the values. The settings and references of each entry are checked first, then whether
-    entries fit together.
+    Raises `InputError` with a line for each mistake, prefixed by file and line if `gather` read the
+    values. The settings and references of each entry are checked first, then the entries against
+    each other.
     """
     try:
         config = _made(values)
@@ -106,7 +106,7 @@ def _made(values: dict[str, Any]) -> Config:
 
 
 def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
-    """Make the entries that are valid by themselves, by their keys, for a check of their names."""
+    """Make the entries that are valid by themselves, by their keys, to check the names in them."""
     sections = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
     kinds = {
         (section, name): kind
@@ -125,7 +125,7 @@ def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
 def _with_defaults(
     section: str, entries: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give the entries of a section the defaults that their kinds know."""
+    """Give the entries of a section those defaults that their kinds have."""
     defaults = {**KINDS[section], **mapping(values.get(DEFAULTS[section]))}
     whole = {}
     for name, entry in entries.items():
@@ -136,7 +136,7 @@ def _with_defaults(
 
 
 def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any]) -> InputError:
-    """Move a mistake to the defaults of a section if the entry has the value from there."""
+    """Report a mistake at a section's defaults if the entry inherited the value."""
     section, name, key = (*mistake.keys, "", "", "")[:3]
     if section not in DEFAULTS or key in mapping(entries[section].get(name)):
         return mistake
@@ -148,14 +148,14 @@ def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any
 
 
 def _seeded(entry: Any, seed: int) -> Any:
-    """Give an entry without a seed of its own the seed of the config."""
+    """Give an entry without its own seed the config's seed."""
     return replace(entry, seed=seed) if entry.seed == -1 else entry
 
 
 def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
     """Reset settings without effect on an encoder, so that changing them restarts nothing.
 
-    Raises `InputError` if the encoder itself sets one, or if it lacks a name.
+    Raises `InputError` if the encoder itself sets such a setting, or lacks a name that it needs.
     """
     default = {key: rules_of(encoder)[key].default for key in encoder.unread}
     for key, why in encoder.unread.items():
@@ -172,7 +172,7 @@ def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
 
 
 def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
-    """Make one error of several, in the order of the files, a few at most.
+    """Join several errors into one, in the order of the files, up to a maximum number.
 
     The same mistake of several encoders (``encoders.a: ...``) is reported once.
     """

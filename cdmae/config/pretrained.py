@@ -23,7 +23,7 @@ from cdmae.fields import Keys, dotted, refusal, show
 
 # with an optional revision
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
-# the types, in config.json, of checkpoints and generators; what transformers calls their models
+# model_type in config.json, of checkpoints and generators -> the prefix of transformers' classes
 FAMILIES = {
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
@@ -40,12 +40,13 @@ SHARES = (  # in config.json: probabilities
     "attention_dropout", "embedding_dropout", "mlp_dropout", "qa_dropout", "seq_classif_dropout",
 )  # fmt: skip
 POSITIVE = ("layer_norm_eps", "norm_eps", "initializer_range")  # numbers in config.json
-DTYPES = ("float32", "float16", "bfloat16", "float64")  # of weights that can be read
-DISTILBERT = {  # its words
+# number types of weights that can be read
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+DISTILBERT = {  # its names of these keys
     "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_size": "dim",
     "intermediate_size": "hidden_dim",
 }  # fmt: skip
-BASES = {  # what the names of an encoder's weights may begin with
+BASES = {  # prefixes that the names of an encoder's weights may have
     "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta",
     "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
@@ -63,8 +64,8 @@ STORED = {  # weights, behind that beginning, and the keys of config.json for th
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
-WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: what Snakemake replaces
-NAMED = 3  # files of a folder that are named where the right one is not there
+WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: the wildcards that Snakemake replaces
+NAMED = 3  # the most files that a message lists if the right file is missing
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class _Folder:
             ValueError,
         ) as error:  # a name that is too long, a folder that may not be read
             raise self.wrong(
-                f"which cannot be looked at: {getattr(error, 'strerror', None) or error}"
+                f"which cannot be read: {getattr(error, 'strerror', None) or error}"
             ) from None
         if names is not None:
             filled_in = [name for name in names if WILDCARD.search(name)]
@@ -100,17 +101,17 @@ class _Folder:
             return self
         if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
             raise self.wrong(
-                f"and {show(str(path.absolute()))} is no folder",
+                f"and {show(str(path.absolute()))} is not a folder",
                 "allowed: a folder, or a name at the hub",
             )
         return None
 
     def wrong(self, words: str, allowed: str = "") -> InputError:
-        """Return the error for a model; `words` describe the mistake."""
+        """Return the error for a model; `words`: a description of the mistake."""
         return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
 
     def need(self, called: str, *names: str, more: str = "") -> None:
-        """Refuse a folder without a file of `names`; the first existing file must have content."""
+        """Refuse a folder with no file in `names`; the first existing file must have content."""
         folder = Path(self.model)
         found = [folder / name for name in names if os.path.lexists(folder / name)]
         if not found:
@@ -227,10 +228,10 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 
 def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder: Path) -> str:
-    """Describe how weights differ from the sizes in config.json, as far as it has them.
+    """Describe how weights differ from the sizes that config.json has.
 
-    Empty if they fit. Of pickles only the length of the files is known: it cannot be shorter than
-    the weights.
+    Empty if they fit. For pickles only the file size is checked: it cannot be smaller than the
+    weights.
     """
     if weights is None:
         least = weight_files.NARROWEST * _fewest(described)
@@ -265,7 +266,7 @@ def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder
 
 
 def _fewest(described: dict[str, Any]) -> int:
-    """Return the least number of weights: word embeddings, and six large matrices per layer."""
+    """Return the minimum number of weights: word embeddings, and six large matrices per layer."""
     layers, width, inner = (
         size_in(described, key) or 0
         for key in ("num_hidden_layers", "hidden_size", "intermediate_size")
@@ -275,7 +276,7 @@ def _fewest(described: dict[str, Any]) -> int:
 
 
 def size_in(described: dict[str, Any], key: str) -> int | None:
-    """Return a size in a config.json by BERT's key; None if it is missing, for a default."""
+    """Return a size in a config.json by BERT's key; None if it is missing and a default applies."""
     if key == "embedding_size" and described.get("model_type") != "electra":
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
@@ -299,7 +300,7 @@ def check_retriever(model: str, keys: Keys) -> None:
             for module in modules
         ):
             raise folder.wrong(
-                "whose modules.json holds something else than modules with a path each"
+                "whose modules.json contains something other than modules with a path each"
             )
     if os.path.lexists(Path(model) / "config.json"):
         described = folder.json("config.json", dict)
@@ -335,7 +336,7 @@ def number(model: str, key: str) -> int | None:
 
 
 def positions(model: str) -> int | None:
-    """Return how many tokens a model reads, including special ones; None if it is not recorded."""
+    """Return a model's maximum input in tokens, including special ones; None if not recorded."""
     number_of = number(model, "max_position_embeddings")
     kind = _described(model).get("model_type")
     if number_of is None or not isinstance(kind, str) or kind not in BEHIND_PADDING:

@@ -34,15 +34,15 @@ class Section(dict):
 
 
 def places_of(values: Mapping[str, Any]) -> dict[str, Place | None]:
-    """Return the file and line of each key of a mapping, as far as they are known."""
+    """Return the file and line of each key of a mapping, if known."""
     return getattr(values, "places", {})
 
 
 class Loader(yaml.SafeLoader):
-    """A loader that keeps the lines of keys and refuses YAML that a config cannot mean.
+    """A loader that keeps the line numbers of keys and refuses ambiguous or unusable YAML.
 
     It refuses repeated keys and keys that are not text; numbers that programs read differently
-    (``010`` is 8 in YAML 1.1); aliases with more values than memory holds; and text that no file
+    (``010`` is 8 in YAML 1.1); aliases that expand beyond memory; and text that no file
     name or command line can contain.
     """
 
@@ -122,7 +122,7 @@ class Loader(yaml.SafeLoader):
             return joined(node.value)
         except UnicodeDecodeError:
             raise self.refusal(
-                node, "a text has half a surrogate pair, which is no character; remove it"
+                node, "a text has half a surrogate pair, which is not a character; remove it"
             ) from None
 
     def construct_yaml_binary(self, node: yaml.ScalarNode) -> bytes:
@@ -189,9 +189,9 @@ def gather(
 ) -> dict[str, Any]:
     """Overlay the files and the command line's `overrides` on the default config, in order.
 
-    ``standalone: true`` in a file leaves the default out; the last file that sets it counts. The
-    files are read here and not by the engine, which ignores repeated keys and does not treat null
-    as a removal.
+    ``standalone: true`` in a file omits the default config; if several files set it, the last one
+    wins. The files are read here and not by Snakemake, which ignores repeated keys and does not
+    treat null as a removal.
     """
     layers = [*map(read_yaml, overlays), _typed(overrides or {})]
     standalone = [layer["standalone"] for layer in layers if "standalone" in layer]
@@ -229,9 +229,9 @@ def _drop_comparisons(values: Mapping[str, Any], removed: set[str]) -> None:
 
 
 def check_typed(words: Sequence[str]) -> None:
-    """Refuse ``KEY=010`` of the command line, which Snakemake would read as 10.
+    """Refuse ``KEY=010`` on the command line, which Snakemake would read as 10.
 
-    words: the values of ``--config``.
+    words: the arguments of ``--config``.
     """
     for word in words:
         value = word.partition("=")[2]

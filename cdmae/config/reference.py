@@ -1,4 +1,4 @@
-"""Write every setting as a page, ``config/README.md``, and as a JSON schema.
+"""Document every setting in ``config/README.md``, and in a JSON schema.
 
 Run ``python -m cdmae.config.reference``.
 """
@@ -96,7 +96,7 @@ LEFT_OUT = ("title", "required")
 
 
 def _removable(rule: Any) -> Any:
-    """Allow null for every key, demand none, and leave out the titles that pydantic adds."""
+    """Allow null for every key, require no key, and omit the titles that pydantic adds."""
     if isinstance(rule, list):
         return [_removable(part) for part in rule]
     if not isinstance(rule, dict):

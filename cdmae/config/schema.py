@@ -74,7 +74,7 @@ class Collection:
             raise InputError(f"collections.{name}: {words}", keys=keys) from None
 
     def unfit(self, name: str, split: str) -> str:
-        """Return the reason why a split cannot be used, for messages; empty if it has judgments."""
+        """Return the reason why a split is unusable, for messages; empty if it has judgments."""
         judged = self.ask(name, "judged")
         if split not in judged:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
@@ -86,7 +86,7 @@ class Collection:
 
 
 def _collection(values: Any) -> Any:
-    """Make a collection of plain values, with the settings of its source."""
+    """Make a collection from plain values, with the settings of its source."""
     if not isinstance(values, dict):
         return values
     source, allowed = values.get("source"), collections.names()
@@ -161,7 +161,7 @@ class Evaluation:
         )
 
 
-EVERY = "*"  # in `Report.compare`: every system that the config does not compare there by name
+EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 
 @settings
@@ -194,7 +194,7 @@ class Report:
     )
 
     def check(self, systems: Iterable[str]) -> None:
-        """Refuse a comparison of unknown systems, of a system with itself, or given twice."""
+        """Refuse a comparison with an unknown system or with itself, and a repeated comparison."""
         known = list(systems)
         pairs: set[frozenset[str]] = set()
         for system, baselines in self.compare.items():
@@ -222,10 +222,11 @@ class Config:
     """A whole, checked config."""
 
     results: HomePath = setting(
-        "results", meaning="folder of every artefact; a relative path begins at the checkout"
+        "results",
+        meaning="folder of every artefact; a relative path begins at the working directory",
     )
     seed: int = setting(
-        42, meaning="of everything random; the data depend on none", source="A", low=0
+        42, meaning="seed of everything random; the data do not depend on it", source="A", low=0
     )
     seeds: tuple[Seed, ...] = setting(
         (),
@@ -247,8 +248,8 @@ class Config:
         """Refuse seeds that are not all different, or do not begin with `seed`."""
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
-                f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them "
-                f"seed, {self.seed}"
+                f"seeds is {show(list(self.seeds))}; allowed: distinct seeds that begin with "
+                f"`seed`, {self.seed}"
             )
 
     def values(self) -> dict[str, Any]:
@@ -267,7 +268,7 @@ class Config:
         }
 
 
-SECTIONS = {  # of named entries, in the order in which they are made
+SECTIONS = {  # the sections of named entries, in the order in which the entries are made
     "collections": Collection,
     "starts": Start,
     "importance": Importance,

@@ -1,10 +1,10 @@
 """Several seeds: make a replica of every entry that a seed affects, from replicas of its inputs.
 
 With ``seeds: [42, 43]`` the encoder ``mae`` has the replica ``mae@43``, and the retriever ``one``
-has ``one@43``, which is made from ``mae@43``. Names in a config have no `MARK`, so that a replica's
-name contains its original's. The first seed keeps the plain names: a finished run with one seed is
-the first part of a run with several. Replicas are made once, when the config is loaded; jobs and
-rules treat them like other entries. Standard library only.
+has ``one@43``, which is made from ``mae@43``. Names in a config cannot contain `MARK`, so a
+replica's name identifies its original. The first seed keeps the plain names: a finished run with
+one seed is the first part of a run with several. Replicas are made once, when the config is loaded;
+jobs and rules treat them like other entries. Standard library only.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MARK = "@"
 
 
 def base(name: str) -> str:
-    """Return the name in the config of an entry or a replica."""
+    """Return an entry's name in the config: without the mark, for a replica."""
     return name.partition(MARK)[0]
 
 
 def first(names: Iterable[str]) -> list[str]:
-    """List the names that are no replicas: entries of the first seed, or without a seed."""
+    """List the names that are not replicas: entries with the first seed, or without a seed."""
     return [name for name in names if MARK not in name]
 
 
@@ -36,8 +36,8 @@ def replicate(config: Config) -> Config:
     """Add replicas to a checked config for every seed but the first, after their originals.
 
     Encoders and stages with the config's seed have replicas, except for a checkpoint without
-    pre-training; so does every system that uses one, directly or through other systems. BM25's
-    results and the data do not depend on a seed.
+    pre-training; so do all systems that use such an encoder or stage, directly or through other
+    systems. BM25's results and the data do not depend on a seed.
     """
 
     @cache

@@ -1,7 +1,7 @@
 """Stages: recipes of supervised training. One class per kind of model; one per retriever's head.
 
-A head turns the states of a text into the representation that is compared. A class here has its
-settings, a file of the same name in `cdmae.models.heads` its vectors.
+A head turns the states of a text into the representation that is compared. A class here has the
+head's settings; the file of the same name in `cdmae.models.heads` computes its vectors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Stage:
     depth: int = setting(
         200,
         unit="passages",
-        meaning="depth of the run to which negatives are drawn",
+        meaning="negatives come from the best passages of the run, up to this depth",
         source="4.1: K1 1000, K2 and K3 200",
         low=1,
         high=100_000,
@@ -63,7 +63,7 @@ class Stage:
     )
     weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
     max_grad_norm: float = setting(
-        1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9
+        1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
     random_negatives: int = setting(
         10,
@@ -98,7 +98,7 @@ class Stage:
     )
 
     def __post_init__(self) -> None:
-        """Refuse half a step and a group that cannot be filled."""
+        """Refuse a fractional number of steps, and a group that cannot be filled."""
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
             raise InputError(
                 f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps"
@@ -112,18 +112,18 @@ class Stage:
             )
 
     def drawn(self) -> dict[str, Any]:
-        """Return the settings that decide which candidates are drawn and scored by a teacher."""
+        """Return the settings that affect which candidates are drawn and scored by a teacher."""
         return pick(
             asdict(self),
             ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),
         )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps: how texts are read and compared."""
+        """Return the settings stored with the model: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_lengths(self, start: Start, owner: str) -> None:
-        """Refuse lengths beyond the positions of ``starts.NAME``, as far as they are known."""
+        """Refuse lengths beyond the positions of ``starts.NAME``, if they are known."""
         lengths = {key: getattr(self, key) for key in self.lengths}
         checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
@@ -142,10 +142,10 @@ class Retriever(Stage):
         "retriever", meaning="an encoder whose vectors are searched", source="3.4"
     )
     query_length: int = setting(
-        32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8
+        32, unit="word-pieces", meaning="length at which queries are cut", source="SimLM", low=8
     )
     passage_length: int = setting(
-        144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8
+        144, unit="word-pieces", meaning="length at which passages are cut", source="SimLM", low=8
     )
     query_prompt: str = setting(
         "",
@@ -209,7 +209,7 @@ class Retriever(Stage):
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including the prompts."""
+        """Return the settings stored with the model, including the prompts."""
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
@@ -235,7 +235,7 @@ class Dense(Retriever):
     )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including how vectors are made and compared."""
+        """Return the settings stored with the model: also how vectors are made and compared."""
         return super().model() | pick(asdict(self), ("pooling", "similarity"))
 
 
@@ -272,7 +272,7 @@ class Sparse(Retriever):
     )
 
     def __post_init__(self) -> None:
-        """Refuse half a step of the warm-up, and a temperature from the initial scores."""
+        """Refuse a fractional warm-up step, and a temperature from the initial scores."""
         super().__post_init__()
         if not self.temperature:
             raise InputError(
@@ -286,7 +286,7 @@ class Sparse(Retriever):
             )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings that the model keeps, including its head."""
+        """Return the settings stored with the model, including its head."""
         return super().model() | {"head": self.head}
 
 
@@ -299,7 +299,9 @@ class Reranker(Stage):
     kind: Literal["reranker"] = setting(
         "reranker", meaning="a cross-encoder of query and passage", source="3.4"
     )
-    max_length: int = setting(192, unit="word-pieces", meaning="cuts pairs", source="SimLM", low=16)
+    max_length: int = setting(
+        192, unit="word-pieces", meaning="length at which pairs are cut", source="SimLM", low=16
+    )
     forward_factor: int = setting(
         4,
         meaning="the best group / forward_factor passages are back-propagated",

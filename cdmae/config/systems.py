@@ -1,4 +1,4 @@
-"""Answer questions about a config, whose names are the edges of the workflow's graph."""
+"""Queries about a config, whose names are the edges of the workflow's graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cdmae.fields import named
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-WHOLE = 100_000  # passages per query that are read of a teacher's run: as many as a depth may be
+WHOLE = 100_000  # passages per query that are read from a teacher's run: the maximum depth
 Row = dict[str, Any]
 
 
@@ -90,7 +90,7 @@ def searched(config: Config) -> list[str]:
 
 
 def start_of(config: Config, system: str) -> str:
-    """Name the start whose word-pieces a trained system reads."""
+    """Name the entry of `starts` whose tokenizer a trained system uses."""
     return config.encoders[config.systems[system].encoder].start
 
 
@@ -101,13 +101,13 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
 
 
 def taught(config: Config) -> list[str]:
-    """List the students for which a teacher scores what they draw."""
+    """List the students that a reranker teaches; each gets its own scores."""
     students = {name: system.teacher for name, system in config.systems.items() if system.teacher}
     return [name for name, teacher in students.items() if config.systems[teacher].scores_draws]
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Return the first student with the same candidates and teacher; all such share its scores."""
+    """Return the first student with the same candidates and teacher; others share its scores."""
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
@@ -121,8 +121,8 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A run that teaches is read to its end. The parts of a fusion are as deep as in the evaluation,
-    because the depth scales their scores.
+    A run that serves as a teacher is read to its end. The parts of a fusion are as deep as in the
+    evaluation, because the depth scales their scores.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -173,13 +173,13 @@ def snapshots(config: Config, encoder: str) -> list[int]:
 
 
 def before(config: Config, encoder: str) -> list[str]:
-    """List the encoders that an encoder continues from, the last one first."""
+    """List the encoders that an encoder continues from, the latest first."""
     name = config.encoders[encoder].after
     return [name, *before(config, name)] if name else []
 
 
 def shown(config: Config) -> list[str]:
-    """Return the (collection, split) whose queries the report shows, preferably one trained on."""
+    """Return the (collection, split) whose queries the report shows, preferably from training."""
     collections = {trains_on(config, name)[0] for name in trained(config)}
     candidates = [target for target in targets(config) if target[0] in collections] or targets(
         config
@@ -188,7 +188,7 @@ def shown(config: Config) -> list[str]:
 
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
-    """Count the longest chain of trainings that wait for an entry, by section and name."""
+    """Count the trainings in the longest chain that waits for an entry, by section and name."""
     sections = {"encoders": config.encoders, "systems": config.systems}
     users: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for section, entries in sections.items():

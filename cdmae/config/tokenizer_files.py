@@ -7,12 +7,12 @@ from typing import Any
 from cdmae.errors import InputError
 from cdmae.fields import show
 
-PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
+PIECES = ("WordPiece", "BPE", "Unigram")  # types of tokenizers, in tokenizer.json
 MOST_PIECES = 2**24  # of a vocabulary
 
 
 def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
-    """Refuse a ``tokenizer.json`` that does not find words or does not frame a text.
+    """Refuse a ``tokenizer.json`` that does not split text into words or adds no special tokens.
 
     what: the subject of the message; known: the number of the model's word-pieces, if known.
     """
@@ -50,7 +50,7 @@ def _is_token(token: Any) -> bool:
 
 
 def _check_ids(model: dict[str, Any], added: list[Any], what: str, known: int | None) -> None:
-    """Refuse ids of word-pieces that the model of a tokenizer's vocabulary does not have."""
+    """Refuse ids of word-pieces that are outside the tokenizer's vocabulary."""
     listed = model.get("type") == "Unigram"  # its ids are indices of a list
     vocabulary = model.get("vocab", [] if listed else {})
     if not isinstance(vocabulary, list if listed else dict):
@@ -68,7 +68,7 @@ def _check_ids(model: dict[str, Any], added: list[Any], what: str, known: int | 
 
 
 def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a part of a ``tokenizer.json``; an empty object if it is missing or no object."""
+    """Return a part of a ``tokenizer.json``; an empty object if it is missing or not an object."""
     found = parts.get(name)
     return found if isinstance(found, dict) else {}
 

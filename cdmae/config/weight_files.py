@@ -1,7 +1,7 @@
 """Check the files of a model's weights: whether they are complete, and the shapes inside.
 
-Standard library only, since every start of the workflow looks here. Of a file of safetensors only
-the header is read; a pickle is not opened, since opening it may run code.
+Standard library only, because these checks run whenever the workflow starts. Only the header of a
+safetensors file is read. A pickle is not opened, because opening it may run code.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NAMES = (  # in the order in which loaders prefer them
 # the content that Git LFS leaves instead of a large file that was not downloaded
 POINTER = b"version https://git-lfs"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library safetensors
-WIDTHS = {  # bytes of a number; the library knows more types, and checks them
+WIDTHS = {  # bytes per number; the library has more types, and checks them itself
     "F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4, "F16": 2, "BF16": 2, "I16": 2,
     "U16": 2, "I8": 1, "U8": 1, "BOOL": 1,
 }  # fmt: skip
-MOST_DIMENSIONS = 64  # of a weight
-NARROWEST = 2  # bytes of a weight that can be read
+MOST_DIMENSIONS = 64  # the most dimensions of a weight
+NARROWEST = 2  # bytes of the smallest number type that can be read
 FLOATS = ("F64", "F32", "F16", "BF16")  # types of weights that a network can have here
 
 
@@ -38,11 +38,11 @@ class Weight(NamedTuple):
 
 
 class Damaged(ValueError):
-    """A file cannot be read in its format; the message begins with its name."""
+    """A file that cannot be read in its format; the message begins with its name."""
 
 
 def find(folder: Path) -> Path | None:
-    """Return the file, or the index of several, with a model's weights; None if there is none."""
+    """Return the file of a model's weights, or the index of several files; None without either."""
     paths = [folder / name for name in NAMES]
     return next((path for path in paths if path.exists() or path.is_symlink()), None)
 
@@ -175,7 +175,7 @@ def _check_pickle(path: Path) -> None:
             "bytes)"
         )
     if head != b"PK" and head[:1] != b"\x80":
-        raise Damaged(f"{path.name} is no file of PyTorch's weights")
+        raise Damaged(f"{path.name} is not a file of PyTorch's weights")
 
 
 def size_of(paths: Iterable[Path]) -> int:

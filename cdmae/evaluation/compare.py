@@ -22,10 +22,10 @@ TESTED = ("a", "b", "difference", "p", "low", "high", "queries")
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
     """Compare TREC runs with the first of them: a row for each measure and run.
 
-    Columns: measure, run, mean, and of all but the first run: difference (its mean minus the
+    Columns: measure, run, mean; and for all runs but the first, difference (its mean minus the
     first's), low and high (95 % interval of the paired t-test; none for one query), p, and p_holm,
-    corrected for the runs of a measure. Queries without judgments do not count; a judged query that
-    is missing in a run counts 0, and a message says so.
+    corrected over the runs of a measure. Queries without judgments do not count. A judged query
+    that is missing from a run counts as 0, and a message reports it.
     """
     for index, path in enumerate(runs):
         if path in runs[:index]:
@@ -54,7 +54,7 @@ def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[
         if not answered:
             raise InputError(f"{path} and {qrels} have no query in common")
         if answered < len(asked):
-            say(f"{path} has {answered} of {len(asked)} judged queries; the others count 0")
+            say(f"{path} has {answered} of {len(asked)} judged queries; the others count as 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
         ranked = trec.as_run(run, len(query_ids), len(run))
@@ -70,7 +70,7 @@ def _ids(column: str, judged: pd.DataFrame, lines: Sequence[pd.DataFrame]) -> pd
 
 
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
-    """Compare values [Q] with the first of several: a row each, with columns as in `compare`."""
+    """Compare runs' values [Q] with the first run's: a row each, with columns as in `compare`."""
     first, *others = values
     tests = [paired(other, first) for other in others]
     corrected = holm([test.p for test in tests])
@@ -93,7 +93,7 @@ def table(compared: pd.DataFrame) -> str:
 
 
 def _table_row(row: pd.Series, labels: pd.Index) -> dict[str, str]:
-    """Write the cells of a row under the heads of the table."""
+    """Write the cells of a row below the headers of the table."""
     cells = {label: printable(str(row[label])) for label in labels}
     cells["mean x 100"] = f"{100 * row['mean']:.2f}"
     if row["p"] is None:

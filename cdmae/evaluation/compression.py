@@ -1,10 +1,10 @@
 """Measure the cost of storing a retriever's vectors in fewer bytes.
 
-Smaller vectors have fewer dimensions, or fewer bits for a number. A prefix of a vector can be used
-as a vector, above all where the training optimised prefixes (Matryoshka, Kusupati et al. 2022).
-Prefixes of vectors of length 1, which are compared by cosine, are scaled to length 1 again.
+Smaller vectors have fewer dimensions, or fewer bits per number. A prefix of a vector can be used as
+a vector, above all if the training optimised prefixes (Matryoshka, Kusupati et al. 2022). Prefixes
+of vectors of length 1, which are compared by cosine, are scaled to length 1 again.
 
-float32  unchanged; with all dimensions, the run is that of the evaluation
+float32 unchanged; with all dimensions, the run is the evaluation's
 float16  rounded
 int8     255 equal steps between the extremes of a dimension in the collection
 binary   the signs; the queries' signs propose `RESCORED` times the depth by Hamming distance, and
@@ -54,8 +54,8 @@ def compare_sizes(
     """Measure every size of the vectors [p, D] in `shards`, and compare it with the full size.
 
     encode: texts to vectors, float32 [Q, D]. name: the measure. widths: the numbers of dimensions;
-    none: D, D/2, D/4, D/8. depth: of the runs, where the measure names no cutoff. The first row is
-    the full size. Columns: measure, dimensions, numbers, bytes (of a passage), and the columns of
+    none: D, D/2, D/4, D/8. depth: of the runs, if the measure has no cutoff. The first row is the
+    full size. Columns: measure, dimensions, numbers, bytes (of a passage), and the columns of
     `cdmae.evaluation.compare`.
     """
     full = shards[0].shape[1]
@@ -141,7 +141,7 @@ def find(
 
 
 def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Round each value of vectors [p, D] to the lower end of its step, as bytes store it."""
+    """Round each value of vectors [p, D] down to the value that its byte represents."""
     codes = quantize_embeddings(vectors, "uint8", ranges=np.stack([low, high]))
     return low + codes * np.where(high > low, (high - low) / np.float32(255), 1)
 

@@ -71,19 +71,19 @@ def measure(
 
 
 def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: object) -> None:
-    """Refuse judgments without a relevant passage; log measures that ask for a higher grade."""
+    """Refuse judgments without a relevant passage; log measures that require a higher grade."""
     grades = {name: key.params.get("rel", 1) for name, key in parsed.items()}
     highest = qrels["grade"].max()
     lowest = min(grades.values(), default=1)
     if lowest > highest:
         raise InputError(
             f"{judgments} have no relevant passage: their highest grade is {highest}; allowed: "
-            f"judgments with a grade of {lowest} or more, or measures that ask for less "
+            f"judgments with a grade of {lowest} or more, or measures that require less "
             "(evaluation.relevant, or rel in their names)"
         )
     for name, grade in grades.items():
         if grade > highest:
-            say(f"{name} is 0: it asks for grade {grade}, and the highest grade is {highest}")
+            say(f"{name} is 0: it requires grade {grade}, and the highest grade is {highest}")
 
 
 def _judged(qrels: pd.DataFrame) -> dict[int, dict[str, int]]:

@@ -21,9 +21,9 @@ def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
 
 
 def read_measures(path: Path | str) -> pd.DataFrame:
-    """Read per-query measures; names and ids are text, also where they look like numbers."""
+    """Read per-query measures; names and ids are text, even if they look like numbers."""
     types = {**dict.fromkeys(MEASURES, str), "value": float}
-    # An id may hold a carriage return, which pandas would take for the end of a line.
+    # An id may contain a carriage return, which pandas would read as the end of a line.
     frame = read_table(path, dtype=types, keep_default_na=False, lineterminator="\n")
     if frame.columns.tolist() != MEASURES:
         raise InputError(
@@ -41,7 +41,7 @@ def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.Dat
 
     try:
         frame = pd.read_csv(path, sep="\t", **options)
-    except ValueError as error:  # of pandas' parser, too
+    except ValueError as error:  # raised by pandas' parser, too
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
     if not gaps and frame.isna().to_numpy().any():
         raise InputError(f"{path} is damaged (a row is not complete); {remedy(path)}")

@@ -23,7 +23,7 @@ NORMAL = 1.96  # standard errors from the mean to an end of a 95 % interval
 class Difference(NamedTuple):
     """System a minus system b over the same queries.
 
-    One query shows nothing about others: its interval is nan, its p is 1.
+    A single query has no interval: nan, with p = 1.
     """
 
     a: float  # mean
@@ -49,9 +49,10 @@ class Difference(NamedTuple):
 def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
     """Compare the values of two systems, both [Q], query by query.
 
-    Where all queries differ by the same amount, p is the sign test's.
+    If all queries differ by the same amount, p comes from the sign test.
     """
-    from scipy.stats import ttest_rel  # takes a second to import; few callers of this module test
+    # takes a second to import; few callers of this module need a test
+    from scipy.stats import ttest_rel
 
     a = np.asarray(a, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)

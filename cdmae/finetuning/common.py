@@ -44,12 +44,12 @@ class Data:
 class Task:
     """A stage's training of one kind of model.
 
-    stage: with the settings that depend on the data. columns: of the curve, including numbers of
-    `learn`. batch: makes the batch of some examples (rows [B]) in an epoch. learn: adds a batch's
-    gradient to the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`).
-    check: returns a note on the numbers of a step, counted from 1, or nothing; raises `InputError`
-    where it is of no use to continue. notes: warnings about this training that are known
-    beforehand.
+    stage: with the settings that depend on the data. columns: of the training curve, including the
+    numbers that `learn` returns. batch: makes the batch of some examples (rows [B]) in an epoch.
+    learn: adds a batch's gradient to the weights and returns the step's numbers
+    (`cdmae.finetuning.retriever.learn`). check: returns a note on the numbers of a step, counted
+    from 1, or nothing; raises `InputError` if continuing is pointless. notes: warnings about this
+    training that are known in advance.
     """
 
     stage: Stage
@@ -163,9 +163,9 @@ def read(
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:
-    """Return a training's schedule, and log a warm-up that is cut; the curve gets about 100 rows.
+    """Return a training's schedule, and log a shortened warm-up; the curve gets about 100 rows.
 
-    An epoch has as many steps as whole batches. A `warmup_steps` below 1 is a share of the steps,
+    An epoch has one step per whole batch. A `warmup_steps` below 1 is a share of the steps,
     rounded up, as in transformers. A warm-up as long as the training becomes a tenth of the steps:
     at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are all.
     """
@@ -186,7 +186,7 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
 
 
 def steps_of(stage: Stage, examples: int, name: str) -> int:
-    """Return the number of steps of a training; raises `InputError` for a batch of too many."""
+    """Return a training's number of steps; raises `InputError` for a batch of too many queries."""
     per_epoch = examples // stage.queries
     if not per_epoch:
         raise InputError(

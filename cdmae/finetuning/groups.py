@@ -4,7 +4,7 @@ Negatives are mined from a run over the training queries (`cdmae.finetuning.sele
 more are random passages (SimLM: 10 random ones for 200 mined ones). The passages that a query may
 draw, its *pool*, are fixed for (seed, query). The passages that it draws in an epoch are fixed for
 (seed, epoch, query). Neither depends on the batch, the number of devices or a restart. So a
-teacher's scores can be made before its student is trained.
+teacher's scores can be computed before its student is trained.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P`
 passages, `N` group size.
@@ -28,7 +28,7 @@ from cdmae.models.ragged import Ragged
 from cdmae.runs import Run, read_run
 from cdmae.training.setup import seed_of
 
-ATTEMPTS = 64  # random draws, before a collection counts as too small for the group
+ATTEMPTS = 64  # the most random draws before a collection counts as too small for the group
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Examples:
         return len(self.queries)
 
     def pool(self, example: int) -> np.ndarray:
-        """Return an example's mined, then random negatives, at least N - 1 in all; int32."""
+        """Return an example's negatives, mined then random, at least N - 1 in all; int32."""
         mined = self.mined[example]
         number = max(self.random_negatives, self.group - 1 - len(mined))
         if not number:
@@ -61,7 +61,7 @@ class Examples:
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
         """Draw the groups of some examples in an epoch: int32 [B, N], the positive first.
 
-        Each epoch takes the next of several positives, and draws negatives from the pool without
+        Each epoch uses the next of a query's positives, and draws negatives from the pool without
         replacement.
         """
         groups = np.empty((len(examples), self.group), dtype=np.int32)
@@ -88,7 +88,7 @@ class Examples:
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
-        The incomplete batch at the end of an epoch is left out: no batch has a query twice.
+        The incomplete batch at the end of an epoch is dropped, so no batch has a query twice.
         """
         per_epoch = len(self) // queries
         order = np.empty(0, dtype=np.int64)
@@ -116,14 +116,15 @@ class Examples:
     def _random(
         self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator
     ) -> np.ndarray:
-        """Draw up to `number` distinct random passages, neither mined nor copies of a barred one.
+        """Draw up to `number` distinct random passages, neither mined nor barred.
 
-        Raises `InputError` where the collection has too few passages for a group.
+        Copies of a barred passage are barred, too. Raises `InputError` if the collection has too
+        few passages for a group.
         """
         passages = len(self.texts)
         barred = self.texts[self.barred[example]]
         drawn = np.empty(0, dtype=np.int32)
-        # In a tiny collection, drawing until there are enough distinct ones would take long.
+        # In a tiny collection, drawing until enough passages are distinct would take long.
         tiny = number + len(mined) > passages // 8
         for _ in range(1 if tiny else ATTEMPTS):
             if tiny:
@@ -215,7 +216,7 @@ def select(
     margin: float = 0.0,
     ranking: Run | None = None,
 ) -> Selection:
-    """Select the passages for queries; texts: see `text_ids`, qrels: see `Selection.mined`."""
+    """Select positives and negatives; texts: see `text_ids`, qrels: see `Selection.mined`."""
     selection = Selection.mined(run, qrels, texts, depth)
     if margin:
         selection.limit_by_margin(margin)
@@ -227,7 +228,7 @@ def select(
 
 
 def examples_of(selection: Selection, *, group: int, random_negatives: int, seed: int) -> Examples:
-    """Make an example of every query that the selection keeps."""
+    """Make one example per query that the selection keeps."""
     rows = np.flatnonzero(selection.kept)
     return Examples(
         queries=rows.astype(np.int32),

@@ -69,8 +69,8 @@ def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
 def flops(vectors: Tensor) -> Tensor:
     """Return sum_j (mean_texts |w_j|)^2 of vectors [n, V], the FLOPS regulariser.
 
-    It approximates the number of products of two texts that are not 0 (Paria et al. 2020, equation
-    4; SPLADE, equation 5). The mean is over the global batch.
+    It approximates the number of nonzero products in the score of two texts (Paria et al. 2020,
+    equation 4; SPLADE, equation 5). The mean is over the global batch.
     """
     return vectors.abs().mean(0).square().sum()
 

@@ -1,4 +1,4 @@
-"""Training a sparse head: the FLOPS regulariser, its warm-up, and vectors that died or saturated.
+"""The FLOPS regulariser of a sparse head, its warm-up, and checks for dead or saturated vectors.
 
 Shapes: `B` queries, `N` passages per query, `V` word-pieces.
 """
@@ -15,7 +15,7 @@ from cdmae.config.stages import Sparse
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 
-# of the vocabulary: the mean share of a passage's entries above which an index is of little use
+# share of the vocabulary: with more entries per passage on average, an index is of little use
 SATURATED = 0.5
 
 
@@ -30,12 +30,12 @@ class Sparsity:
 
     @property
     def warmup(self) -> int:
-        """Return the steps until both weights are whole."""
+        """Return the number of steps until both weights have their full value."""
         share = self.stage.flops_warmup <= 1
         return math.ceil(self.stage.flops_warmup * (self.steps if share else 1))
 
     def grown(self, step: int) -> float:
-        """Return the share of the weights in a step, counted from 0: (t / warm-up)^2, at most 1."""
+        """Return the share of the full weights at step t, from 0: (t / warm-up)^2, at most 1."""
         return min(1.0, ((step + 1) / max(1, self.warmup)) ** 2)
 
     def penalty(
@@ -43,8 +43,9 @@ class Sparsity:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the regulariser of a global batch and numbers for the curve.
 
-        queries: [B, V]; passages: [B x N, V]. flops: the products of a query with a passage that
-        are not 0, on average; query_entries, passage_entries: the positive weights of a text.
+        queries: [B, V]; passages: [B x N, V]. flops: the mean number of nonzero products of a query
+        and a passage; query_entries, passage_entries: the mean number of positive weights of a
+        text.
         """
         query_weight = self.grown(step) * self.stage.query_flops
         passage_weight = self.grown(step) * self.stage.passage_flops

@@ -2,8 +2,8 @@
 
 It is trained by the list-wise contrastive loss over each query's own group, without in-batch
 negatives. A group is scored once without dropout, and only its best 1 / forward_factor passages,
-the positive among them, are learnt from (SimLM). Queries do not meet in the loss, so a chunk is
-some whole queries and its gradient is added to the others'.
+the positive among them, are learnt from (SimLM). The loss of a query does not depend on other
+queries, so a chunk is a few whole queries, and the gradients of the chunks are added up.
 
 Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them learnt from.
 """
@@ -44,7 +44,9 @@ def task(
     """Learn from judgments only."""
     del seed, device
     if teacher:
-        raise InputError(f"{name} is a reranker, which learns from no teacher; leave out {teacher}")
+        raise InputError(
+            f"{name} is a reranker, which does not learn from a teacher; remove {teacher}"
+        )
     columns = ["step", "loss", "listwise", "accuracy", "spread", "learning_rate"]
     return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
 
@@ -123,7 +125,7 @@ def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor
     With R-Drop both halves score the same pairs under two dropout masks.
 
     accuracy: the share of groups in which the positive is best; spread: the standard deviation of
-    the scores within a group relative to their size, 0 where the model does not read its input.
+    the scores within a group relative to their size, 0 if the model ignores its input.
     """
     listwise = losses.listwise(logits[0])
     loss = losses.rdrop(logits[0], logits[1], weight=stage.rdrop) if len(logits) == 2 else listwise
@@ -145,9 +147,9 @@ def scores(
 ) -> Tensor:
     """Return s_ce of packed pairs, raw logits [n], from the classification head on [CLS].
 
-    Dropout follows the model's config when a generator is given, and is off when not. The head
-    computes in float32 under autocast too: bfloat16 has 8 bits for a score, and half of the best
-    ten would tie.
+    Dropout follows the model's config if a generator is given, and is off otherwise. The head
+    computes in float32 under autocast too: bfloat16 has 8 significant bits, and half of the best
+    ten scores would tie.
     """
     head = architectures.classifier(network)
     states = transformer.vectors(network.base_model, packed, head.pooling, generator=generator)

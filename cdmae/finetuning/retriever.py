@@ -5,10 +5,10 @@ and the number of word-pieces for the sparse head. The sparse head adds a regula
 
 The settings fix the global batch, B queries with N passages each. It is encoded in chunks sorted by
 length, twice (gradient caching, Gao et al. 2021). The first pass, without gradients, gives all
-vectors and the loss's gradient with respect to each vector. The second pass carries the gradients
-on to the weights, chunk by chunk. Memory follows the chunk; loss and gradient are equal to the
-whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a batch that
-fits one chunk costs no more than without caching.
+vectors and the loss's gradient with respect to each vector. The second pass propagates the
+gradients to the weights, chunk by chunk. Memory follows the chunk; loss and gradient are equal to
+the whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a batch
+that fits one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
 """
@@ -41,7 +41,7 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-# in temperatures: a spread of scores at which one candidate gets nearly all of a softmax
+# in temperatures: a spread of scores at which one candidate gets nearly all the probability
 SATURATED = 5.0
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
@@ -104,7 +104,7 @@ def spread_of_scores(
 
     Dropout is as in training: it contributes most of the spread of random weights, because their
     vectors are nearly equal. Three digits are kept: a training that resumes on another machine
-    computes the same number. The result is 0 where the spread is only rounding.
+    computes the same number. The result is 0 if the spread is only rounding.
     """
     network = model.network.to(device)
     head = heads.of(stage.head)
@@ -124,10 +124,10 @@ def spread_of_scores(
 def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
     """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
-    A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot
-    products spread by ten and more. A softmax over them is 0 or 1, and the loss is several times
-    the loss of guessing. With the rates that small networks need, the first steps undo the
-    pre-training.
+    A [CLS] vector is the output of a LayerNorm: its length is about the square root of its width D,
+    and dot products differ by ten and more. Their softmax is close to 0 or 1, and the loss is
+    several times the loss of guessing. With the learning rates that small networks need, the first
+    steps undo the pre-training.
     """
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")

@@ -27,7 +27,7 @@ from cdmae.runs import Run
 class Selection:
     """Positives and negatives of every query of a split, with a record of each filter's removals.
 
-    All lists have Q rows. Filters replace them; a query that a filter leaves out keeps its row.
+    All lists have Q rows. Filters replace the lists; a query that a filter drops keeps its row.
     """
 
     run: Run
@@ -64,7 +64,7 @@ class Selection:
         return selection
 
     def limit_by_margin(self, margin: float) -> None:
-        """Bar passages that score too high for negatives: s(q, d) > (1 - margin) s(q, d+).
+        """Bar passages that score too high to be negatives: s(q, d) > (1 - margin) s(q, d+).
 
         d+ is the relevant passage with the best score.
 
@@ -72,7 +72,7 @@ class Selection:
         is mined. A relevant passage below the best `depth` scores no higher than any of them: all
         are barred, whatever its score. A query without negatives after this filter stays, with
         random ones. Raises `InputError` for a relevant passage with a score of 0 or less, because a
-        share of that is no distance.
+        margin relative to such a score is meaningless.
         """
         barred = []
         for query in range(len(self.run)):
@@ -127,7 +127,7 @@ class Selection:
         return int(np.argmax(which)) if which.any() else None
 
     def _leave_out(self, reason: str, which: np.ndarray) -> None:
-        """Leave out queries; one that an earlier filter left out keeps its reason."""
+        """Leave out queries; a query that an earlier filter left out keeps its first reason."""
         self.left_out[reason] = which & self.kept
         self.kept &= ~which
 
@@ -152,6 +152,6 @@ def _by_query(qrels: pd.DataFrame, queries: int) -> Ragged:
 
 
 def _ranked(lists: Ragged, run: Run) -> Ragged:
-    """Keep the passages of each list that the run ranks for the same query."""
+    """Keep only the passages of each list that the run ranks for the same query."""
     kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
     return lists.keep(np.concatenate([np.empty(0, bool), *kept]))

@@ -24,8 +24,8 @@ UNSURE = 0.85  # of the entropy of guessing, above which scores are uninformativ
 class Teacher:
     """A run with scores for every passage that the student draws, and the name of its file.
 
-    A reranker made it for the student, or it is a third-party run, which limits the student's draws
-    to the passages that it ranks.
+    The run is either a reranker's, made for the student, or a third party's, which limits the
+    student's draws to the passages that it ranks.
     """
 
     run: Run
@@ -43,7 +43,7 @@ class Teacher:
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
         """Return the scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
 
-        Raises `InputError` where one is missing.
+        Raises `InputError` if a score is missing.
         """
         scores = np.empty(passages.shape, dtype=np.float32)
         for row, query in enumerate(queries):
@@ -65,7 +65,7 @@ class Teacher:
         return scores
 
     def check(self, examples: Examples, epochs: int) -> None:
-        """Look up 1,000 examples of every epoch: scores for another training fail at once."""
+        """Look up 1,000 examples of every epoch: scores made for another training fail early."""
         if len(self.run) <= examples.queries.max(initial=-1):
             raise InputError(
                 f"{self.name} has {len(self.run)} queries, too few for the training queries; "
@@ -76,7 +76,7 @@ class Teacher:
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
     def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
-        """Raise `InputError` for uninformative scores when the student learns from little else.
+        """Raise `InputError` for uninformative scores if the student learns from little else.
 
         `alpha` is the weight of the contrastive loss (equation 11). Below 1, a student trained
         almost only on such scores collapses and ends below its initial weights.
@@ -92,14 +92,14 @@ class Teacher:
         if entropy >= UNSURE:
             right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
-                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the "
-                f"entropy of guessing and put the positive first in {right:.0%} of the groups "
-                f"(chance: {1 / scores.shape[1]:.0%}): there is little to learn from them; "
-                "allowed: alpha from 1, or a better teacher (a reranker with more training "
+                f"alpha of {name} is {alpha:g}, but its teacher's scores are uninformative: they "
+                f"have {entropy:.0%} of the entropy of guessing, and put the positive first in "
+                f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}); "
+                "allowed: alpha of 1 or more, or a better teacher (a reranker with more training "
                 "queries, more epochs, another learning rate; a run with more distinct scores)"
             )
 
 
 def _thousand(examples: Examples) -> np.ndarray:
-    """Return 1,000 evenly spaced examples, or all of fewer: int64 [E']."""
+    """Return 1,000 evenly spaced examples, or all examples if there are fewer: int64 [E']."""
     return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)

@@ -82,9 +82,9 @@ def ami(
 @compiled
 def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
     # A block stays in the first-level cache. The n-grams that end in a block begin up to L - 1
-    # words before it. Sums of positions without an n-gram are never read.
+    # words before it. Sums at positions without an n-gram are never read.
     window = counts.shape[0]
-    # of all ways of cutting, including no cut, the largest sum log p
+    # the largest sum log p over all ways of cutting, including no cut
     best = np.zeros((window, BLOCK + 2 * window))
     width = best.shape[1]
     pmi = np.empty(width)
@@ -158,7 +158,7 @@ def _add(count, pmi, order, size, sums, number):  # noqa: ANN001, ANN202
 
 
 def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
-    """Give every word-piece the importance of its word: float16 [T]."""
+    """Assign to every word-piece the importance of its word: float16 [T]."""
     edges = tokens.edges
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
     halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
@@ -207,7 +207,8 @@ class Table:
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """Return the share of each word's n-grams that the collection repeats: float64 [n].
 
-        The n-grams of a word are the ones that `score` averages. Without any the share is 1.
+        The n-grams of a word are those that `score` averages. The share of a word without n-grams
+        is 1.
         """
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         repeated = np.zeros(len(words))

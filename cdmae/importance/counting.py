@@ -7,9 +7,9 @@ so does the n-gram, and it need not be counted.
 Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of
 the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text.
 After it is counted, its counts replace its keys, and a second walk over the text reads them in
-order, partition by partition. Nothing is looked up, nothing is written at random, and the number of
-threads changes no bit. No processor prefetches so many streams by itself: each read and each write
-requests its partition's next cache line, which makes both walks up to three times as fast.
+order, partition by partition. There are no random reads or writes, and the number of threads does
+not change a bit. No processor prefetches this many streams by itself, so each read and each write
+prefetches its partition's next cache line. This makes both walks up to three times as fast.
 
 W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the
 vocabulary.
@@ -24,7 +24,7 @@ from cdmae.compiled import compiled, prefetch_to_read, prefetch_to_write
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 BLOCK = 4096
-LINE = 8  # keys of a cache line
+LINE = 8  # keys per cache line
 COUNT = np.uint64(0xFFFFFFFF)  # the lower half of an entry; its upper half is a number
 
 
@@ -53,15 +53,15 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 @compiled
 def no_words():
-    """Return an empty hash table, pairs of 1 + a key and its number, and room for keys."""
+    """Return an empty hash table (pairs of a key plus 1 and its number), and space for keys."""
     return np.zeros(1 << 13, np.uint64), np.empty(1 << 11, np.uint64)
 
 
 @compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Give the words of the segments `first` to `last` numbers; return the keys of long words.
+    """Assign numbers to the words of the segments `first` to `last`; return keys of long words.
 
-    A word of one word-piece has its id as its number. Longer words have numbers from ``size`` on,
+    The number of a word of one word-piece is its id. Longer words are numbered from ``size`` on,
     in the order of the text; their keys are ``number of the word without its last piece x size +
     last piece``, uint64.
 
@@ -148,7 +148,7 @@ def merge_words(size, slots, keys, used, more):
 
 @compiled
 def renumber(words, size, numbers):
-    """Replace the numbers ``size`` and up in `words` by `numbers`."""
+    """Replace the numbers from ``size`` on in `words` by `numbers`."""
     for i in range(len(words)):
         if words[i] >= size:
             words[i] = numbers[words[i] - size]
@@ -169,9 +169,9 @@ def spread(words, occurrences, counts):
 
 
 # --- n-grams --------------------------------------------------------------------------------------
-# The walks over the text do not branch on the data, since a wrong branch prediction costs more than
-# the work it saves. N-grams that need no counting have two partitions of their own, with one entry
-# each that does not move.
+# The walks over the text do not branch on the data, since a mispredicted branch costs more than the
+# work that it saves. N-grams that need no counting go to two separate partitions, each with a
+# single entry that is overwritten.
 
 # the counts in those two partitions: beyond the segment's end, and certainly one
 OUTSIDE = 0

@@ -28,7 +28,8 @@ from cdmae.importance.table import Table
 from cdmae.tokens.corpus import Tokens
 
 PARTITION = 1 << 14  # keys of a partition: its hash table then fits a core's second-level cache
-PARTITIONS = 1 << 12  # at most: each is written and read in turns, one cache line at a time
+# the most partitions: each is written and read in turn, one cache line at a time
+PARTITIONS = 1 << 12
 GROUP = 64  # partitions counted together
 UNITS = ("word", "wordpiece")
 
@@ -79,7 +80,7 @@ def count_to(
 def reserve(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarray:
     """Memory-map a new array in a file, whose space is reserved."""
     array = np.lib.format.open_memmap(path, "w+", dtype, shape)
-    # A full disk is an error now, and would be a crash (SIGBUS) later.
+    # A full disk raises an error here; later it would crash the process (SIGBUS).
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
@@ -97,7 +98,7 @@ def count(
     """Count the n-grams of orders 1 to `window` (L) at every position of `tokens`.
 
     `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither
-    `allocate` nor `threads` changes a bit of the result.
+    `allocate` nor `threads` changes the result.
     """
     check_unit(unit)
     words, segments, word_keys = words_of(tokens, unit, threads)
@@ -139,7 +140,7 @@ def check_unit(unit: str) -> None:
 
 
 def sorted_words(word_keys: np.ndarray, pieces: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sort the keys of long words, which are in the order of their numbers; return both."""
+    """Sort the keys of long words, given in the order of their numbers; return keys and numbers."""
     by_key = np.argsort(word_keys)
     return word_keys[by_key], (pieces + by_key).astype(np.uint32)
 
@@ -202,7 +203,7 @@ class LongWords:
     """The words of several word-pieces of several texts, numbered in the order of the texts."""
 
     def __init__(self, pieces: int) -> None:
-        """Begin without words; the first one has the number `pieces`."""
+        """Begin without words; the first word gets the number `pieces`."""
         self._pieces = pieces
         self._slots, self._keys = counting.no_words()
         self._used = 0
@@ -221,7 +222,7 @@ class LongWords:
 
 
 def _check_number(words: int, pieces: int) -> None:
-    """Raise `InputError` for more words than numbers; some numbers belong to word-pieces."""
+    """Raise `InputError` if numbers run out; word-pieces use some of them."""
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(

@@ -1,12 +1,12 @@
 """Count the n-grams of a collection of any size in shards, like `cdmae.importance.ngrams`.
 
-The result has the same bits. A shard is a range of passages. Each step below is one job per shard
+The result is bit-identical. A shard is a range of passages. Each step below is one job per shard
 or per range of keys. Its memory depends on the size of a shard, not of the collection:
 
 - `number` assigns numbers to the words of a shard; `merge_words` merges the shards' words.
 - For each order, `list_keys` lists the distinct keys of a shard with their counts, sorted. Then
-  `merge_keys` adds up the counts of a range of keys over all shards, writes the range's part of the
-  table, and answers every shard.
+`merge_keys` adds up the counts of a range of keys over all shards, writes the range's part of the
+table, and writes an answer for every shard: the counts of its keys.
 - `list_keys` of the next order spreads the answers over the shard's positions. N-grams whose first
   or last n-1 words occur once need no keys. After the longest order, there are only answers.
 - `gather` joins the parts.
@@ -88,7 +88,7 @@ def merge_words(folder: Path | str, numbered: Sequence[Path]) -> None:
 
 
 def _dtype(occurrences: np.ndarray) -> type:
-    """Return the type of all counts: no n-gram occurs more often than there are words."""
+    """Return the type of all counts, wide enough for W: no n-gram occurs more often."""
     return np.uint32 if occurrences.sum() <= MOST_COUNTS else np.uint64
 
 
@@ -172,10 +172,10 @@ class Step:
 def list_keys(
     step: Step, shard: Shard, order: int, window: int, before: Step | None = None
 ) -> None:
-    """Write the counts of order n - 1 by position, and the distinct keys of order n with theirs.
+    """Write counts of order n - 1 by position, and the distinct keys of order n with counts.
 
     order: from 2 to window + 1, which has no keys: its folder is empty. before: the step of the
-    order before, from order 3.
+    previous order, from order 3.
     """
     if before is None:
         counts = shard.occurrences[shard.words]
@@ -256,7 +256,7 @@ def merge_keys(
 def _cuts(listed: Sequence[Path], keys: Sequence[np.ndarray], parts: int) -> np.ndarray:
     """Return the bounds between ranges of about equal size, uint64 [parts - 1], from the samples.
 
-    Each shard's part of a range is off by at most the distance of its samples.
+    Each shard's part of a range is off by at most the distance between its samples.
     """
     samples = [map_array(path / "samples.npy") for path in listed]
     weights = [

@@ -1,7 +1,7 @@
 """The n-grams that a collection repeats, by key, to count the n-grams of new text.
 
-An n-gram that is not in the table occurs once or never; either way it counts as once. So the
-n-grams of the collection itself have exactly the counts of `cdmae.importance.ngrams`.
+An n-gram that is not in the table occurs once or never, and is given a count of 1. So the n-grams
+of the collection itself have exactly the counts of `cdmae.importance.ngrams`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from cdmae.files import read_json, write_json
 ABOUT = "table.json"
 REFERENCE = "ngrams.json"  # in the folder of an importance: the relative path of its table
 
-ARRAYS = ("word_keys", "word_numbers", "occurrences", "totals")  # besides two per order
+# files of the table, in addition to two per order
+ARRAYS = ("word_keys", "word_numbers", "occurrences", "totals")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Table:
 
     keys: per order from 2, ``row of the first n-1 words x V + number of the last word``, uint64,
     sorted. The row is among the keys of the order before; for order 2 it is the first word's
-    number. counts: per order from 2. Occurrences and counts are uint32, or uint64 of 2^32 words or
+    number. counts: per order from 2. Occurrences and counts are uint32, or uint64 for 2^32 words or
     more.
     """
 

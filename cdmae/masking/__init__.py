@@ -37,7 +37,7 @@ __all__ = [
     "read", "read_spans", "sides", "strategy", "values",
 ]  # fmt: skip
 
-SELECT, CORRUPT, SAMPLE, DELETE = 1, 2, 3, 4  # salts of the streams
+SELECT, CORRUPT, SAMPLE, DELETE = 1, 2, 3, 4  # salts of the random streams
 MOST = 1 << 16  # word-pieces of a passage for which `hide` has distinct random streams
 CELLS_AT_ONCE = 1 << 20  # of the masks per position: a few MB
 # The upper half of a draw decides whether a token is replaced, the lower half by which token.
@@ -70,9 +70,9 @@ class Side:
     mask_share: float = 0.8  # of the masked tokens, replaced by [MASK]
     random_share: float = 0.1  # of the masked tokens, replaced by a random token; the rest is kept
     beyond: str = ""  # another side, whose masked tokens are masked here, too, and count in `ratio`
-    per_position: bool = False  # the input is not masked; each position has a mask of its own
+    per_position: bool = False  # the input is not masked; each position has its own attention mask
     next: bool = False  # the input is the second of two spans, of which the encoder reads the first
-    sampled: bool = False  # every token has a number in [0, 1) for sampling its replacement
+    sampled: bool = False  # every token gets a number in [0, 1) for sampling its replacement
     spans: int = 1  # consecutive spans per passage
     # shortest and longest share of the passage: two independent crops instead of spans, in which
     # nothing is predicted
@@ -80,11 +80,11 @@ class Side:
     deleted: float = 0.0  # share of the word-pieces of a crop that are deleted
 
 
-PLAIN = Side("", 0.0)  # the text itself, of which every token is predicted
+PLAIN = Side("", 0.0)  # the input is the text itself, and every token is predicted
 
 
 def encoder_side(settings: Any, unit: str = "word") -> Side:
-    """Return the encoder's side of an encoder's settings; `unit` is the importance's."""
+    """Return the encoder side that an encoder's settings describe; `unit`: of the importance."""
     return Side(
         settings.encoder_masking,
         settings.encoder_ratio,
@@ -110,8 +110,8 @@ def strategy(name: str) -> ModuleType:
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
     """Compute the values of each word-piece, float16 [T], of each strategy that needs them.
 
-    importance: the folder of an importance, for strategies that read one. Raises `InputError` where
-    it is missing.
+    importance: the folder of an importance, for strategies that read one. Raises `InputError` if it
+    is missing.
     """
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
     return {
@@ -195,8 +195,8 @@ def mask(
 def hide(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Draw for each position the tokens hidden from it: bool [B, n, n] (RetroMAE, section 3.2).
 
-    ``[b, i]`` is the mask of position i of passage b: position i itself, and as many tokens as any
-    mask of the passage has, drawn by the side's strategy for this position alone.
+    ``[b, i]`` is the mask of position i of passage b: position i itself and the tokens that the
+    side's strategy draws for this position alone, the same number in every mask of the passage.
     """
     passages, length = batch.ids.shape
     hidden = np.empty((passages * length, length), bool)

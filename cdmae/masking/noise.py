@@ -1,10 +1,10 @@
 """Random numbers as a function of (key, passage, position), independent of the batch.
 
 A key is a hash of (seed, purpose, epoch). All passages of a batch share one key, or have one each,
-uint64 [B]. Each passage has its own stream, a hash of its key and its row, and each position one
-draw from that stream: splitmix64 (Steele et al. 2014), which passes BigCrush. Normal numbers are
-exact, by Marsaglia and Tsang's ziggurat with 256 layers. Different values of `salt` give different
-streams for the same key.
+uint64 [B]. Each passage has its own stream, seeded by a hash of its key and its row, and each
+position gets one draw from that stream: splitmix64 (Steele et al. 2014), which passes BigCrush.
+Normal numbers are exact, by Marsaglia and Tsang's ziggurat with 256 layers. Different values of
+`salt` give different streams for the same key.
 
 Shapes: `B` passages, `n` positions.
 """
@@ -23,7 +23,7 @@ SECOND = np.uint64(0x94D049BB133111EB)
 UNIT = 2.0**-53
 LAYERS = 256
 EDGE = 3.6541528853610088  # right edge of the lowest layer's box, where the tail begins
-AREA = 0.00492867323399  # of each layer, under exp(-x^2 / 2)
+AREA = 0.00492867323399  # the area of each layer, under exp(-x^2 / 2)
 
 Key = np.uint64 | np.ndarray
 

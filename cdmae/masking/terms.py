@@ -1,4 +1,4 @@
-"""Masked words: the commonest, the share of stop-words, and one example in detail.
+"""Describe masked words: the commonest, the share of stop-words, and one example in detail.
 
 Section 3.2 of the paper: 40 % of the tokens masked at random are stop-words or punctuation.
 """
@@ -36,7 +36,7 @@ STOP_WORDS = frozenset(
     mustn
     """.split()  # noqa: SIM905 (a page of quotation marks says less)
 )
-SAMPLE = 20_000  # passages that are masked
+SAMPLE = 20_000  # the number of passages that are masked
 DRAWS = 2_000  # masks of the example: the standard error of a share is about 0.01
 SIGMAS = (0.0, 1.0, 2.0, 4.0, math.inf)
 TOP = 10

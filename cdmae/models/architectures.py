@@ -36,7 +36,7 @@ KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
     "retriever": "Model",
     "reranker": "ForSequenceClassification",
 }
-POOLED = ("bert", *BEHIND_PADDING)  # architectures with a pooler, unless it is switched off
+POOLED = ("bert", *BEHIND_PADDING)  # architectures that have a pooler unless it is switched off
 NEW_HEADS = {  # prefixes of the names of weights that a checkpoint may lack, by kind
     "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
     "reranker": ("bert.pooler.", "classifier.", "pre_classifier.", "head."),
@@ -200,7 +200,7 @@ def head(model: PreTrainedModel) -> Head:
 class Classifier:
     """A head with one label: ``output(drop(norm(activation(dense(drop(vector))))))``.
 
-    before, between: the probabilities of the inner and of the outer dropout.
+    before, between: the dropout probabilities before the first and before the second matrix.
     """
 
     pooling: str

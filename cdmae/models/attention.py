@@ -78,7 +78,7 @@ class Grid:
 
     @cached_property
     def real(self) -> Tensor | None:
-        """Return the mask of cells that hold a row, bool [B, n]; None where all do."""
+        """Return the mask of cells that hold a row, bool [B, n]; None if all do."""
         layout = self.layout
         count = len(layout) * layout.longest
         if len(layout.cells) == count:
@@ -88,7 +88,7 @@ class Grid:
 
     @cached_property
     def cell_positions(self) -> Tensor:
-        """Return the position of each cell, int64 [B, n]; 0 for padding, to let it see a row."""
+        """Return the position of each cell, int64 [B, n]; 0 for padding, so that it sees a row."""
         layout = self.layout
         count = len(layout) * layout.longest
         positions = torch.zeros(count, dtype=torch.int64, device=layout.cells.device)
@@ -126,7 +126,7 @@ def attend(
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0.
     mask: [B, H or 1, m, n], either bool, the rows that each row sees, or numbers to add to the
     scores, -inf for a row that is not seen. No row may see padding, and every row must see at least
-    one row. Heads that the packed kernel refuses take the padded grid.
+    one row. Head sizes that the packed kernel refuses are computed on the padded grid.
     """
     if mask is not None:
         return _masked(query, key, value, to, of, mask)
@@ -160,7 +160,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
         to.layout.longest,
         of.layout.longest,
     ).flatten(1)
-    # On a GPU there is filler only in an empty selection; padding by 0 rows would copy.
+    # On a GPU only an empty selection has filler; padding by 0 rows would make a copy.
     filler = to.layout.rows - len(mixed)
     return functional.pad(mixed, (0, 0, 0, filler)) if filler else mixed
 

@@ -60,13 +60,13 @@ ALLOWED = {  # in cdmae.json; a dense retriever lacks the head
 class Model:
     """A retriever or a reranker with its tokenizer's vocabulary.
 
-    network: the encoder without a pooler, or the encoder with a head of one label. lengths: the
+    network: the encoder without a pooler, or the encoder with a one-label head. lengths: the
     word-pieces, special tokens included, at which inputs are cut: query_length and passage_length
     of a retriever, max_length of a reranker. precision: the training precision (see also
-    `training.scoring_precision`). head: of a retriever, a name in `cdmae.models.heads`. pooling: of
-    a dense retriever, `cls` or `mean`. similarity: how vectors are compared, `dot` or `cosine`.
-    prompts: of a retriever, the texts before queries and passages, as query_prompt and
-    passage_prompt.
+    `training.scoring_precision`). head: for retrievers, the name of a module in
+    `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
+    are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
+    query_prompt and passage_prompt.
     """
 
     kind: str
@@ -84,7 +84,7 @@ class Model:
 
 
 def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
-    """Make the model that pre-training begins with: float32, on the CPU.
+    """Make the model from which pre-training begins: float32, on the CPU.
 
     New weights depend on `seed` alone: all weights without a checkpoint, or an LM head that the
     checkpoint lacks.
@@ -102,12 +102,12 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         seed=seed,
     )
     if new_keys:
-        say(f"{name} has no LM head: new and random are {networks.listed(new_keys)}")
+        say(f"{name} has no LM head; new, random weights: {networks.listed(new_keys)}")
         _tie_new_head(model, new_keys)
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in "
-            f"{tokenizer} makes {vocabulary.pieces:,}; they do not belong together"
+            f"{tokenizer} makes {vocabulary.pieces:,}; they do not match"
         )
     return model
 
@@ -132,7 +132,7 @@ def _random_encoder(start: Start, vocabulary: Vocabulary, seed: int) -> PreTrain
 
 
 def _check_folder(name: str) -> None:
-    """Raise `InputError` if a checkpoint's name is a path, but not of a folder."""
+    """Raise `InputError` if a checkpoint is given as a path that is not a folder."""
     repository, _ = pretrained.divided(name)
     is_path = name.startswith((".", "/", "~")) or repository.count("/") > 1
     if is_path and not Path(name).expanduser().is_dir():
@@ -173,7 +173,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 
 
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
-    """Write a trained model into an existing folder, with the tokenizer of another folder."""
+    """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
     if model.kind == "retriever" and model.head == "sparse":
         prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
@@ -256,7 +256,7 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
 
 
 def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
-    """Return the keys of ``cdmae.json`` that a model has besides its lengths and precision."""
+    """Return a model's keys of ``cdmae.json`` other than its lengths and precision."""
     return VECTORS.get(described.get("head", "dense"), ()) if kind == "retriever" else ()
 
 

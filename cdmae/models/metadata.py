@@ -1,4 +1,4 @@
-"""Files next to a model's weights, by which other programs load it: tokenizer, pooling, lengths."""
+"""Files that other programs need next to a model's weights: tokenizer, pooling, lengths."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Networks on disk, read with every check and written as transformers writes them.
+"""Read networks with strict checks, and write them as transformers does.
 
 Other libraries load an incomplete checkpoint with a warning at most: an encoder with random layers
-then trains without an error and scores some points lower. Here new weights are named in the log,
+then trains without an error and scores a few points lower. Here new weights are named in the log,
 and a checkpoint without the encoder is refused.
 """
 
@@ -82,7 +82,7 @@ def read(
 
 @contextmanager
 def _reported(name: str, remedy: str) -> Iterator[None]:
-    """Turn any error into an `InputError`: transformers raises anything for third-party files."""
+    """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
     try:
         with _quiet():
             yield
@@ -148,7 +148,7 @@ def _mismatch(loaded: dict[str, Any]) -> str:
 
 
 def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
-    """Describe missing weights that may not be missing; an empty text without any."""
+    """Describe missing weights that are required; an empty text if there are none."""
     lacking = [key for key in missing if not key.startswith(new)]
     if not lacking:
         return ""
@@ -179,7 +179,7 @@ def listed(keys: list[str]) -> str:
 
 
 def commits(**models: Path | str) -> dict[str, str]:
-    """Return the commits of models on the hub, by the given names, without models that have none.
+    """Return the commits of models from the hub by name; models without a commit are omitted.
 
     The hub's cache knows the commit of a model that was read. An encoder that was made here records
     the commit of its checkpoint.
@@ -189,7 +189,7 @@ def commits(**models: Path | str) -> dict[str, str]:
 
 
 def _commit(model: Path | str, name: str) -> str | None:
-    """Return the commit of a model in the hub's cache, or recorded in a folder under a name."""
+    """Return the commit of a model: from the hub's cache, or recorded in a model folder."""
     from huggingface_hub import try_to_load_from_cache
 
     if not Path(model).is_dir():
@@ -198,7 +198,7 @@ def _commit(model: Path | str, name: str) -> str | None:
         return Path(file).parent.name if isinstance(file, str) else None
     try:
         recorded = read_json(Path(model) / "about.json")["commits"][name]
-    except (InputError, OSError, LookupError, TypeError):  # a third-party file of this name
+    except (InputError, OSError, LookupError, TypeError):  # a third party's file with the same name
         return None
     return recorded if isinstance(recorded, str) else None
 
@@ -219,7 +219,7 @@ def write(folder: Path, network: PreTrainedModel) -> None:
         stored["pooler.dense.weight"] = torch.zeros(width, width)
         stored["pooler.dense.bias"] = torch.zeros(width)
     try:
-        with _quiet():  # under current names, even where the names that were read are old
+        with _quiet():  # with current names, even if the file that was read used old names
             network.save_pretrained(folder, state_dict=stored, save_original_format=False)
     except SafetensorError as error:
         number = SYSTEM_ERROR.search(str(error))

@@ -4,7 +4,7 @@
     B  passages         n  word-pieces of the longest one         R  selected rows
 
 A third to a half of a padded batch is padding. Here only attention is padded. On the CPU row counts
-are rounded up, because its matrix library keeps a compiled kernel for every count and would need
+are rounded up, because the matrix library caches a compiled kernel for every count and would use
 more memory with each new count. The filler rows are computed and never read.
 """
 
@@ -87,7 +87,7 @@ def pack(
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """Select ascending rows `index` of a batch with passages at `starts` [B + 1], on the host."""
+    """Select rows of a batch with passages at `starts` [B + 1], on the host; `index` ascends."""
     layout, _ = _layout(np.searchsorted(index, starts), on)
     return Rows(put(_filled(index, layout.rows), on), layout)
 
@@ -130,6 +130,6 @@ def _filled(values: np.ndarray, rows: int) -> np.ndarray:
 
 
 def put(array: np.ndarray, on: torch.device) -> Tensor:
-    """Put an array on the device without waiting; on the CPU it keeps its own memory."""
+    """Copy an array to the device without waiting; on the CPU its memory is shared."""
     tensor = torch.from_numpy(array)
     return tensor if on.type == "cpu" else tensor.pin_memory().to(on, non_blocking=True)

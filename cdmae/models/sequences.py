@@ -26,7 +26,7 @@ from cdmae.tokens.vocabulary import Vocabulary, read_backend
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-PROBES = ("a", "The 1", "9")  # beginnings of texts with which a prompt is tried
+PROBES = ("a", "The 1", "9")  # beginnings of texts on which a prompt is tested
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
@@ -42,7 +42,7 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
-    """Frame each sequence of word-pieces by [CLS] and [SEP], as the model's ids, int64."""
+    """Add [CLS] and [SEP] around each sequence of word-pieces, as the model's ids, int64."""
     cls = same(len(pieces), vocabulary.cls_id)
     sep = same(len(pieces), vocabulary.sep_id)
     return interleaved(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
@@ -149,7 +149,7 @@ def pairs(
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Sort rows by length, and cut them into chunks of at most `budget` word-pieces with padding.
+    """Sort rows by length, and cut them into chunks of at most `budget` word-pieces, padded.
 
     Rows are in ascending order of length. A sequence longer than the budget is a chunk of its own.
     """

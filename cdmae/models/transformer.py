@@ -1,8 +1,8 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
 It is equal to the padded forward pass of transformers to 1e-5, at the cost of the real word-pieces
-only. The last layer can be computed at chosen rows alone, such as [CLS] or masked positions.
-transformers' layers can do neither.
+only. The last layer can be computed only at selected rows, such as [CLS] or masked positions.
+transformers' own layers can do neither.
 
 This file has the functions for callers, then `run`, then the two kinds of layer. Attention is in
 `cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
@@ -68,7 +68,7 @@ def mean(states: Tensor, packed: Packed) -> Tensor:
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
     """Return the first layer's input [S, D]: the sum of the encoder's embeddings, normalised.
 
-    Embeddings of words, positions and types, as far as the encoder has them.
+    The embeddings are of words, positions and types, if the encoder has them.
     """
     parts = model.embeddings
     config = model.config

@@ -48,7 +48,7 @@ def layers(config: PretrainedConfig, number: int, generator: Generator) -> nn.Mo
 
 
 def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
-    """Make a part and draw its weights with the standard deviation `spread`."""
+    """Make a module and draw its weights with the standard deviation `spread`."""
     with seeded(0):
         part = make()
     return draw(part, spread, generator)

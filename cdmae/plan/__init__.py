@@ -1,13 +1,13 @@
 """Estimate a run in advance: jobs, GPU-hours, wall time, disk, memory and the longest chain.
 
 sizes      sizes of collections, before and after they are made
-planned    the jobs of a run, and a config with its sizes and networks
+planned the jobs of a run; a config with the sizes of its collections and networks
 flops      floating-point operations of networks
 work       units of each job's work
-prices     the table of a unit's costs, with the source of each price
+prices the table of costs per unit, with the source of each price
 machine    the speed of networks
 resources  the GPUs, cores, memory and time that jobs request
 plan       tables and sums
 
-Estimates are right to a factor of two.
+Estimates are right to within a factor of two.
 """

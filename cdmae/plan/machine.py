@@ -16,7 +16,7 @@ PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float
     "v100": 125e12,
     "rtx4090": 165e12,
 }
-UTILISED = 0.45  # of a GPU's peak, on real word-pieces
+UTILISED = 0.45  # achieved share of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a core that computes a network
 
 

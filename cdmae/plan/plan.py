@@ -15,7 +15,7 @@ from cdmae.plan import flops, prices
 from cdmae.plan.machine import Machine
 from cdmae.plan.planned import Job, Planned
 
-SHOWN = 12  # jobs of the longest chain, the longest ones
+SHOWN = 12  # the number of jobs of the longest chain that are listed
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def longest_chain(tasks: Sequence[Task]) -> list[Task]:
 
 
 def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
-    """Return the least seconds in which a machine can do all tasks.
+    """Return the minimum number of seconds in which a machine can do all tasks.
 
     This is the longest chain, or the time of all tasks if no core or no GPU is ever idle.
     """
@@ -166,7 +166,7 @@ def _room(planned: Planned, tasks: list[Task]) -> list[str]:
 
 
 def _compared(needed: float, words: str, available: float, where: str) -> str:
-    """Compare the bytes that are needed with the bytes that are available."""
+    """Compare needed with available bytes."""
     missing = ""
     if needed > available:
         missing = f": NOT ENOUGH, {_bytes(needed - available)} are missing"

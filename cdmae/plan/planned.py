@@ -68,7 +68,7 @@ class Planned:
         return self._initial_networks[start]
 
     def network(self, system: str) -> Network:
-        """Return the network of a system, or of the dense system behind its feedback."""
+        """Return the network of a system; for feedback, of its dense system."""
         entry = self.config.systems[system]
         model = entry.model
         if not model and not entry.encoder:
@@ -80,7 +80,7 @@ class Planned:
         return self._external_networks[model]
 
     def queries(self, targets: list[tuple[str, str]]) -> list[int]:
-        """Count the queries of each (collection, split); 0 where the source does not know them."""
+        """Count the queries of each (collection, split); 0 if the source does not know them."""
         return [self.size(collection).queries.get(split, 0) for collection, split in targets]
 
     @cached_property
@@ -90,7 +90,7 @@ class Planned:
 
     @property
     def largest_run(self) -> float:
-        """Passages of the largest run of the evaluation."""
+        """The number of passages in the largest run of the evaluation."""
         return self.config.evaluation.depth * max(self.evaluated, default=0)
 
     def downloads(self, collection: str) -> dict[Path, float]:

@@ -1,11 +1,11 @@
-"""Price jobs by the table ``prices.csv``, which lists the cost of a unit of a rule's work.
+"""Price jobs by the table ``prices.csv``, which lists the cost per unit of a rule's work.
 
 rule     one or several, separated by spaces; ``*``: every rule without rows of its own
 unit     the unit that `cdmae.plan.work` counts; a ``job`` counts once
 seconds  of one core; the seconds of a ``job`` are its startup, which more cores do not shorten
 disk     bytes that the job leaves
 memory   bytes of the process
-device   bytes on each GPU, or bytes of the process where there are no GPUs
+device bytes on each GPU, or bytes of the process without GPUs
 source   origin of the price
 
 Prices of the same rule and unit in several rows add up. Networks are not in the table: their price
@@ -61,7 +61,7 @@ def price(planned: Planned, job: Job) -> Price:
 
 
 def of(rule: str) -> Units:
-    """Return the prices of a rule: unit to column to price."""
+    """Return the prices of a rule: unit -> column -> price."""
     table = _table()
     return table.get(rule, table["*"])
 

@@ -20,7 +20,7 @@ ON_ONE = (
 )  # fmt: skip
 RESUMING = ON_SEVERAL  # rules that save their state
 NODE = 8  # GPUs of a node, as in the paper (section 4.3)
-NARROW = 256  # width of the layers below which neither a GPU nor a second core pays
+NARROW = 256  # layer width below which neither a GPU nor a second core speeds up a job
 FEW_HOURS = 2.0  # of one GPU; a longer training requests all GPUs of a node
 # The reference GPU of all requests. A V100 takes 2.5 times as long, which MARGIN_OF_TIME covers.
 REFERENCE = Machine(cores=1, gpus=1, gpu="a100")
@@ -29,8 +29,9 @@ MARGIN_OF_MEMORY = 1.25
 MARGIN_OF_TIME = 3.0
 LEAST_MEGABYTES = 4000
 LEAST_MINUTES = 30  # importing the libraries takes minutes on a busy shared file system
-DOWNLOAD = 240  # least minutes of a rule that may download: the plan does not know the network
-DAY = 1440  # most minutes of a rule that resumes, which is the limit of many queues
+# minimum minutes of a rule that may download: the plan does not know the network's speed
+DOWNLOAD = 240
+DAY = 1440  # maximum minutes of a rule that resumes: the limit of many queues
 # of jobs on a collection that does not exist yet and whose source does not know its size
 UNKNOWN_MEGABYTES = 64_000
 UNKNOWN_MINUTES = DAY

@@ -1,4 +1,4 @@
-"""Estimate the sizes of collections: counted once they are made, given by their source before."""
+"""Sizes of collections: counted once a collection exists, estimated by its source before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BYTES_A_WORD = 6.0  # of English text, the space included
 # BERT's word-pieces per word; punctuation counts as words. Tokenizers with 8,192 pieces, trained on
 # the default's text, give 1.38 (WordPiece), 1.42 (byte-level BPE) and 1.40 (Unigram)
 PIECES_A_WORD = 1.35
-MARGIN = 1.25  # by which estimates from the sizes of files may be too high
+MARGIN = 1.25  # factor by which estimates from the sizes of files may be too high
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ class Size:
 def size(config: Config, collection: str) -> Size:
     """Return the size of a collection.
 
-    Raises `InputError` if it is neither made nor known to its source.
+    Raises `InputError` if the collection does not exist and its source does not know the size.
     """
     known = known_size(config, collection)
     if known is None:
         about = place(config.results, "about", collection=collection)
         raise InputError(
-            f"collections.{collection} is not made yet and its source does not know its size; "
+            f"collections.{collection} does not exist yet and its source does not know its size; "
             f"./run {about}"
         )
     return known
 
 
 def known_size(config: Config, collection: str) -> Size | None:
-    """Return the size of a collection that is made, or that its source expects; None if unknown."""
+    """Return the counted or expected size of a collection; None if unknown."""
     counted = count(config, collection)
     if counted:
         return counted

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 QUERY_TOKENS = 10.0  # word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
-SELECT = 4000.0  # operations that selecting the best costs, per query and passage
-PRODUCTS = 1000.0  # operations that the product of sparse vectors costs, per query and passage
-ENTRIES = 200.0  # of a sparse passage
+SELECT = 4000.0  # operations to select the best, per query and passage
+PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
+ENTRIES = 200.0  # entries of a sparse passage
 PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
 
 
@@ -96,7 +96,7 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
 
 
 def _states(network: Network) -> int:
-    """Count the numbers that a layer keeps of a word-piece for the backward pass."""
+    """Count the numbers per word-piece that a layer keeps for the backward pass."""
     return 10 * network.width + 2 * network.inners * network.inner
 
 
@@ -126,7 +126,7 @@ def untrained(planned: Planned, name: str) -> Work:
 
 
 def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, float]]:
-    """Return a system's stage, its collection, its number of queries, and units of its texts."""
+    """Return a system's stage, collection, number of queries, and the units of its texts."""
     stage = planned.config.stages[planned.config.systems[name].stage]
     corpus = planned.size(stage.collection)
     (queries,) = planned.queries([systems.trains_on(planned.config, name)])
@@ -136,7 +136,7 @@ def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, 
 
 
 def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
-    """Count weights, and the activations of the chunk of texts that is computed at a time."""
+    """Count weights, and the activations of one chunk of texts."""
     rows = min(stage.chunk, stage.queries * stage.group) * longest
     return {
         "weight": network.parameters(),
@@ -171,7 +171,7 @@ def _pair(longest: int, corpus: Size) -> float:
 
 
 def train_reranker(planned: Planned, name: str) -> Work:
-    """Score all pairs of a query's group, and train on the best ones, twice with R-Drop."""
+    """Score all pairs of a query's group, and train on the best pairs, twice with R-Drop."""
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
     longest = stage.max_length
@@ -182,7 +182,7 @@ def train_reranker(planned: Planned, name: str) -> Work:
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """Score a student's candidates with a reranker, or only the candidates that are drawn."""
+    """Score a student's candidates with a reranker: all, or only the candidates that are drawn."""
     stage, corpus, queries, texts = _training(planned, student)
     name = planned.config.systems[student].teacher
     network = planned.network(name)
@@ -242,7 +242,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
 
 
 def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
-    """Search as the dense system does; reading the feedback is too little to count."""
+    """Search as the dense system does; the cost of reading the feedback is negligible."""
     return search(planned, planned.config.systems[name].parts()[0], *mined)
 
 

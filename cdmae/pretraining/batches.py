@@ -2,9 +2,9 @@
 
     B passages of a micro-batch, S rows, M predicted rows with filler (see `cdmae.models.packed`)
 
-A side masks the text, or shows it unmasked (`cdmae.masking.Side`). Where an objective reads two
-neighbouring spans of a passage, each span is a sequence of its own, one after the other; below,
-"passages" then means spans. `cdmae.pretraining.reader` makes the steps.
+A side masks the text, or leaves it unmasked (`cdmae.masking.Side`). If an objective reads two
+neighbouring spans of a passage, each span is a sequence of its own, one after the other; "passages"
+below then means spans. `cdmae.pretraining.reader` makes the steps.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ READ_AT_CLS = ("encoder", "passage")  # the sides whose [CLS] state is read
 class View:
     """One side of a micro-batch: its input and the tokens to predict.
 
-    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: where the last
-    layer is needed: the rows to be predicted and perhaps [CLS]. masked: int64 [M], the predicted
-    rows among `rows`. labels: int64 [M], their original ids. weights: float32 [M], 1 / (predicted
-    tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], the rows of its
-    passage that each of `rows` must not see, on the padded grids of `rows` and `inputs`; None if
-    every row sees the whole passage. draws: float32 [M], numbers in [0, 1), on a side that samples.
+    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: the rows at which
+    the last layer is computed: the rows to be predicted and perhaps [CLS]. masked: int64 [M], the
+    predicted rows among `rows`. labels: int64 [M], their original ids. weights: float32 [M], 1 /
+    (predicted tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], the
+    rows of its passage that each of `rows` must not see, on the padded grids of `rows` and
+    `inputs`; None if every row sees the whole passage. draws: float32 [M], numbers in [0, 1), on a
+    side that samples.
     """
 
     inputs: Packed
@@ -48,8 +49,8 @@ class View:
 class Batch:
     """A micro-batch: its views by side, and its range in the global batch of `whole` passages.
 
-    common: a loss over the whole global batch, 0-d, and pull: its gradient with respect to the
-    passages' vectors, [B, D]; for objectives with such a loss.
+    For objectives with a loss over the whole global batch: common: that loss, 0-d, and pull: its
+    gradient with respect to the passages' vectors, [B, D].
     """
 
     views: dict[str, View]
@@ -113,7 +114,7 @@ class Masked:
         )
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
-        """Put these passages on the device; `total` is the global batch's predicted tokens."""
+        """Put these passages on the device; `total`: predicted tokens of the global batch."""
         needed = self.chosen.copy()
         needed[self.inputs.starts[:-1]] |= with_cls
         index = np.flatnonzero(needed)
@@ -166,7 +167,7 @@ class Step:
     def batches(
         self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1
     ) -> Iterator[Batch]:
-        """Yield the micro-batches, about `rows` rows each, of process `rank` of `ranks`.
+        """Yield the micro-batches of process `rank` of `ranks`, with about `rows` rows each.
 
         A process gets every `ranks`-th micro-batch. Weights refer to the global batch: accumulation
         and data parallelism only add up the gradients of all micro-batches.
@@ -184,7 +185,7 @@ class Step:
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
-    """Return where to cut passages at `starts` into non-empty pieces of about `rows` rows.
+    """Return the cuts of passages at `starts` into non-empty pieces of about `rows` rows.
 
     Each of `ranks` processes gets the same number of pieces, if there are enough passages.
     """

@@ -2,9 +2,9 @@
 
 Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
 the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone.
-They need no saving, and neither accumulation nor the number of processes changes a step's data.
+They need not be saved, and neither accumulation nor the number of processes changes a step's data.
 
-Many steps are read and masked at a time, in numpy. Python code that runs for each step only cuts
+Many steps are read and masked at a time, in numpy. The Python code of a single step only cuts
 views.
 
     B passages or spans, n word-pieces of the longest one, P passages, T word-pieces
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 PASSAGES_AT_ONCE = 4096  # read and masked together: some MB
-MIDDLE = (0.25, 0.75)  # the part of a passage in which it is cut into two spans
+MIDDLE = (0.25, 0.75)  # the part of a passage from which the cut into two spans is drawn
 
 
 class Reader:
@@ -81,7 +81,7 @@ class Reader:
     # --- steps ------------------------------------------------------------------------------------
 
     def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """Yield the steps begin .. end - 1; with `ahead`, a thread reads the next meanwhile."""
+        """Yield the steps begin .. end - 1; with `ahead`, a thread reads ahead."""
         at_once = max(1, PASSAGES_AT_ONCE // self.batch)
         groups = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
         if not ahead:
@@ -98,11 +98,11 @@ class Reader:
                 yield from last.result()
 
     def read(self, begin: int, end: int) -> list[Step]:
-        """Read some steps at once."""
+        """Read several steps together."""
         positions = np.arange(begin * self.batch, end * self.batch)
         epochs, rows = self.passages(positions)
         steps = positions // self.batch
-        order = np.lexsort((self.lengths[rows], steps))  # within each step by length
+        order = np.lexsort((self.lengths[rows], steps))  # sorted by length within each step
         texts = self.texts(rows[order], epochs[order])
         sides: dict[str, Masked] = {}
         for name in self.sides:
@@ -114,7 +114,7 @@ class Reader:
         ]
 
     def passages(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return epochs and passages at some ascending positions of the endless sequence."""
+        """Return the epochs and passages at ascending positions of the endless sequence."""
         epochs, within = np.divmod(positions, len(self.tokens))
         rows = np.empty_like(positions)
         for epoch in np.unique(epochs).tolist():
@@ -155,8 +155,8 @@ class Reader:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw two independent crops of each passage: offsets and lengths, int64 [B, 2].
 
-        A crop's share of the passage is uniform, then its position; a crop has a word-piece at
-        least, if the passage has one.
+        A crop's share of the passage is uniform, then its position; a crop has at least one
+        word-piece, if the passage has any.
         """
         draws = uniforms(self.keys("crop", epochs), rows, 4, salt=1).astype(np.float64)
         least, most = self.crops
@@ -187,7 +187,7 @@ class Reader:
             cut -= inside
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
-        """Return the random key of each of some epochs for one purpose, uint64 [B]."""
+        """Return a random key per epoch for one purpose, uint64 [B]."""
         different, index = np.unique(epochs, return_inverse=True)
         keys = [masking.key(self.seed, purpose, epoch) for epoch in different.tolist()]
         return np.array(keys, np.uint64)[index]
@@ -195,7 +195,7 @@ class Reader:
     # --- masks ------------------------------------------------------------------------------------
 
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
-        """Apply equation 1 for one side of some texts, after the `others` of the same texts."""
+        """Apply equation 1 to texts for one side, given the `others` of the same texts."""
         side = self.sides[name]
         keys = self.keys(name, texts.epochs)
         if side.next:
@@ -210,7 +210,7 @@ class Reader:
         content = sequences.content(starts)
 
         def framed(values: np.ndarray) -> np.ndarray:
-            """Put values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
+            """Join values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
             rows = np.zeros(starts[-1], values.dtype)
             rows[content] = values[real]
             return rows
@@ -255,7 +255,7 @@ class Reader:
         return masking.hide(self.batch_of(texts, side), side, self.keys(name, texts.epochs))
 
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
-        """Return some texts as input for masking, with the values of the side's strategy."""
+        """Return texts as input for masking, with the values of the side's strategy."""
         values = self.values.get(side.strategy)
         return masking.read_spans(
             self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values

@@ -1,12 +1,12 @@
-"""Snapshots: a training's weights at some steps, which other config entries use as encoders.
+"""Snapshots: a training's weights at given steps, which other config entries use as encoders.
 
-One training makes all of them. A snapshot of step s is bit-identical to the result with `take_step`
-s. Snapshots are written next to the training's state when the training passes their steps. A killed
-training that resumes after a step has its snapshot already::
+One training makes all snapshots. A snapshot of step s is bit-identical to the result with
+`take_step` s. Snapshots are written next to the training's state when the training passes their
+steps. A killed training that resumes after a step already has the step's snapshot::
 
     state/.../snapshots/00001000/      during the training
     encoders/cdmae/snapshots/00001000/ with the finished encoder
-    encoders/cdmae-1000/               the entry that names it: these files, weights as hard links
+    encoders/cdmae-1000/ the entry that uses it: the same files, weights as hard links
 """
 
 from __future__ import annotations

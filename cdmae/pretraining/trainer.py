@@ -49,9 +49,9 @@ COLUMNS = [
     "gradient_norm",
     "learning_rate",
 ]
-# for the activations of a micro-batch: bytes, or a share of the device's memory
+# memory for the activations of a micro-batch: bytes, or a share of the device's memory
 MEMORY = {"cpu": 2 << 30, "cuda": 0.35}
-MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time are not faster
+MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time bring no speed-up
 
 
 def pretrain(
@@ -69,13 +69,13 @@ def pretrain(
     state: Path,
     output: Path,
 ) -> None:
-    """Make the encoder `name`; with objective none it has its initial weights.
+    """Make the encoder `name`; with objective none it keeps its initial weights.
 
     after: another encoder, whose weights replace the initial checkpoint's. tokens: of the
-    collection, by the same tokenizer. importance: aligned with the tokens, or its n-grams where the
-    masks read these alone; None where the masks read neither. snapshots: steps that are also
-    written (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
-    encoder's folder.
+    collection, by the same tokenizer. importance: aligned with the tokens, or only its n-grams if
+    the masks need nothing else; None if the masks need neither. snapshots: steps whose weights are
+    also written (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output:
+    the encoder's folder.
     """
     device = setup.set_up(threads)
     initial = Start(checkpoint=str(after)) if after else start
@@ -287,7 +287,7 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
 
 
 def micro_batch(config: PretrainedConfig, further_layers: int, device: torch.device) -> int:
-    """Return the rows of a micro-batch: the most whose activations fit into `MEMORY`."""
+    """Return the number of rows of a micro-batch, as many as activations fit into `MEMORY`."""
     memory = MEMORY[device.type]
     if device.type == "cuda":
         memory *= torch.cuda.get_device_properties(device).total_memory

@@ -17,11 +17,12 @@ from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
-# the uses of a collection, by the part that names it
+# the uses of a collection, by the part of the recipe that names it
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
-# of retrievers whose cdmae.json does not record them
+# the values for retrievers whose cdmae.json lacks them
 POOLED = {"head": "dense", "pooling": "cls", "similarity": "dot"}
-PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
+# the parts of the recipe whose settings are listed
+PARTS = ("start", "before", "importance", "encoder", "stage")
 
 
 def release(

@@ -1,9 +1,9 @@
 """Draw the report's two kinds of figure as SVG: rows (bars, intervals, pairs of dots) and lines.
 
 Positions are computed here, and templates/*.svg.j2 write the marks. Panels are 340 units wide, so
-their text has the same size on a phone and on a desk. In rows the label is above its marks: names
-of any length fit, and no axis crosses a text. No library wraps labels, describes figures to screen
-readers and follows a page's dark mode, so the charts are drawn by hand.
+their text has the same size on a phone and on a desk. In charts of rows, labels are above their
+marks, so names of any length fit and no axis crosses text. No plotting library wraps labels,
+describes figures to screen readers and follows a page's dark mode, so this module draws the charts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from cdmae.formats import minus, printable
 from cdmae.report.templates import fill
 
 WIDTH = 340.0
-# the mean advance of a letter of a sans serif face, in units of its size, on the wide side
+# the mean advance of a letter of a sans-serif font, in units of its size, estimated generously
 LETTER = 0.56
 SIZE = 12.0  # of labels
 SMALL = 11.0  # of numbers at axes
 DASHES = 3
 LANE = 14.0  # height of the marks of a row
-BESIDE = 110.0  # the widest label that may be to the left of its marks
+BESIDE = 110.0  # the maximum width of a label to the left of its marks
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Figure:
         object.__setattr__(self, "drawing", Markup(printable(self.drawing)))
 
     def standalone(self) -> str:
-        """Return the figure as a file: its own colours, light and dark, its title inside."""
+        """Return the figure as a file, with its own colours, light and dark, and its title."""
         title = wrapped(self.title, 13, WIDTH)
         top = 18.0 * len(title) + 6
         page = {
@@ -102,7 +102,7 @@ def rows(
     legend: Sequence[tuple[str, int]] = (),
     beside: bool = False,
 ) -> Figure | None:
-    """Draw one row per entry below each other, a scale below; None without entries.
+    """Draw one row per entry, with a scale below; None without entries.
 
     `beside` sets labels left of their marks instead of above, if all of them are short.
     """
@@ -123,7 +123,7 @@ def rows(
         right -= max(text_width(entry.shown, SIZE) for entry in entries) + 10
     scale = _scale(low, high, left, right)
     names, y = _legend(legend)
-    placed = []  # every row, the lines of its label, and the y of the row and of its marks
+    placed = []  # for every row: the lines of its label, and the y of the row and of its marks
     for entry in entries:
         room = WIDTH - text_width(entry.shown, SIZE) - 10
         label = [entry.label] if beside else wrapped(entry.label, SIZE, room)
@@ -172,7 +172,7 @@ def lines(
     """
     if not series:
         return None
-    # several lines differ by more than colour
+    # several lines differ in more than colour
     classes = [f"s{one.colour} curve d{number % DASHES}" for number, one in enumerate(series)]
     named = []
     if len(series) > 1 or reference:
@@ -233,7 +233,7 @@ def lines(
 
 
 def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
-    """Put figures below each other as one; several figures keep their titles."""
+    """Stack figures into one; several figures keep their titles."""
     panels = []
     y = 0.0
     for figure in figures:
@@ -251,7 +251,7 @@ def _legend(
 ) -> tuple[list[dict[str, Any]], float]:
     """Place names and their colours in lines that wrap; also return the y of the space below.
 
-    classes: of the named lines; one more name is the reference's.
+    classes: CSS classes of the named lines; one more name is the reference's.
     """
     x = 0.0
     y = 0.0
@@ -270,7 +270,7 @@ def _legend(
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return about `most` round values inside `low` .. `high`, or fewer.
+    """Return at most about `most` round values inside `low` .. `high`.
 
     The values are 1, 2, 2.5 or 5 times a power of ten apart.
     """

@@ -17,8 +17,8 @@ from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
-SIGNIFICANT = 0.05  # p below it is
-MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
+SIGNIFICANT = 0.05  # p-values below it are significant
+MOST_SETS = 4  # the most zero-shot collections that get their own columns next to the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Column:
 
     @property
     def target(self) -> Target:
-        """Return the target, the first of several."""
+        """Return the target; the first, if there are several."""
         return self.sets[0][0]
 
     @property
@@ -52,7 +52,7 @@ class Column:
 
     @property
     def head(self) -> str:
-        """Return the name with the measure."""
+        """Return the column's header: its name with the measure."""
         return f"{self.name}, {self.unit}"
 
     def value(self, system: str) -> float:
@@ -85,8 +85,9 @@ class Column:
     def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
         """Subtract `reference` from every other system, both p-values corrected after Holm.
 
-        The correction covers these systems and all that the report compares with the reference, so
-        a comparison has the same p everywhere, in both directions. The intervals are not corrected.
+        The correction covers these systems and all systems that the report compares with the
+        reference, so a comparison has the same p everywhere, in both directions. The intervals are
+        not corrected.
         """
         wanted = list(systems)
         listed = compared_pairs(self.facts)
@@ -120,9 +121,9 @@ class Column:
     def noise(self) -> float:
         """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
-        It is 1.96 times the root of 2 times the variance over seeds, or the config's if that is
-        larger. It holds for single trainings, or for means over the seeds of the run. For several
-        targets it is the mean, because one seed serves them all.
+        It is 1.96 times the root of twice the variance over seeds, or the config's noise if that is
+        larger. It applies to single trainings, or to means over the seeds of the run. For several
+        targets it is the mean, because all targets share a seed.
         """
         bands = []
         for some in self.sets:
@@ -167,7 +168,7 @@ def in_domain(facts: Facts) -> list[Column]:
 
 
 def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
-    """List the zero-shot collections in their main measure, or in the `first` of the config.
+    """List the zero-shot columns in their main measure, or in the config's `first` measure.
 
     CQADupStack is the mean of its forums, as in BEIR.
     """
@@ -184,14 +185,14 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
 
 def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot collections in the config's first measure, and again in their main one."""
+    """List the zero-shot columns twice: in the config's first measure and in their main measure."""
     both = [zero_shot(facts, first=True), zero_shot(facts)]
     same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
     return [columns for columns in (both[:1] if same else both) if columns]
 
 
 def together(columns: Sequence[Column], name: str) -> Column:
-    """Average over columns, each counting once, in the measure of the first."""
+    """Average over columns with equal weight, in the measure of the first."""
     return Column(
         columns[0].facts,
         name,
@@ -201,7 +202,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List all targets; many zero-shot collections are one mean."""
+    """List all targets; many zero-shot collections are averaged into one column."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -212,6 +213,6 @@ def everywhere(facts: Facts) -> list[Column]:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose the target of the first screen: the first one that is not zero-shot, if any."""
+    """Choose the target of the first screen: the first in-domain target, if any."""
     targets = sorted(facts.targets, key=facts.zero_shot)
     return Column.of(facts, targets[0]) if targets else None

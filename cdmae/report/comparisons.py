@@ -41,8 +41,8 @@ def compared(facts: Facts) -> list[Pair]:
 
     The pairs of `report.compare` come first, in its order. Then every system is compared with
     `evaluation.baseline`, and with the systems of the entry ``"*"`` of `report.compare`. p-values
-    are corrected for the comparisons with one reference. Two systems that are listed in both
-    directions are compared in the first one.
+    are corrected over the comparisons with the same reference. Two systems that are listed in both
+    directions are compared in the first direction.
     """
     named = [
         Pair(system, reference)
@@ -123,7 +123,7 @@ def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the compared system that only lacks the pre-training; "" without such a system."""
+    """Return the compared system that differs only in having no pre-training; "" without one."""
     for change in single_changes(facts):
         if change.setting != "encoder.objective":
             continue
@@ -184,7 +184,7 @@ def repeated(facts: Facts) -> list[list[str]]:
 
 @cache
 def steps(facts: Facts) -> dict[str, str]:
-    """Map each retriever to its source of negatives, where both have the same encoder."""
+    """Map each retriever to its source of negatives, if both have the same encoder."""
     encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
     before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
     return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
@@ -209,7 +209,7 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
     """Return the retrievers on the snapshots of each pre-training: (step, system), ascending.
 
     The keys are encoders. The retrievers of one encoder are otherwise alike; step 0 is the compared
-    retriever without pre-training, where there is one.
+    retriever without pre-training, if there is one.
     """
     families: dict[str, list[str]] = {}
     encoders = facts.entries("encoders")
@@ -230,7 +230,7 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
 
 
 def _other_steps(facts: Facts, name: str, names: list[str]) -> list[str]:
-    """List `name` and the others that differ from it only in the step of their weights."""
+    """List `name` and the retrievers that differ from it only in the step of their weights."""
     others = [
         other for other in names if list(differences(facts, name, other)) == ["encoder.take_step"]
     ]

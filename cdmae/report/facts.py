@@ -33,7 +33,7 @@ FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
     "teachers", "runs", "fusions", "latency",
 }  # fmt: skip
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
+BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, processor seconds, MB
 MANY = 5  # judgments per query above which the first relevant passage is not enough
 
 
@@ -53,8 +53,8 @@ class Training:
     """The curve of a training (a frame with `step` and losses, or None) and its about.json.
 
     bottleneck: the decoder's losses with three vectors at some steps
-    (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: how well halves of passages find
-    each other there (`cdmae.pretraining.probes.halves`), or None.
+    (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results of
+    `cdmae.pretraining.probes.halves` at these steps, or None.
     """
 
     curve: pd.DataFrame | None = None
@@ -120,12 +120,12 @@ class Facts:
 
     @property
     def seeds(self) -> list[int]:
-        """Return all of its seeds."""
+        """Return all seeds of the run."""
         return list(self.config.get("seeds") or [self.seed])
 
     @cached_property
     def trainings(self) -> int:
-        """Return the least number of trainings (one per seed) that a retriever's value averages."""
+        """Return the minimum number of trainings (one per seed) behind a retriever's mean."""
         counts = [
             values.shape[1]
             for (name, _, _), values in self.values.items()
@@ -141,7 +141,7 @@ class Facts:
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """Return this section of the config, with defaults."""
+        """Return the section `evaluation` of the config, with defaults."""
         return parse(Evaluation, self.config.get("evaluation"))
 
     @cached_property
@@ -198,11 +198,11 @@ class Facts:
         return self.config.get(section) or {}
 
     def system(self, name: str) -> dict[str, Any]:
-        """Return the entry of a system, empty where the config has none."""
+        """Return the entry of a system; empty if the config has none."""
         return self.entries("systems").get(name, {})
 
     def kind(self, system: str) -> type[System]:
-        """Return the class of a system, which answers for its kind."""
+        """Return the class of a system's kind."""
         return kind_of(AnySystem, self.system(system)) or System
 
     def encoder_of(self, system: str) -> str:
@@ -212,7 +212,7 @@ class Facts:
     def pretraining_seconds(self, encoder: str) -> float:
         """Return the seconds of a pre-training; nan if unknown.
 
-        The trainer's record comes first, then its job's.
+        The trainer's record takes precedence over its job's.
         """
         jobs = self.benchmarks[
             (self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)
@@ -252,7 +252,7 @@ class Facts:
         return None if values is None else values.mean(axis=1)
 
     def value(self, system: str, target: Target, measure: str) -> float:
-        """Return the mean over the queries; nan where it was not measured."""
+        """Return the mean over the queries; nan if it was not measured."""
         values = self.per_query(system, target, measure)
         return math.nan if values is None else float(values.mean())
 
@@ -270,7 +270,7 @@ class Facts:
 
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
-        """Compare system `a` with system `b`; None where one of them was not measured."""
+        """Compare system `a` with system `b`; None if one of them was not measured."""
         first, second = (self.per_query(system, target, measure) for system in (a, b))
         if first is None or second is None or a == b:
             return None

@@ -1,6 +1,6 @@
 """Write the report: ``index.html``, its tables and its figures.
 
-The page first answers whether masking by importance helped.
+The first screen answers whether masking by importance helped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TITLE = "Importance-aware masking for dense retrieval"
 
 
 def build(facts: Path | str, output: Path | str, root: str = "") -> None:
-    """Write the report on the facts file `facts`, with paths below `root`, into `output`."""
+    """Write the report from the facts file `facts`, whose paths are below `root`, into `output`."""
     write(facts_module.read(facts, root), output)
 
 

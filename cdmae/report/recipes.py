@@ -1,9 +1,9 @@
 """Describe a system by its recipe, and two systems by the settings in which their recipes differ.
 
 A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and
-the recipes of the systems that its negatives and its teacher come from. A source that has the
-system's own encoder is marked as such instead of repeating the encoder. So two chains of stages
-that differ in the encoder differ in the encoder alone.
+the recipes of the systems that provide its negatives and its teacher. If a source has the system's
+own encoder, a mark replaces the repeated encoder. So two chains of stages with different encoders
+differ in nothing but the encoder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COUPLED = (
     ("encoder.steps", "encoder.epochs"),
     ("encoder.mask_share", "encoder.random_share"),
 )
-_SOURCES = ("negatives", "teacher", "reranks")  # the systems that a system is made from
+_SOURCES = ("negatives", "teacher", "reranks")  # the keys of the systems that a system depends on
 # settings of all encoders, including those without pre-training
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 # names of entries, whose settings are in the recipe instead
@@ -34,7 +34,7 @@ _NAMES = ("importance", "snapshot_of")
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     """Return a system's settings, such as ``encoder.sigma``, and the recipes of its sources.
 
-    own: the encoder of the system that the caller asks for.
+    own: the encoder of the system for which the recipe is made.
     """
     entry = facts.system(system)
     encoder = entry.get("encoder", "")
@@ -101,12 +101,12 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
 
 
 def _concerns_all_encoders(key: str) -> bool:
-    """Return whether a setting also has an effect without pre-training."""
+    """Return whether a setting has an effect even without pre-training."""
     return not key.startswith("encoder.") or key in _OF_ALL_ENCODERS
 
 
 def _concerns_importance(key: str) -> bool:
-    """Return whether a setting has an effect only where the masking is by importance."""
+    """Return whether a setting has an effect only if masking is by importance."""
     return key == "encoder.sigma" or key.startswith("encoder.importance.")
 
 

@@ -43,7 +43,7 @@ _TEX = str.maketrans(
     }
 )
 
-# characters with a meaning in Markdown; an underscore inside a word has none
+# characters with a meaning in Markdown; an underscore within a word has no meaning
 _MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -75,12 +75,12 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """Return the spread as shown after the text, with the decimals of measures."""
+        """Return the spread, as shown after the text, with as many decimals as measures."""
         return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
 def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
-    """Show a number in a form; a dash for None and nan."""
+    """Show a number in a given form; a dash for None and nan."""
     return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
 
 
@@ -108,7 +108,7 @@ class Table:
         forms: Mapping[str, Callable[[Any], str]] | None = None,
         **sides: Any,
     ) -> Table:
-        """Make the table of a frame; `forms` writes a column's numbers, a dash if missing."""
+        """Make a table from a frame; `forms` formats a column's numbers, with a dash if missing."""
         cells = []
         for column, values in frame.items():
             own = values.tolist()
@@ -185,7 +185,7 @@ class Table:
 
     @cached_property
     def _seeds(self) -> list[int]:
-        """Count, for every column, the seeds that its spreads are over; 0 without."""
+        """Count, for every column, the seeds behind its spreads; 0 without spreads."""
         columns = self._cells.to_numpy().T
         return [
             max((cell.spread.seeds for cell in column if cell.spread), default=0)
@@ -207,7 +207,7 @@ class Table:
         return self.caption + spread
 
     def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
-        """Return cells and column names as text, escaped here: pandas does not know the signs."""
+        """Return cells and column names as text, escaped here: pandas lacks the marks."""
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
@@ -216,9 +216,9 @@ def _base64(text: str) -> str:
 
 
 def highlight(cells: pd.Series) -> pd.Series:
-    """Mark the best and the second best of a column; values that look equal rank equal.
+    """Mark the best and the second best of a column; values that look equal rank equally.
 
-    A column of one value stays plain.
+    A column with only one value is not marked.
     """
     values = [
         float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells

@@ -1,4 +1,4 @@
-"""Put numbers into words: the jinja2 templates of the page's sections, and of the figures.
+"""Fill the jinja2 templates of the page's sections and of the figures.
 
 HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
 filters. The style sheets are next to this module; colours.css has a light and a dark form of each
@@ -45,7 +45,7 @@ def literal(style: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Let a text break after its signs.
+    """Allow line breaks after the punctuation of a text.
 
     The text is not changed as `Markup`, because Python 3.11 would escape the inserted tags.
     """
@@ -68,7 +68,7 @@ _ENVIRONMENT.filters |= {
 }
 _ENVIRONMENT.tests["known"] = lambda number: (
     number is not None and number == number
-)  # neither missing nor nan
+)  # true unless missing or nan
 
 
 def fill(name: str, /, **values: Any) -> TemplateModule:
@@ -77,6 +77,6 @@ def fill(name: str, /, **values: Any) -> TemplateModule:
 
 
 def phrase(name: str, macro: str, /, **values: Any) -> str:
-    """Fill a macro of a template of plain text, in one line: the words of a table's cell."""
+    """Fill a macro of a plain-text template, in one line: the text of a table's cell."""
     text = getattr(_ENVIRONMENT.get_template(name).module, macro)(**values)
     return re.sub(r"[ \n]+", " ", text).strip(" ")

@@ -12,7 +12,7 @@ from cdmae.terminal import printable
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 4
-LINES = 6  # of a passage that are shown
+LINES = 6  # lines of a passage that are shown
 TITLE = 300  # characters of a title, and of an id, that are shown
 
 
@@ -49,7 +49,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return a question's words to emphasise: all but stop-words, or all if there is no other."""
+    """Return a question's words to emphasise: all but stop-words, unless there are no others."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 
@@ -62,5 +62,5 @@ def _emphasised(line: str, words: set[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return one line without control characters, which a terminal would obey."""
+    """Return one line without control characters, which would control the terminal."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Question:
     """A user's query.
 
-    depth: number of passages to rank; length: where texts are cut, 0 for the model's own lengths;
-    parts: the answers of the system's parts, in their order.
+    depth: number of passages to rank; length: the length at which texts are cut, 0 for the model's
+    own; parts: the answers of the systems that this system combines, in their order.
     """
 
     text: str
@@ -31,8 +31,8 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
     """Rank a system's best `depth` passages for a text, as its rule does for a split.
 
     system: the result of its `asked` (`cdmae.config.kinds`): its settings, the paths that it reads,
-    its `parts`, which are such mappings too, and `answered_by`, the module whose `answer` ranks.
-    length: where texts are cut; 0: at the model's own lengths.
+    its `parts`, which are mappings of the same form, and `answered_by`, the module with the
+    function `answer`. length: the length at which texts are cut; 0: the model's own lengths.
     """
     runs = [ask(part, text, depth, length=length, threads=threads) for part in system["parts"]]
     question = Question(text, depth, length, threads, tuple(runs))

@@ -3,7 +3,7 @@
 A shard is a SciPy matrix in a file of ``scipy.sparse.save_npz``, with checksums. The search
 multiplies sparse matrices: for each query it walks the postings of the query's word-pieces, as an
 inverted index does. A score is the sum over the query's word-pieces in ascending order. So the
-result depends neither on blocks nor on threads.
+result depends on neither blocks nor threads.
 
 Q queries, P passages, V word-pieces, K depth.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
 
 SUFFIX = ".npz"
-QUERIES = 256  # of a block, whose scores of all passages of a shard are in memory
+QUERIES = 256  # queries per block, whose scores of all passages of a shard are in memory
 DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError)
 
 
@@ -45,7 +45,7 @@ def read(path: Path) -> sparse.csr_array:
     try:
         return sparse.csr_array(sparse.load_npz(path))
     except DAMAGED as error:
-        raise InputError(f"{path} is no complete matrix ({error}); {remedy(path)}") from None
+        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
 
 
 def shape(path: Path) -> tuple[int, int]:
@@ -54,7 +54,7 @@ def shape(path: Path) -> tuple[int, int]:
         with np.load(path) as parts:
             passages, words = parts["shape"].tolist()
     except DAMAGED as error:
-        raise InputError(f"{path} is no complete matrix ({error}); {remedy(path)}") from None
+        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
     return passages, words
 
 

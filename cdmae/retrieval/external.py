@@ -1,8 +1,8 @@
 """Third-party retrievers in sentence-transformers, with their pooling, prompts and normalisation.
 
 Vectors are compared by inner product throughout. For a dense model with cosine similarity they are
-normalised, which is equivalent; a model with a distance is refused. A `SparseEncoder` gives sparse
-matrices.
+normalised, which is equivalent; a model that uses a distance is refused. A `SparseEncoder` gives
+sparse matrices.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BATCH = 64
 
 
 def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
-    """Load the model in a folder or of a name at the hub.
+    """Load the model in a folder, or with a name at the hub.
 
     Raises `InputError` with the reason if this fails.
 
     Files in the hub's cache are not downloaded again. A model's own code is not run. Texts are cut
-    at `length` word-pieces, or at the model's own. head: `dense`, `sparse`, or `auto`, as the
-    model's files say.
+    at `length` word-pieces, or at the model's own. head: `dense`, `sparse`, or `auto`, which
+    follows the model's files.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
@@ -53,7 +53,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     try:
         if not local:
             local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
-        if not local:  # asked once; loading would ask, and wait, for every file
+        if not local:  # checked once; loading would check, and wait, for every file
             huggingface_hub.model_info(name, revision=revision, timeout=10)
         where_from = {"revision": revision, "local_files_only": local}
         loaded = _class_of(head, name, where_from)(name, trust_remote_code=False, **where_from)
@@ -116,7 +116,7 @@ def width(model: Encoder) -> int:
     """Return the number of dimensions D of a model's vectors."""
     if not is_sparse(model):
         return model.get_embedding_dimension()
-    # A sparse model knows it only after its first text.
+    # A sparse model knows its width only after its first text.
     return model.encode_document(["a"], show_progress_bar=False).shape[1]
 
 
@@ -131,7 +131,7 @@ def encode_passages(
 ) -> None:
     """Write a collection's vectors, float32 shards [p, D], of titles and texts joined and cut.
 
-    Texts are cut at `length` word-pieces, behind the prompt or the model's own. A killed run
+    Texts follow the prompt, or the model's own, and are cut at `length` word-pieces. A killed run
     resumes after its last whole shard.
     """
     files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
@@ -183,9 +183,9 @@ def shards(
 def encode_queries(
     model: str, texts: list[str], length: int, prompt: str = "", head: str = "auto"
 ) -> Vectors:
-    """Encode queries, cut to `length` word-pieces, behind a prompt: float32 [Q, D].
+    """Encode queries after a prompt, cut to `length` word-pieces: float32 [Q, D].
 
-    The prompt is the given one, or else the model's own.
+    The prompt is `prompt`, or else the model's own.
     """
     loaded = load(model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
@@ -246,8 +246,8 @@ def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
 def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
     """Refuse a prompt that leaves no room for a text: all texts would have the same vector.
 
-    Models without a tokenizer of transformers are not checked. `task` names the length that some
-    models have for a query or a passage.
+    Models without a tokenizer of transformers are not checked. `task`: the name of the length that
+    some models have for queries or passages.
     """
     from transformers import PreTrainedTokenizerBase
 

@@ -27,7 +27,7 @@ def refined(
 ) -> np.ndarray:
     """Move query vectors [Q, D] towards the mean of their best passages' vectors: float32 [Q, D].
 
-    first: the run of the first search, of which the best `depth` passages count. A query without
+    first: the run of the first search, whose best `depth` passages are used. A query without
     passages keeps its direction.
     """
     best = [first.ranked(row)[0][:depth] for row in range(len(first))]
@@ -95,7 +95,7 @@ def write_runs(
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Answer a user's query; system: `depth`, `alpha`, `beta`, and the dense system as its part."""
+    """Answer a user's query; system: `depth`, `alpha`, `beta`, and the dense system as part."""
     (dense,) = system["parts"]
     query = encode(dense, [question.text], question.length, question.threads)
     shards = read_vectors(dense["vectors"])

@@ -1,9 +1,9 @@
 """Fusion of several systems by weighted sums of reciprocal ranks or of scores.
 
 Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
-and Ingber (2023). It scales the scores of a query to 0 at the end of a system's list and 1 at its
-top. A passage beyond that end counts slightly less than 0: a system with all the weight keeps its
-order.
+and Ingber (2023). It scales the scores of a query to 1 at the top of a system's list and 0 at its
+end. A passage that is not in the list counts as slightly less than 0, so a system with all the
+weight keeps its order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cdmae.retrieval.asking import Question
 
 Method = Literal["reciprocal_rank", "convex"]
-BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage outside of a list
+BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage that is not in a list
 
 
 class Fusion:

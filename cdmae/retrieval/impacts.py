@@ -1,8 +1,8 @@
-"""Search among sparse vectors by Lucene: an inverted index of whole numbers, through Anserini.
+"""Search sparse vectors with Lucene: an inverted index of whole numbers, through Anserini.
 
 Weights are multiplied by 100 and rounded, as in SPLADE's and uniCOIL's published indexes; weights
-that become 0 are left out. A score is the product of these numbers, and equal scores are ranked by
-row: the same passages as by the exact product of the rounded vectors.
+that become 0 are left out. A score is the product of these numbers, and ties are ranked by row. The
+passages are the same as by the exact product of the rounded vectors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HOW = ("-impact", "-pretokenized")
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index in a folder, of vectors with `width` word-pieces."""
+    """An index in a folder, for vectors with `width` word-pieces."""
 
     folder: Path
     width: int
@@ -81,7 +81,8 @@ def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:
     """Rank the best `depth` passages for each query, ties by row; scores are whole numbers."""
     count = queries.shape[0]
-    # A word-piece counts as often as it is repeated. The full stop is none: see `bm25.search`.
+    # A word-piece counts as often as it is repeated. The full stop is not indexed: see
+    # `bm25.search`.
     topics = (
         " ".join([*(f"{piece} " * weight for piece, weight in entries.items()), "."])
         for entries in _entries(rounded(queries))
@@ -91,7 +92,7 @@ def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int =
 
 
 def _entries(vectors: sparse.csr_array) -> Iterator[dict[str, int]]:
-    """Yield the weight of each word-piece of a vector; a word-piece is named by its id."""
+    """Yield the weight of each word-piece of a vector; the id stands for the word-piece."""
     for begin, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
         pieces = vectors.indices[begin:end].tolist()
         weights = vectors.data[begin:end].tolist()

@@ -22,7 +22,7 @@ def search(
 ) -> None:
     """Search for each split's queries in its collection's index, and write each run to its output.
 
-    For each collection once its index.
+    The index of each collection is opened once.
     """
     index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
 

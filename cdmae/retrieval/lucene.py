@@ -34,10 +34,10 @@ OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
 )
 BUFFER = 256  # MB of postings in memory, over all threads
-HITS = 1 << 20  # per call; Anserini keeps each in some 150 bytes until it writes them
+HITS = 1 << 20  # hits per call; Anserini keeps each in about 150 bytes until it writes them
 # Columns of a TREC file that are read.
 READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}
-# In Java's words for an index that is incomplete or damaged.
+# Parts of Java's messages for an index that is incomplete or damaged.
 INCOMPLETE = (
     "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
 )
@@ -59,7 +59,7 @@ def search(
 ) -> Run:
     """Rank the best `depth` passages for each of `count` queries, ties by row.
 
-    topics: the queries, a line each; how: the arguments that choose the similarity.
+    topics: the queries, a line each; how: the arguments that select the similarity.
     """
     most = count * depth
     passages = np.empty(most, np.int32)  # pages that are never written take no memory

@@ -1,7 +1,7 @@
 """Search in parts: each job searches a range of the passages, and one job merges the runs.
 
-A pair's score depends on nothing but the pair (`cdmae.retrieval.search`), so that the merged run
-has the bits of one search.
+A pair's score depends on nothing but the pair (`cdmae.retrieval.search`), so the merged run is
+bit-identical to the run of one search.
 """
 
 from __future__ import annotations

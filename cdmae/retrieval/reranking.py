@@ -27,7 +27,7 @@ from cdmae.training import setup
 if TYPE_CHECKING:
     from cdmae.retrieval.asking import Question
 
-PIECE = 1 << 15  # pairs scored between two saved pieces
+PIECE = 1 << 15  # pairs per saved piece
 
 
 def score(
@@ -106,7 +106,7 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the passages that it draws, with positives; no other passage needs a score. The
+    determine the passages that it draws, including positives; no other passage needs a score. The
     precision is the precision of training. A killed run resumes after its last piece.
     """
     device = setup.set_up(threads)

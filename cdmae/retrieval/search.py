@@ -1,23 +1,23 @@
 """Exact search by inner product: faiss scans passages block by block, and the best hits are kept.
 
 faiss's products come from matrix multiplication. Their last bits depend on the shape of the block,
-and among equal scores faiss keeps any. So faiss only finds candidates: every passage of a block
-that could be among a query's best K. Each candidate is scored again by faiss's product of one pair
-of vectors, and ranked by that score, ties by row. The result depends neither on blocks, nor on
-threads, nor on the device.
+and among equal scores faiss keeps arbitrary passages. So faiss only finds candidates: every passage
+of a block that could be among a query's best K. Each candidate is scored again by faiss's product
+of one pair of vectors, and ranked by that score, ties by row. The result does not depend on blocks,
+threads or the device.
 
 Which passages are candidates? Summed in any order, a product of float32 vectors is off by at most g
 = D 2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1]. So the two
 scores of a pair differ by at most 2 g, the slack. A passage is a candidate if its score by faiss is
-at most the slack below the least possible score of the K-th best. faiss is asked for some passages
-more than K, and for four times as many as long as the last one still enters: no tie is missed.
-Where nearly all scores are equal, as after a collapsed training, that takes several scans instead
-of one.
+at most the slack below the lowest possible score of the K-th best. faiss is asked for slightly more
+than K passages, and again for four times as many while the last passage is still a candidate, so no
+tie is missed. If nearly all scores are equal, as after a collapsed training, that takes several
+scans instead of one.
 
 On a CPU, NumPy with a floor per query needs less processor time: 0.8 s instead of 2.1 s for 200
 queries, depth 1000 and 100,000 passages of 768 numbers. At depth 100 it is 4.5 times faster, and
-for one query 1.6 times slower. faiss is used because it also runs on GPUs, and is the same engine
-everywhere.
+for one query 1.6 times slower. faiss is used because it also runs on GPUs, and gives one engine for
+all devices.
 
 Memory is bounded by the result and one block, whatever the number of passages.
 
@@ -74,7 +74,7 @@ def search(
         if width != queries.shape[1]:
             raise InputError(
                 f"the passages' vectors have {width} dimensions and the queries' "
-                f"{queries.shape[1]}: they are not from the same model"
+                f"{queries.shape[1]}: they come from different models"
             )
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
@@ -113,9 +113,9 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
                 if not np.isfinite(longest):
                     raise InputError(
                         f"the vectors of passages from row {first + start} on are not finite: "
-                        "delete them"
+                        "delete the vectors"
                     )
-                # 0.02 covers the terms of higher order.
+                # 0.02 covers the higher-order terms.
                 slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
                 for begin in range(0, len(queries), QUERIES):
                     some = np.arange(begin, min(begin + QUERIES, len(queries)))
@@ -187,14 +187,14 @@ def _knn(device: str, depth: int) -> Knn:
         return on_cpu
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         say(
-            f"search: faiss {faiss.__version__} finds no GPU that it can use (faiss-gpu does); "
-            "the CPU searches"
+            f"search: faiss {faiss.__version__} finds no usable GPU (faiss-gpu would); "
+            "searching on the CPU"
         )
         return on_cpu
     if _asked(depth) > GPU_MOST:
         say(
             f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth "
-            f"{depth:,}; the CPU searches"
+            f"{depth:,}; searching on the CPU"
         )
         return on_cpu
     resources = faiss.StandardGpuResources()

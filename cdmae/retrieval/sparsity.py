@@ -1,4 +1,4 @@
-"""Sparsity of a system's vectors: the entries of queries and passages, and the cost of a search."""
+"""Measure sparsity: the entries of query and passage vectors, and the cost of a search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure(
 ) -> None:
     """Write the sparsity of a sparse system on each split, a list of rows, as JSON.
 
-    encoder: the settings of the system that decide the vectors of queries, with `encoded_by`
+    encoder: the settings of the system that affect the vectors of queries, with `encoded_by`
     (`retrieval.asking.encode`). model: its folder, if it was trained here. vectors: one folder per
     distinct collection; the other lists have an item per split.
     """
@@ -46,7 +46,7 @@ def measure(
 
 
 def _passages(folder: Path) -> tuple[np.ndarray, float]:
-    """Return the share of a collection's passages with a weight for a word-piece [V], and bytes."""
+    """Return the share of passages with a weight for each word-piece [V], and bytes."""
     shards = read_shards(folder)
     counts = sum(texts_with(shard[:]) for shard in shards)
     index = folder / FOLDER
@@ -59,7 +59,7 @@ def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) ->
     """Describe the queries [Q, V] of a split, and the passages.
 
     in_passages: the share of the passages in which a word-piece has a weight [V]; size: bytes of
-    their vectors. flops: the products of a query with a passage that are not 0, on average (SPLADE,
+    their vectors. flops: the mean number of nonzero products of a query and a passage (SPLADE,
     section 4).
     """
     in_queries = texts_with(queries) / max(1, queries.shape[0])

@@ -1,10 +1,10 @@
-"""Reading the queries of splits, searching for them, and writing the runs, for systems of any kind.
+"""Read the queries of splits, search for them, and write the runs, for systems of any kind.
 
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's
-evaluation drops a passage with the id of its query. Where queries and passages are numbered, equal
-ids may be accidental. Therefore the text must be equal here, too. BRIGHT's judgments exclude
-passages from the ranking of a query by a grade of -100. Both are left out of the search, and are
-therefore never negatives.
+evaluation drops a passage with the id of its query. If queries and passages are numbered, equal ids
+may be accidental. Here the text must therefore be equal, too. BRIGHT's judgments exclude passages
+from the ranking of a query by a grade of -100. Both kinds of passages are left out of the run, and
+are therefore never negatives.
 """
 
 from __future__ import annotations

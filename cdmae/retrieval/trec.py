@@ -27,7 +27,7 @@ from cdmae.runs import Run
 # white space of str.split(), an empty id, and a byte order mark, which readers drop at the
 # beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
-LARGEST = float(np.finfo(np.float32).max)  # score: beyond it float32 is infinite
+LARGEST = float(np.finfo(np.float32).max)  # the maximum score: beyond it float32 is infinite
 PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # not unpacked
 GRADES = 2**15  # collections have int16 grades
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
@@ -40,7 +40,7 @@ def write_run(
     passage_ids: Sequence[str] | pa.Array,
     system: str,
 ) -> None:
-    """Write a run as text; an Arrow array holds millions of ids in a tenth of a list's memory.
+    """Write a run as text; ids may be an Arrow array, which needs a tenth of a list's memory.
 
     Other programs order passages by score, and ties by passage id. To preserve the run's ranking, a
     tie is written as the next smaller float32.
@@ -79,13 +79,13 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Return distinct ids as these files can hold them; log a line if any had to change."""
+    """Return distinct ids that are valid in these files; log a line if any had to change."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
     say(
-        f"{odd:,} {what} ids hold white space, which separates the columns: written as in "
-        "addresses, a%20b"
+        f"{odd:,} {what} ids contain white space, which separates the columns; it is "
+        "percent-encoded, a%20b"
     )
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [
@@ -179,7 +179,7 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of some columns as text, perhaps ``.gz``; with BEIR's header, without Q0.
+    """Read the columns of a file, plain or ``.gz``, as text; with BEIR's header, without Q0.
 
     The index is the line number, from 1, because no line is left out.
     """

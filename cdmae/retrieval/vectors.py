@@ -2,7 +2,7 @@
 
 Vectors are arrays, or sparse matrices (CSR) for retrievers with a sparse head. Passages are encoded
 shard by shard, each shard sorted by length: sequences of one chunk have nearly equal lengths, and a
-finished shard outlives a kill.
+killed run keeps its finished shards.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -39,7 +39,7 @@ SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
 BUDGET = {
     "cpu": 1 << 13,
     "cuda": 1 << 17,
-}  # word-pieces computed together: what a cache, or a GPU, likes
+}  # word-pieces computed together, to suit a cache, or a GPU
 Vectors = np.ndarray | sparse.csr_array  # float32 [n, D]
 
 
@@ -60,7 +60,7 @@ class Shard:
 
 
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
-    """Open a collection's vectors for a search: as shards, or Lucene's index where there is one."""
+    """Open a collection's vectors for a search: as shards, or as Lucene's index if there is one."""
     shards = read_shards(folder)
     index = Path(folder) / impacts.FOLDER
     return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
@@ -146,7 +146,7 @@ def encode_passages(
     """
     if engine == "lucene" and part != WHOLE:
         raise InputError(
-            f"engine is lucene, whose index is made in one job, but this job makes part {part}; "
+            f"engine is lucene, whose index is built in one job, but this job builds part {part}; "
             "allowed: engine: exact, or a run without --set-scatter"
         )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
@@ -183,7 +183,7 @@ def shards(
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
 ) -> Vectors:
-    """Encode queries by a retriever's folder, cut at `length` or its own length: float32 [Q, D]."""
+    """Encode queries with the retriever in a folder, cut at `length` or its own: float32 [Q, D]."""
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     retriever.network.to(device)
@@ -241,7 +241,7 @@ def _chunks(
             progress.advance(len(rows))
 
 
-# --- pieces of an output, kept until it is whole --------------------------------------------------
+# --- pieces of an output, kept until it is complete -----------------------------------------------
 
 
 @contextlib.contextmanager
@@ -265,7 +265,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read an existing array, or make and write it, whole or not at all."""
+    """Read the array at a path; if it is missing, make it and write it atomically."""
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())

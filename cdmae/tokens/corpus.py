@@ -84,7 +84,7 @@ def stream_tokens(
 
 
 def join_tokens(output: Path, folders: list[Path]) -> None:
-    """Join the tokens of ranges of passages to those of the collection, without loading the ids."""
+    """Join the tokens of ranges of passages into the collection's, without loading the ids."""
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for folder in folders:

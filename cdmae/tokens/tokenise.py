@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 # the most single characters in a trained vocabulary, the most frequent; BERT has about 1,000
 ALPHABET = 1000
-# letters after which training cuts a word, because its time grows with their square
+# maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
-SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces from part of it
+SAMPLE = "a 1 é я 中 ا"  # text of which every tokenizer makes word-pieces
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
@@ -109,7 +109,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     try:
         name, revision = pretrained.divided(str(folder))
         tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
-    except Exception as error:  # the libraries raise anything for third-party files
+    except Exception as error:  # the libraries may raise any exception for third-party files
         raise InputError(
             f"{folder} holds no tokenizer that transformers can load: {cause(error)}"
         ) from None
@@ -134,7 +134,8 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             )
     if not backend.encode(SAMPLE, add_special_tokens=False).ids:
         raise InputError(
-            f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does"
+            f"the tokenizer in {folder} makes no word-pieces from a text; allowed: a tokenizer "
+            "that does"
         )
     return tokenizer
 

@@ -159,7 +159,7 @@ def read_backend(folder: Path | str) -> Tokenizer:
     check(read_json(path), folder)
     try:
         tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:  # the library raises no narrower type
         raise InputError(f"{path} cannot be read as a tokenizer: {cause(error)}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,8 +1,8 @@
-"""Leases on state folders: of two processes that would train in the same folder, only one does.
+"""Locks on state folders ("leases"): only one process at a time trains in a folder.
 
-The operating system's lock on ``lease.lock`` ends when its process ends, however it ends, and is
-kept while the process is suspended. Where hosts do not share locks (some network file systems have
-none), they see the file ``lease`` instead, which its owner touches every few seconds.
+The operating system's lock on ``lease.lock`` ends with its process, even if the process crashes,
+and is kept while the process is suspended. Hosts that do not share locks (some network file systems
+have none) check the file ``lease`` instead, which its owner touches every few seconds.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DEAD = 90.0
 
 @contextmanager
 def held(folder: Path, name: str) -> Iterator[Lease]:
-    """Lease a folder for the training `name` as long as the context lasts.
+    """Lock a folder for the training `name` within the context.
 
-    Raises `InputError` where another process holds it and does not release it within seconds.
+    Raises `InputError` if another process holds the lock and does not release it within seconds.
     """
     lease = Lease(folder, name)
     lease.take()
@@ -43,9 +43,9 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
 
 
 class Lease:
-    """A lease on a folder: the system's lock, and a marker file that its owner keeps touching.
+    """A lock on a folder: the system's lock, and a marker file that its owner keeps touching.
 
-    lost: whether another process took the folder, which saw neither the lock nor a touch.
+    lost: whether another process, which saw neither the lock nor a touch, took the folder.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -100,7 +100,7 @@ class Lease:
             self._lock.acquire()
         except Timeout:
             raise
-        except OSError:  # ENOLCK, ENOSYS: without locks, the marker decides alone
+        except OSError:  # ENOLCK, ENOSYS: without locks, only the marker counts
             pass
 
     def _remove_empty(self) -> None:

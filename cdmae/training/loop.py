@@ -3,7 +3,7 @@
 One process, or one per GPU under torchrun. All input of a training is either a function of the step
 (data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). Killed at
 any moment and run again, it produces bit-identical results (on the CPU). It waits for the device
-only where numbers are shown or saved.
+only when numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # relative spread of the outputs below which the model does not distinguish its inputs
 COLLAPSED = 1e-4
-# share of the initial spread: no good training has fallen below 0.24
+# share of the initial spread; no good training so far has fallen below 0.24
 SHRUNK = 0.2
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # times the loss of guessing
@@ -72,10 +72,10 @@ def train(
     batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
     step's batch to the weights, and returns its numbers, 0-d tensors including `loss` and `spread`;
     both are sums over all processes. columns: of the curve. shown: the losses on the progress line.
-    guessing: each loss of a model without knowledge. examine: returns a note on the numbers of a
-    step, counted from 1, or nothing; raises `InputError` where it is of no use to continue.
+    guessing: each loss for a model that guesses. examine: returns a note on the numbers of a
+    step, counted from 1, or nothing; raises `InputError` if continuing is pointless.
 
-    Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
+    Raises `Interrupted` after a signal, and `InputError` if the training diverges or collapses.
     """
     parameters = list(network.parameters())
     peak = settings.learning_rate
@@ -99,7 +99,7 @@ def train(
                 last = done == schedule.last
                 warm = done > schedule.warmup
                 write_row = last or done % schedule.interval == 0
-                # Several processes can agree only at a step where all of them ask.
+                # Several processes must check at the same step to agree.
                 may_save = not last and (write_row or group.size == 1)
                 save = may_save and group.any(bool(stop.requested) or saved.due())
                 if write_row or save:
@@ -166,7 +166,7 @@ class Meter:
         return means
 
     def note(self, text: str) -> None:
-        """Keep and log a note, once; an empty one is none."""
+        """Keep and log a note, once; ignore an empty note."""
         if text and text not in self.notes:
             self.notes.append(text)
             say(f"{self._name}: {text}")
@@ -233,8 +233,8 @@ def check(
 def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -> None:
     """Save a state; raise `Interrupted` if a process was asked to stop.
 
-    Where the system cannot save it, as on a full disk, this is logged. The training can end without
-    this state, and the next state may find room. A requested stop then raises the `OSError`.
+    If the system cannot save it, for example on a full disk, this is logged: the training can end
+    without this state, and the next save may succeed. A requested stop then raises the `OSError`.
     """
     unsaved = None
     try:
@@ -257,8 +257,8 @@ def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -
 def resume(saved: State, parts: dict[str, Any]) -> float:
     """Load the newest state, if any, into the `parts`; return the seconds trained before it.
 
-    The first process reads first: it deletes damaged states. Raises `InputError` where the state
-    does not fit.
+    The first process reads first: it deletes damaged states. Raises `InputError` if the state does
+    not fit.
     """
     if not saved.group.first:
         saved.group.any(False)

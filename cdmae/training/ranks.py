@@ -49,7 +49,7 @@ class Ranks:
         return bool(total > 0)
 
     def check_batch(self, name: str, size: int) -> None:
-        """Raise `InputError` unless the global batch `name` has a part for every process."""
+        """Raise `InputError` if the global batch `name` is smaller than the number of processes."""
         if size < self.size:
             raise InputError(
                 f"{name} is {size}; allowed: at least {self.size}, the number of processes"
@@ -58,7 +58,7 @@ class Ranks:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Ranks]:
-    """Join the processes of torchrun (``RANK``, ``WORLD_SIZE``) while the context lasts."""
+    """Join torchrun's process group (``RANK``, ``WORLD_SIZE``) for the duration of the context."""
     size = int(os.environ.get("WORLD_SIZE", 1))
     if size == 1:
         yield Ranks(device=device)

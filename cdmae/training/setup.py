@@ -74,7 +74,7 @@ def scoring_precision(name: str, on: torch.device) -> str:
 
 
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
-    """Make a context in which matrix products run in a precision; weights stay float32.
+    """Make a context in which matrix products use a precision; weights stay float32.
 
     name: ``auto``, ``fp32`` or ``bf16``.
     """
@@ -87,13 +87,13 @@ def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
 
 
 def seed_of(seed: int, purpose: str, *numbers: int) -> int:
-    """Hash to 63 bits that depend on all of (seed, purpose, numbers) and on nothing else."""
+    """Hash (seed, purpose, numbers) to 63 bits."""
     digest = hashlib.blake2b(repr((seed, purpose, *numbers)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch.Generator:
-    """Make a generator on device `on`, its state a pure function of (seed, purpose, numbers)."""
+    """Make a generator on device `on`, seeded by (seed, purpose, numbers) and nothing else."""
     return torch.Generator(device=on).manual_seed(seed_of(seed, purpose, *numbers))
 
 
@@ -148,7 +148,7 @@ class Stop:
 
 @contextmanager
 def stopping() -> Iterator[Stop]:
-    """Turn SIGTERM, SIGINT and SIGUSR1 into a request for the loop while the context lasts.
+    """Within the context, turn SIGTERM, SIGINT and SIGUSR1 into a request for the loop to stop.
 
     A repeated signal has no further effect: Snakemake sends Ctrl-C twice, and the state must still
     be saved.
@@ -159,7 +159,8 @@ def stopping() -> Iterator[Stop]:
     def request(number: int, _: FrameType | None) -> None:
         stop.requested = signal.Signals(number).name
 
-    if threading.current_thread() is threading.main_thread():  # other threads cannot
+    # only the main thread can set handlers
+    if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, request) for number in SIGNALS}
     try:
         yield stop

@@ -33,9 +33,10 @@ from cdmae.training import leases
 from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
 
-KEPT = 2  # states: the newest, and the one before it in case the newest is damaged
+KEPT = 2  # states: the newest, and the previous one in case the newest is damaged
 LONGEST_PAUSE = 24 * 3600  # seconds between two states
-SAVING_SHARE = 0.05  # of the time may go into saving: large models on slow disks save less often
+# maximum share of the time for saving: large models on slow disks save less often
+SAVING_SHARE = 0.05
 ALONE = Ranks()
 UNREADABLE = (  # raised by `torch.load`
     pickle.UnpicklingError,
@@ -48,7 +49,7 @@ UNREADABLE = (  # raised by `torch.load`
 
 
 def save_seconds() -> float:
-    """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 where it is not set."""
+    """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 if it is not set."""
     text = os.environ.get("CDMAE_SAVE_SECONDS", "60")
     try:
         seconds = float(text)
@@ -86,7 +87,7 @@ class State:
         return self._lease is not None and not self._lease.lost
 
     def begin(self, table: str, columns: Sequence[str]) -> None:
-        """Begin a table, unless the state has it with the same columns."""
+        """Begin a table, unless the state already has it with the same columns."""
         if self.tables.get(table, [[]])[0] != [*columns]:
             self.tables[table] = [[*columns]]
 
@@ -110,7 +111,7 @@ class State:
         for path in reversed(self._states()):
             if f"{_checksum(path):08x}" != path.name.split(".")[1]:
                 print(
-                    f"{path} is damaged; resuming from the state before it",
+                    f"{path} is damaged; resuming from the previous state",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -125,7 +126,7 @@ class State:
     def save(self, step: int, payload: dict[str, Any]) -> None:
         """Write the state after `step` updates; payload: containers of tensors, numbers, strings.
 
-        Raises OSError where the system cannot, as on a full disk. The states before it are kept.
+        Raises OSError if the system cannot, for example on a full disk; earlier states are kept.
         """
         if not self.writes:
             return
@@ -134,7 +135,7 @@ class State:
             self._write(step, payload)
         finally:
             self._saved_at = time.monotonic()
-            seconds = save_seconds()  # 0: after every step, whatever it costs
+            seconds = save_seconds()  # 0: after every step, whatever the cost
             self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
 
     def _write(self, step: int, payload: dict[str, Any]) -> None:
@@ -149,12 +150,12 @@ class State:
             self.write_table(table, self.folder)
 
     def due(self) -> bool:
-        """Return whether it is time to save again."""
+        """Return whether the next save is due."""
         return self.writes and time.monotonic() - self._saved_at >= self._pause
 
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:
-        """Yield a folder for the result; it becomes `output`, complete or not at all.
+        """Yield a folder for the result; it becomes `output` atomically.
 
         The tables and the folders of the state are copied into it. Then the state is deleted.
         """
@@ -181,11 +182,11 @@ class State:
 
 @contextmanager
 def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
-    """Lease a state folder to the first process while the context lasts; other processes read it.
+    """Lock a state folder for the first process within the context; other processes only read it.
 
     The folder is created if it does not exist.
 
-    Raises `InputError` where another training holds it and does not release it within seconds.
+    Raises `InputError` if another training holds the lock and does not release it within seconds.
     """
     if not group.first:
         yield State(folder, name, group)
@@ -212,9 +213,9 @@ def _save(payload: dict[str, Any], path: Path) -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Read a file of `State.save`, without running any code in it.
+    """Read a file that `State.save` wrote, without running any code in it.
 
-    Raises `InputError` for a file of another program.
+    Raises `InputError` for another program's file.
     """
     try:
         payload = torch.load(path, map_location="cpu", weights_only=True)

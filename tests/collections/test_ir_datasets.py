@@ -342,7 +342,7 @@ def test_published_files_are_copied_where_the_file_system_has_no_links(
     monkeypatch.setattr(Path, "symlink_to", refuse)
     write_collection(tmp_path / "out", loaded(home, dataset="nano-beir/nq"))
     assert len(read_passages(tmp_path / "out")) == 2
-    assert "where no link can be made (Operation not permitted)" in capsys.readouterr().err
+    assert "because it cannot be linked (Operation not permitted)" in capsys.readouterr().err
 
 
 def test_the_catalogue_has_nano_beir_as_its_config_names_it():
@@ -499,7 +499,7 @@ def test_splits_follow_the_catalogue(settings, ids, judged):
         ),
         (
             {"dataset": "beir/nq", "title_file": "x"},
-            "title_file goes with dataset msmarco-passage and titles: true",
+            "title_file has no effect without dataset msmarco-passage and titles: true",
         ),
         (
             {"dataset": "msmarco-passage", "splits": {"dev": "dev/smal"}},
@@ -507,11 +507,11 @@ def test_splits_follow_the_catalogue(settings, ids, judged):
         ),
         (
             {"dataset": "beir/nq", "files": "nowhere"},
-            "files is nowhere, and /.*/nowhere is no folder; allowed",
+            "files is nowhere, and /.*/nowhere is not a folder; allowed",
         ),
         (
             {"dataset": "msmarco-passage", "title_file": "none.tsv"},
-            "title_file is none.tsv, and /.*none.tsv is no file",
+            "title_file is none.tsv, and /.*none.tsv is not a file",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys)
     expected = {"a.txt#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
     assert read(docs) == expected
     assert (
-        f"{docs} holds links that lead outside of it, which are not read: 3"
+        f"{docs} contains links that lead out of it, which are not read: 3"
         in capsys.readouterr().err
     )
     (tmp_path / "link").symlink_to(docs)

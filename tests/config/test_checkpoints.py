@@ -98,7 +98,7 @@ TOKENIZER = "k is ./mine, whose tokenizer"
 CHECKPOINT = [
     (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert, electra, roberta, xlm-"),
     (filled, f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder"),
-    (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
+    (shutil.rmtree, f"{HERE} is not a folder; allowed: a folder, or a name at the hub"),
     (writing("config.json", "{"), "k is ./mine, whose config.json is not JSON (Expecting property name enclosed in"),
     (writing("config.json", "[]"), "k is ./mine, whose config.json holds no object; allowed: a folder"),
     (writing("config.json", "{}"), "k is ./mine, whose config.json has no model_type; allowed: bert, electra"),
@@ -146,7 +146,7 @@ WEIGHTS = [
     (replaced("model.safetensors", lambda path: path.with_name("pytorch_model.bin").write_bytes(b"PK\3\4")),
      "k is ./mine, whose pytorch_model.bin is cut or damaged: it has no end of an archive (4 bytes)"),
     (replaced("model.safetensors", lambda path: path.with_name("pytorch_model.bin").write_bytes(b"<html>")),
-     "k is ./mine, whose pytorch_model.bin is no file of PyTorch's weights; allowed"),
+     "k is ./mine, whose pytorch_model.bin is not a file of PyTorch's weights; allowed"),
 ]  # fmt: skip
 CHECKPOINT += WEIGHTS + [
     (bytes_in("config.json", POINTER), "k is ./mine, whose config.json is a pointer of Git LFS and not the file"),
@@ -195,7 +195,7 @@ RETRIEVER = [
         filled,
         f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
     ),
-    (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
+    (shutil.rmtree, f"{HERE} is not a folder; allowed: a folder, or a name at the hub"),
     (
         writing("config.json", "{}"),
         "k is ./mine, whose config.json has no model_type; allowed: a folder in the",
@@ -215,7 +215,7 @@ RETRIEVER = [
     (says(model_type=["bert"]), "k is ./mine, whose config.json has no model_type; allowed"),
     (
         writing("modules.json", "[1]"),
-        "k is ./mine, whose modules.json holds something else than modules with a path",
+        "k is ./mine, whose modules.json contains something other than modules with a path",
     ),
     *WEIGHTS,
 ]
@@ -362,7 +362,8 @@ def test_names_at_the_hub_are_not_looked_at_and_paths_are_none(folder, check):
         check(name, ("k",))
     for name in ("mine/model", "results/models/cdmae", "a b", "/mine"):
         with pytest.raises(
-            InputError, match=f"^k is {name}, and /.* is no folder; allowed: a folder, or a name at"
+            InputError,
+            match=f"^k is {name}, and /.* is not a folder; allowed: a folder, or a name at",
         ):
             check(name, ("k",))
 

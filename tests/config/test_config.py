@@ -165,7 +165,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
         ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1] is fuse; allowed: bm25, one"),
         ("systems.fused.tuned_on", ["docs", "dve"], 'systems.fused.tuned_on is ["docs", "dve"]; allowed: one of ["do'),
-        ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
+        ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is not a folder; allow"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
         ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),
@@ -217,7 +217,7 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
     )
     put(values, "stages.stage3.random_negatives", 0)
     assert refusal(values).startswith(
-        "systems.theirs.runs lacks train of docs, where the system is mined or a teach"
+        "systems.theirs.runs lacks train of docs, on which it is mined or used as a teach"
     )
     values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
     assert load(values)
@@ -289,11 +289,11 @@ def test_results_leave_room_for_the_paths_below_them(values):
     ("name", "sentence"),
     [
         ("a{b}.run", ": the path a{b}.run has {, which Snakemake fills in; rename it"),
-        ("-x.run", " is -x.run, which a job would take for an option; allowed: an absolute path"),
+        ("-x.run", " is -x.run, which a job would read as an option; allowed: an absolute path"),
         ("a" * 5000, f" is {'a' * 57}..., which is not a file; allowed: a run as TREC text"),
         (
             "future.run",
-            ": future.run has a time in the future, so that its results would seem old; `touch` it",
+            ": future.run has a time in the future, so its results would seem outdated; `touch` it",
         ),
     ],
 )

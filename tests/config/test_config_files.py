@@ -113,7 +113,7 @@ def test_a_config_file_is_read(tmp_path):
         ("a: 1_0.5\n", "own.yaml, line 1: 1_0.5 is not the same number for all programs"),
         (
             'a: "x\\uD800"\n',
-            "own.yaml, line 1: a text has half a surrogate pair, which is no character; remove it",
+            "own.yaml, line 1: a text has half a surrogate pair, which is not a character; remove it",
         ),
         ('"a\\uDC00": 1\n', "own.yaml, line 1: a text has half a surrogate pair"),
         (

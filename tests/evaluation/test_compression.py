@@ -176,9 +176,9 @@ def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
         "--dimensions is 64,x; allowed: whole numbers between commas"
     )
     model = f"{tmp_path}/out/trained/cdmae-stage3"
-    said = f"{model} is not made yet; ./run with the same config files makes it"
+    said = f"{model} does not exist yet; ./run with the same config files makes it"
     assert refusal("--system", "cdmae-stage3") == said
     (tmp_path / "out/trained/cdmae-stage3").mkdir(parents=True)
     vectors = f"{tmp_path}/out/vectors/cdmae-stage3/pydocs"
-    said = f"{vectors} is not made yet; ./run {vectors} with the same config files makes it"
+    said = f"{vectors} does not exist yet; ./run {vectors} with the same config files makes it"
     assert refusal("--system", "cdmae-stage3") == said

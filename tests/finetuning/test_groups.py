@@ -350,8 +350,8 @@ def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_hea
     with pytest.raises(InputError) as refused:
         check(1.0, 0.2)
     assert str(refused.value).startswith(
-        f"alpha of student is 0.2, and its teacher's scores have {entropy:.0%} of the entropy of guessing and put the "
-        "positive first in 100% of the groups (chance: 33%): there is little to learn from them; allowed: alpha from 1"
+        f"alpha of student is 0.2, but its teacher's scores are uninformative: they have {entropy:.0%} of the entropy of "
+        "guessing, and put the positive first in 100% of the groups (chance: 33%); allowed: alpha of 1 or more"
     )
     check(1.0, 1.0)
     check(9.0, 0.2)

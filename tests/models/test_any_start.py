@@ -58,7 +58,7 @@ def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
     start = Start(checkpoint=str(folder))
     one, other = (checkpoint.start_encoder(start, encoder, seed) for seed in (1, 2))
     said = capfd.readouterr().err.splitlines()
-    assert len(said) == 2 and all("has no LM head: new and random are" in line for line in said)
+    assert len(said) == 2 and all("has no LM head; new, random weights:" in line for line in said)
     head, matrix = architectures.head(one), one.get_input_embeddings().weight
     assert head.output.weight is matrix and torch.equal(matrix, other.get_input_embeddings().weight)
     assert not torch.equal(head.dense.weight, architectures.head(other).dense.weight)

@@ -83,7 +83,7 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
 
     encoder = started(minilm, tmp_path / "start")
     said = capfd.readouterr().err
-    assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
+    assert f"{minilm} has no LM head; new, random weights: cls.predictions.bias" in said
     for pooling, similarity in {"cls": "dot", "mean": "cosine"}.items():
         lengths = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
         model = models.start_model(

@@ -160,7 +160,7 @@ def test_unreadable_checkpoints_are_refused(tokenizer, tmp_path):
     weights.unlink()
     for damaged, said in (
         (b"", "is empty"),
-        (b"nonsense", "is no file of PyTorch's weights$"),
+        (b"nonsense", "is not a file of PyTorch's weights$"),
         (
             b"\x80\x02",
             "is damaged, or a pickle with Python code, which is not run; allowed: tensors alone",

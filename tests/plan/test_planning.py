@@ -319,7 +319,8 @@ def test_the_mean_of_cut_lengths():
 def test_a_collection_of_unknown_size_is_named(planned, toy):
     del toy.Settings.expected
     with pytest.raises(
-        InputError, match="collections.other is not made yet and its source does not know its size"
+        InputError,
+        match="collections.other does not exist yet and its source does not know its size",
     ):
         planned.size("other")
 

@@ -163,7 +163,7 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             electra,
             SWAPPED,
-            "generator does not have the word-piece 'w2' as number 7, which the initial checkpoint, .*, has; ",
+            "generator lacks the word-piece 'w2' with the id 7 that it has in the initial checkpoint, .*; ",
         ),
         (
             lambda: electra(transformers.ElectraForPreTraining),

@@ -55,10 +55,10 @@ def test_a_damaged_file_is_refused(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match="00000.npz is no complete matrix"):
+    with pytest.raises(InputError, match="00000.npz is not a complete matrix"):
         vectors.read_vectors(tmp_path)[0][:]
     path.write_bytes(content[:100])
-    with pytest.raises(InputError, match="00000.npz is no complete matrix"):
+    with pytest.raises(InputError, match="00000.npz is not a complete matrix"):
         vectors.read_vectors(tmp_path)
 
 

@@ -27,13 +27,13 @@ def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_onl
     read_only(tmp_path)
     with pytest.raises(
         InputError,
-        match=f"^{tmp_path} cannot be written to, where Snakemake keeps its records; allow",
+        match=f"^{tmp_path} is not writable, and Snakemake keeps its records there; allow",
     ):
         surroundings.check_records(tmp_path, tmp_path)
     (tmp_path / ".snakemake").mkdir()
     surroundings.check_records(tmp_path, tmp_path)
     read_only(tmp_path / ".snakemake")
-    with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake cannot be written to"):
+    with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake is not writable"):
         surroundings.check_records(tmp_path, tmp_path)
 
 
@@ -76,9 +76,9 @@ def test_a_lock_that_somebody_made_of_another_file_is_refused(tmp_path, kind):
         "folder": lock.mkdir,
     }[kind]()
     words = (
-        "cannot be written to: Is a directory"
+        "is not writable: Is a directory"
         if kind == "folder"
-        else "is not a file of its own .*; delete it"
+        else "is not a plain file .*; delete it"
     )
     with pytest.raises(InputError, match=words):
         surroundings.lock(str(tmp_path / "results"))

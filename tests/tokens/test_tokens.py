@@ -290,5 +290,7 @@ def test_a_tokenizer_that_deletes_every_text_is_refused(tokenizer, tmp_path):
     options = json.loads((tokenizer / "tokenizer_config.json").read_text())
     options["tokenizer_class"] = "PreTrainedTokenizerFast"  # which takes the normaliser as it is
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
-    with pytest.raises(InputError, match="makes no word-pieces of a text; allowed: one that does"):
+    with pytest.raises(
+        InputError, match="makes no word-pieces from a text; allowed: a tokenizer that does"
+    ):
         tokenise.load_tokenizer(tmp_path)

@@ -16,8 +16,8 @@ def main(
 ) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
-    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, and the
-    queries they take per step: too many are refused now, and not when the stage begins.
+    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, with their
+    queries per step. Too many are refused now rather than when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}

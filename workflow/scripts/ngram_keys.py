@@ -21,10 +21,10 @@ def main(
     counts: Path,
     keys: Path,
 ):
-    """Count the n-grams of the order before at every position, and list the keys of this order.
+    """Count the n-grams of the previous order at every position, and list the keys of this order.
 
-    shard: such as 3-of-7. From order 3 the order before has counts and keys of its own, and the
-    answers of all ranges of its keys.
+    shard: such as 3-of-7. From order 3 on, the previous order has its own counts and keys, and the
+    counts from all ranges of its keys.
     """
     window = settings["window"]
     index = Part.read(shard).number - 1

@@ -16,7 +16,8 @@ def main(
 ):
     """Join the counts of all shards, and the tables of all ranges.
 
-    counts and tables are listed by order, and within an order by shard or range, which are as many.
+    counts and tables are listed by order, and within an order by shard or range; there are as many
+    ranges as shards.
     """
     size = len(words)
     by_order = [counts[first : first + size] for first in range(0, len(counts), size)]

@@ -29,7 +29,7 @@ def main(
     """Search each collection for the queries of its split; write one run per output.
 
     vectors: one folder per distinct collection; without them, vectors are made during the search
-    and not kept. lengths: where texts of each collection are cut; 0: at the model's length.
+    and not kept. lengths: the length at which texts of each collection are cut; 0: the model's own.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}

@@ -26,7 +26,7 @@ def main(
     """Write the weights of a fusion: `weights`, equal weights, or weights tuned on judged queries.
 
     tuned: a split and a measure; the weights maximise the measure of the fused `runs` on the split.
-    judged: a file in the folder of the split's collection.
+    judged: a file in the folder of the collection that the split belongs to.
     """
     about = {
         "method": method,

@@ -44,7 +44,7 @@ class Settings(Folder):
 
     path: str = setting(
         meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path "
-        "begins at the checkout"
+        "begins at the working directory"
     )
     titles: bool = setting(
         True,
@@ -55,7 +55,7 @@ class Settings(Folder):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
-        """Return the files of the passages, and by split of the queries and the judgments."""
+        """Return the file of the passages, and the files of queries and judgments by split."""
         folder = check_folder(self.path)
         passages = File(find(folder, "corpus", ".jsonl", layout="BEIR's"), _passage(self.titles))
         queries = find(folder, "queries", ".jsonl")
@@ -94,7 +94,7 @@ def _whole(digits: str) -> int:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these keys and values; raises ValueError for a repeated key."""
+    """Make an object from keys and values; raises ValueError for a repeated key."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
         times = Counter(key for key, _ in pairs)
@@ -109,11 +109,11 @@ def _object(line: str) -> dict[str, Any]:
         entry = json.loads(line, object_pairs_hook=_each_once, parse_int=_whole)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line"
+            f"not JSON ({error.msg} at column {error.colno}); allowed: one object per line"
         ) from None
     except RecursionError:
         raise ValueError(
-            "JSON that is nested too deeply; allowed: one object a line, with text in it"
+            "JSON that is nested too deeply; allowed: one object per line, with text in it"
         ) from None
     if not isinstance(entry, dict):
         raise ValueError(
@@ -130,7 +130,7 @@ def _object(line: str) -> dict[str, Any]:
         if not isinstance(value, str):
             raise ValueError(f"{key!r} is {json.dumps(value)[:40]}; allowed: text")
         if "\\ud" in line.lower() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ValueError(f"{key!r} contains half a surrogate pair, which is no character")
+            raise ValueError(f"{key!r} contains half a surrogate pair, which is not a character")
     if not entry["_id"].strip():
         raise ValueError("'_id' is empty; allowed: text that names the entry")
     return entry

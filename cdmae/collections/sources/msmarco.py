@@ -29,7 +29,7 @@ class Settings(Folder):
 
     path: str = setting(
         meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a "
-        "relative path begins at the checkout"
+        "relative path begins at the working directory"
     )
     titles: bool = setting(
         False,
@@ -40,7 +40,7 @@ class Settings(Folder):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
-        """Return the files of the passages, and by split of the queries and the judgments."""
+        """Return the file of the passages, and the files of queries and judgments by split."""
         folder = check_folder(self.path)
         passages = find(folder, "collection", ".tsv", layout="MS MARCO's")
         queries = by_split(folder, "queries.")

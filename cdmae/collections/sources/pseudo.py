@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # words of a span
 SHORTEST_SPAN = 5
 LONGEST_SPAN = 16
-# the least words of a query, and of the rest of its passage
+# the fewest words of a query, and of the rest of its passage
 LEAST_QUERY = 3
 LEAST_REST = 5
 REQUIRED = {  # method -> the parts that a passage must have
@@ -80,7 +80,7 @@ class Settings(Source):
         return parse(source.Settings, own, "of")
 
     def judged(self) -> dict[str, bool]:
-        """Return ``train``, and ``dev`` if there is one; both have judgments."""
+        """Return the split ``train``, and ``dev`` if there is one; both have judgments."""
         return {"train": True, "dev": True} if self.dev else {"train": True}
 
     def depends(self) -> list[Path]:

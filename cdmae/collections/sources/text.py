@@ -38,7 +38,7 @@ class Settings(Source):
     """The keys of a folder of text files."""
 
     path: str = setting(
-        meaning="folder with text files in UTF-8; a relative path begins at the checkout"
+        meaning="folder with text files in UTF-8; a relative path begins at the working directory"
     )
     suffixes: tuple[str, ...] = setting(
         (".txt", ".md", ".rst"),
@@ -97,7 +97,7 @@ class Settings(Source):
         about = {"source": "text", "files": len(self.depends())}
         _, outside = self._found()
         if outside:
-            say(f"{self.path} holds links that lead outside of it, which are not read: {outside:,}")
+            say(f"{self.path} contains links that lead out of it, which are not read: {outside:,}")
             about["links that lead outside, not read"] = outside
         return judged.load(judged.Parts(self, {}, {}), about)
 

@@ -1,4 +1,4 @@
-"""Kinds of systems, one file each: a class with settings, checks, and answers to the workflow.
+"""Kinds of systems, one file each: a class with settings, checks, and methods for the workflow.
 
 The code that searches or orders passages is in `cdmae.retrieval`, the rules are in
 ``workflow/rules``.

@@ -1,4 +1,4 @@
-"""The base classes of kinds of systems, with the answers that most kinds give."""
+"""The base classes of kinds of systems, with the defaults that most kinds keep."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ if TYPE_CHECKING:
 
 Engine = Literal["exact", "lucene"]
 ENGINE = (
-    "what searches sparse vectors: exact, their product; lucene, an inverted index of the weights "
-    "x 100 as whole numbers"
+    "the search of sparse vectors: exact, by their product; lucene, by an inverted index of the "
+    "weights x 100 as whole numbers"
 )
-Columns = dict[str, Any]  # of a row of `cdmae.config.systems.systems`
+Columns = dict[str, Any]  # a column's value in `cdmae.config.systems.systems`
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
-# returns what `asked` returns for a system that another system is made from, by its name
+# returns the result of `asked` for a system, by its name, that another system is made from
 Part = Callable[[str], Columns]
 
 
 @settings
 class System:
-    """Queries in, ranked passages with scores out; the class attributes are a kind's answers."""
+    """Queries in, ranked passages with scores out; the class attributes describe a kind."""
 
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
     answers = True  # can answer a user's own query
     compared = False  # the report compares its runs query by query
     teaches = False  # a retriever may learn from its scores
-    scores_draws = False  # these scores are for the passages that a training draws, not its own
+    # these scores are for the passages that a training draws, not for the passages of its own run
+    scores_draws = False
     weighs = False  # a job writes the weights of its parts
     lexical = False  # compares words
     neural = True  # has a network, or may have one
-    index = ""  # its path, below the results, for a collection that is only searched
+    index = ""  # the path of its index, below the results, for a collection that is only searched
     answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
@@ -57,7 +58,7 @@ class System:
         """Refuse settings that do not fit other entries; the keys of errors begin at the entry."""
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse training queries that it cannot search; the keys of errors begin at the entry."""
+        """Refuse training queries that it has no run for; the keys of errors begin at the entry."""
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its vectors are known to be sparse."""
@@ -93,7 +94,7 @@ class Trained(System):
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return its training collection, its start, and the settings of its draws."""
+        """Return its training collection, its initial weights, and the settings of its draws."""
         stage = config.stages[self.stage]
         return stage.drawn() | {
             "corpus": stage.collection,
@@ -106,7 +107,7 @@ class Trained(System):
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a stage of another kind, and negatives of a system that does not search."""
-        kind = self.kind  # of the class that has it
+        kind = self.kind  # of the class with this key
         check_kind(
             self,
             "stage",
@@ -121,7 +122,7 @@ class Trained(System):
 def check_kind(
     system: Trained, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
 ) -> None:
-    """Refuse a named entry unless it `fits`; what: a description of fitting entries."""
+    """Refuse a named entry unless it `fits`; what: a description of valid entries."""
     kind = entries[getattr(system, key)].kind
     if not fits(entries[getattr(system, key)]):
         fitting = (

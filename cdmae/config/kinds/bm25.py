@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @settings
 class Bm25(System):
-    """Words that queries and passages share, by BM25."""
+    """BM25: ranks by the words that query and passage share."""
 
     compared = lexical = True
     neural = False
@@ -32,5 +32,5 @@ class Bm25(System):
         return super().asked(config, name, made, part) | {"index": made("bm25", asked=True)}
 
     def in_words(self) -> str:
-        """Give its two constants."""
+        """Describe its two constants."""
         return f"BM25, k1 {self.k1}, b {self.b}"

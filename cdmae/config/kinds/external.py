@@ -35,17 +35,21 @@ class External(System):
     kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
     model: Annotated[HomePath, Field(min_length=1)] = setting(
         meaning="a retriever that sentence-transformers loads: a folder (a relative path begins "
-        "at the checkout), or a name or name@revision at the hub"
+        "at the working directory), or a name or name@revision at the hub"
     )
     head: Literal["auto", "dense", "sparse"] = setting(
         "auto",
         meaning="dense: one vector per text; sparse: a weight per word-piece (SPLADE, in the "
-        "format of SparseEncoder, or a language model that is used as one); auto: as the model's "
-        "files say",
+        "format of SparseEncoder, or a language model that is used as one); auto: "
+        "according to the model's files",
     )
     engine: Engine = setting("exact", meaning=ENGINE)
-    query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
-    passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
+    query_length: int = setting(
+        0, unit="word-pieces", meaning="length at which texts are cut; 0: the model's own", low=0
+    )
+    passage_length: int = setting(
+        0, unit="word-pieces", meaning="length at which texts are cut; 0: the model's own", low=0
+    )
 
     query_prompt: str = setting(
         "",
@@ -76,7 +80,7 @@ class External(System):
             raise unfit(self, "head", words)
 
     def is_sparse(self, config: Config) -> bool:
-        """Return whether it is sparse; of a model at the hub only its own setting is known."""
+        """Return whether it is sparse; for a model at the hub only the setting `head` is known."""
         if self.head == "auto":
             return pretrained.is_sparse_encoder(self.model)
         return self.head == "sparse"

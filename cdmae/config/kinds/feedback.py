@@ -21,7 +21,7 @@ OF_QUERIES = (
 
 @settings
 class Feedback(System):
-    """A dense system with Rocchio's feedback from its own best passages."""
+    """A dense system with Rocchio's feedback from its best passages."""
 
     answered_by = "feedback"
 
@@ -57,9 +57,9 @@ class Feedback(System):
         return [self.of]
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return the model of the dense system: a trained folder, or the files of an external one.
+        """Return the dense system's model: a trained folder, or the files of an external model.
 
-        encoder: the dense system's settings that decide the vectors of queries.
+        encoder: the dense system's settings that affect the vectors of queries.
         """
         dense = config.systems[self.of]
         encoder = {"encoded_by": dense.encoded_by, **pick(dense.values(), OF_QUERIES)}

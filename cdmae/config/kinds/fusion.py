@@ -16,7 +16,7 @@ from cdmae.fields import refusal, setting, settings, show, unfit
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-MOST_TUNED = 4  # systems whose weights are chosen
+MOST_TUNED = 4  # the most systems whose weights are tuned
 
 
 @settings
@@ -41,7 +41,7 @@ class Fusion(System):
     )
     weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (),
-        meaning="of each of its systems; none: equal weights, or the weights that `tuned_on` "
+        meaning="weight of each system; none: equal weights, or the weights that `tuned_on` "
         "chooses",
     )
     tuned_on: tuple[str, ...] = setting(
@@ -55,7 +55,7 @@ class Fusion(System):
         return list(self.of)
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return the run, the collection, and the split and measure that choose its weights."""
+        """Return the run, collection, split and measure on which its weights are tuned."""
         if not self.tuned_on:
             return {"tuned_run": "", "tuned_collection": "", "tuned": []}
         collection, split = self.tuned_on
@@ -110,7 +110,7 @@ class Fusion(System):
         now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
         if not now.items() <= about.items():
             raise InputError(
-                f"{name} was fused with other settings than the config's; ./run makes it again"
+                f"{name} was fused with settings other than the config's; use ./run to update it"
             )
         return super().asked(config, name, made, part) | {"weights": about["weights"]}
 

@@ -27,7 +27,7 @@ class Reranker(Trained):
     depth: int = setting(
         100,
         unit="passages",
-        meaning="depth of the run to which it reorders",
+        meaning="number of the best passages that it reads from the run",
         low=1,
         high=100_000,
     )

@@ -1,4 +1,4 @@
-"""A retriever: an encoder that a stage trains, whose vectors are searched."""
+"""A retriever: an encoder that a stage trains; its vectors are searched."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Retriever(Trained):
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
 
-        scores: the student whose reranker scores it shares; teacher_start: the start whose
-        word-pieces the reranker reads; ranking: the third-party run that teaches it.
+        scores: the student whose reranker scores it shares; teacher_start: the entry of `starts`
+        with the reranker's tokenizer; ranking: the third-party run that teaches it.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:

@@ -24,7 +24,7 @@ class TrecRun(System):
     kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
         meaning="TREC files of a third-party system, by collection and split, as in {pydocs: "
-        "{dev: runs/theirs.trec}}; a relative path begins at the checkout",
+        "{dev: runs/theirs.trec}}; a relative path begins at the working directory",
         names="collections",
     )
 
@@ -40,7 +40,7 @@ class TrecRun(System):
                 if file.startswith("-"):
                     raise refusal(
                         keys,
-                        f" is {file}, which a job would take for an option; allowed: an absolute "
+                        f" is {file}, which a job would read as an option; allowed: an absolute "
                         "path",
                     )
                 if not os.path.isfile(file):
@@ -51,16 +51,17 @@ class TrecRun(System):
         for collection, split in systems.targets(config):
             if split not in self.runs.get(collection, {}):
                 raise refusal(
-                    ("runs",), f" lacks {split} of {collection}, where the system is measured"
+                    ("runs",), f" lacks {split} of {collection}, on which the system is measured"
                 )
 
     def in_words(self) -> str:
-        """Say where the runs come from."""
+        """Describe the origin of the runs."""
         return "third-party runs, read from files"
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse a system without a run over the training queries."""
         if split not in self.runs.get(collection, {}):
             raise refusal(
-                ("runs",), f" lacks {split} of {collection}, where the system is mined or a teacher"
+                ("runs",),
+                f" lacks {split} of {collection}, on which it is mined or used as a teacher",
             )

@@ -1,8 +1,8 @@
 """The config's classes of pre-training objectives, each in a file named like its network's file.
 
 ``cdmae/pretraining/objectives`` has the networks; ``none`` has no network. A file has one class
-with the settings, defaults and checks of its objective, and its answers to the plan, the card and
-the workflow.
+with the settings, defaults and checks of its objective, and the facts that the plan, the model card
+and the workflow need.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class Contriever(Pooled):
         return asdict(self, MASKS)
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return the mean tokens of a crop, before deletions; corpus: `cdmae.plan.sizes.Size`."""
+        """Return a crop's mean number of tokens, before deletions; corpus: `plan.sizes.Size`."""
         special = 2
         share = (self.crop_least + self.crop_most) / 2
         return special + share * (corpus.tokens(self.max_length) - special)

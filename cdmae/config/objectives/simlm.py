@@ -25,7 +25,7 @@ class SimLm(Layered, Decoded):
         "",
         meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
         "name@revision) at the hub in transformers format; none: a small generator is "
-        "trained along",
+        "trained with the encoder",
         source="SimLM: google/electra-base-generator",
     )
 

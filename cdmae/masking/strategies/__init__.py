@@ -1,1 +1,1 @@
-"""Which words are masked, one file per strategy; its name is its name in the config."""
+"""Strategies for choosing the masked words, one file each, named as in the config."""

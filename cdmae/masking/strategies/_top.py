@@ -1,4 +1,4 @@
-"""The k highest values of each row, as a mask: the last step of strategies that sort."""
+"""Mask the k highest values of each row: the last step of strategies that rank word-pieces."""
 
 # ruff: noqa: ANN001, ANN202 (numba infers the types)
 from __future__ import annotations

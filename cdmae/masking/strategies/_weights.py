@@ -1,4 +1,4 @@
-"""Words drawn without replacement, with probabilities in proportion to their weights."""
+"""Draw words without replacement, with probabilities in proportion to their weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdmae.masking.strategies._top import budget, top
 
 
 def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces of words drawn by their weights: bool [B, n].
+    """Mask floor(p x n) word-pieces, in words drawn by their weights: bool [B, n].
 
     ``batch.importance`` holds the logarithms of the weights. With Gumbel noise added to them, the k
     highest are a sample without replacement (Efraimidis and Spirakis 2006; Vieira 2014). The pieces

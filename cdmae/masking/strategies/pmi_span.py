@@ -3,8 +3,8 @@
 A unit is an n-gram of high PMI, or a word that is in no such n-gram. The n-grams and their counts
 are those from which the importance is estimated. N-grams seen at least `SEEN` times are ranked by
 PMI within their length; half of the list are pairs, a quarter triples, the rest longer n-grams. The
-paper takes 800,000, which cover about half of its corpus. Here the list is as long as it takes to
-cover half of the collection, if its n-grams never overlapped.
+paper takes 800,000, which cover about half of its corpus. Here the list is long enough to cover
+half of the collection, counted as if n-grams never overlapped.
 """
 
 # ruff: noqa: ANN001, ANN202 (numba infers the types)
@@ -26,7 +26,7 @@ from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.corpus import Tokens
 
 SEEN = 10  # occurrences of a collocation
-COVERED = 0.5  # of the collection's words
+COVERED = 0.5  # share of the collection's words
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
@@ -111,9 +111,9 @@ def pmi(table: Table) -> list[np.ndarray]:
     totals = np.maximum(1, table.totals[1:])  # the longest n-grams may be missing
     for counts, total in zip(table.counts, totals, strict=True):
         log_p.append(np.log(counts) - np.log(total))
-    best = [log_p[0]]  # of all segmentations, the whole n-gram included
+    best = [log_p[0]]  # the largest sum over all segmentations, the whole n-gram included
     pmis = []
-    # For n-grams of one order less: the rows of (prefix, rest), per length of the prefix.
+    # For n-grams of the previous order: the rows of (prefix, rest), per length of the prefix.
     before: list[tuple[np.ndarray, np.ndarray]] = []
     for order, keys in enumerate(table.keys, 2):
         prefix, last = (array.astype(np.int64) for array in np.divmod(np.asarray(keys), size))

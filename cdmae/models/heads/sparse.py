@@ -28,8 +28,10 @@ from cdmae.models import architectures, transformer
 from cdmae.models.packed import Layout, Packed
 
 NETWORK = "encoder"
-LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}  # what a cache, or a GPU, likes
-MODULES = "sentence_transformers.sparse_encoder.models"  # the name in version 5, which 6 reads
+# logits at a time, to suit a cache, or a GPU
+LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
+# the name in version 5, which version 6 also reads
+MODULES = "sentence_transformers.sparse_encoder.models"
 
 
 def width(network: nn.Module) -> int:

@@ -5,10 +5,10 @@ An objective's file defines one class with this `name`, an `Objective`
 
 - ``(model, settings, seed)`` builds it around the encoder `model`. Its other weights are discarded
   after the training.
-- ``sides(settings, unit)`` returns the sides that show the passages, and their masks.
+- ``sides(settings, unit)`` returns the sides: views of the passages, with their masks.
 - ``forward(batch, generator)`` returns the loss of a micro-batch and numbers for the curve, 0-d
-  tensors: ``encoder_loss`` and ``decoder_loss``, which sum to the loss, and ``spread``, by which a
-  collapse is detected. The loop adds up losses and numbers over the global batch.
+  tensors: ``encoder_loss`` and ``decoder_loss``, which sum to the loss, and ``spread``, which
+  reveals a collapse. The loop adds up losses and numbers over the global batch.
 - ``prepare(batches, generators, group) -> batches``, for a loss over the whole global batch, gets
   all micro-batches of a process before the first forward pass.
 

@@ -1,9 +1,9 @@
 """Contrasts of all vectors of the global batch, by gradient caching (Gao et al. 2021).
 
-The loss reads all vectors at once, but the memory holds the activations of one micro-batch only.
-The vectors are therefore computed beforehand without activations, and all processes exchange them.
-Each micro-batch then gets the loss's gradient at its own vectors. Neither accumulation nor the
-number of processes changes the negatives.
+The loss needs all vectors together, but memory holds the activations of only one micro-batch. The
+vectors are therefore computed in advance without activations, and all processes exchange them. Each
+micro-batch then gets the loss's gradient with respect to its own vectors. Neither accumulation nor
+the number of processes changes the negatives.
 
     B texts of a micro-batch, N texts of the global batch, D dimensions
 """
@@ -31,10 +31,10 @@ def prepared(
     contrast: Callable[[Tensor], Tensor],
     width: int,
 ) -> list[Batch]:
-    """Add the global batch's contrastive loss, and its gradient at the vectors, to micro-batches.
+    """Store in each micro-batch the contrastive loss, and its gradient with respect to the vectors.
 
-    encode: returns the vectors [B, D] of the side ``encoder``. contrast: the loss of all vectors
-    [N, D], 0-d. width: D.
+    The loss is over the global batch. encode: returns the vectors [B, D] of the side ``encoder``.
+    contrast: returns the loss, 0-d, of all vectors [N, D]. width: D.
     """
     device = batches[0]["encoder"].inputs.ids.device
     vectors = torch.zeros(batches[0].whole, width, device=device)

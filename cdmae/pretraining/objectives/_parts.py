@@ -1,4 +1,4 @@
-"""Shared parts of the objectives: the encoder's side, losses, and the spread that shows a collapse.
+"""Shared parts of objectives: the encoder's side, losses, and the spread that reveals a collapse.
 
 B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -28,7 +28,8 @@ class Objective(nn.Module):
     """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
     name: as in the config. shown: the losses on the progress line. probed: whether it has a decoder
-    that restores tokens from `bottleneck` of the vector (`cdmae.pretraining.probes.bottleneck`).
+    that restores tokens from `bottleneck` of the vector, which
+    `cdmae.pretraining.probes.bottleneck` measures.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Objective(nn.Module):
 
     @property
     def guessing(self) -> float:
-        """Return the value of each shown loss for a model without knowledge."""
+        """Return the value of each shown loss for a model that guesses."""
         return math.log(self.model.config.vocab_size)
 
     def encode(
@@ -98,13 +99,13 @@ class Objective(nn.Module):
 def added(
     losses: tuple[Tensor, dict[str, Tensor]], further: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Add a `further` loss to a result of `Objective.losses`, and to its decoder's loss."""
+    """Add the loss `further` to a result of `Objective.losses`, and to its decoder's loss."""
     loss, numbers = losses
     return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}
 
 
 def weights_of(seed: int, purpose: str) -> Generator:
-    """Return the generator of a part's new weights, a function of the seed and the purpose."""
+    """Return the random generator of a part's weights, a function of seed and purpose."""
     return setup.generator(torch.device("cpu"), seed, purpose)
 
 

@@ -1,9 +1,9 @@
-"""The language-model head at masked positions: cross-entropy without ever holding all logits.
+"""The language-model head at masked positions: cross-entropy without storing all logits.
 
     M masked rows, V word-pieces, D dimensions
 
-Logits of every position of the paper's batch would need 75 GB. Here they are made for some rows at
-a time and turned into the gradient at once. They are not kept for the backward pass, and none is
+Logits of every position of the paper's batch would need 75 GB. Here they are computed for a few
+rows at a time and replaced immediately by their gradient. None is kept for the backward pass or
 computed twice.
 """
 
@@ -60,7 +60,8 @@ class _CrossEntropy(torch.autograd.Function):
         of_matrix = states.new_zeros(width + ALIGNED, size)
         with torch.autocast(device, enabled=False):
             w = _widened(matrix, bias, product, size)
-            w[words:, width] = torch.finfo(product).min  # columns without a word-piece: P = 0
+            # padding columns, without a word-piece: P = 0
+            w[words:, width] = torch.finfo(product).min
             at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
@@ -90,7 +91,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype, rows: int = 0) -> Tensor:
-    """Widen the matrix by one column, pad columns by 0 to an aligned width and rows to `rows`."""
+    """Add a column to the matrix, then pad it with 0 to an aligned width and to `rows` rows."""
     count, width = matrix.shape
     wide = matrix.new_zeros(rows or count, width + ALIGNED, dtype=dtype)
     wide[:count, :width] = matrix

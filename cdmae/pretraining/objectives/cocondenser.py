@@ -39,7 +39,7 @@ class CoCondenser(Condenser):
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
-        """Add the global batch's contrastive loss, and its gradient at [CLS], to micro-batches."""
+        """Store the contrastive loss, and its gradient with respect to [CLS], in micro-batches."""
         return _contrast.prepared(
             batches,
             generators,

@@ -29,7 +29,7 @@ class Condenser(Objective):
     name = "condenser"
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Draw the head's weights by `seed`; raise `InputError` where no late layers are left."""
+        """Draw the head's weights by `seed`; raise `InputError` if no late layers are left."""
         super().__init__(model, settings, seed)
         layers = model.config.num_hidden_layers
         settings.check_layers(layers, "the initial checkpoint")

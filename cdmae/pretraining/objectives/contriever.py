@@ -1,10 +1,10 @@
 """Contriever: the contrast of independent crops, by in-batch negatives (Izacard et al. 2022).
 
-Two random crops of each passage, of each of which a few tokens are deleted. The vector of the first
-crop must score the second crop of its passage above the second crops of all other passages of the
-global batch: L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau), the mean over
-passages, as in the published code (facebookresearch/contriever, ``src/inbatch.py``). The paper's
-larger variant takes its negatives from a queue of earlier batches (MoCo), which is not here.
+Two random crops of each passage, each with a few tokens deleted. The vector of the first crop must
+score the second crop of its passage above the second crops of all other passages of the global
+batch: L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau), the mean over passages,
+as in the published code (facebookresearch/contriever, ``src/inbatch.py``). The paper's larger
+variant takes its negatives from a queue of earlier batches (MoCo), which is not implemented here.
 
 There are no masks, and the LM head is not trained. The loss reads the whole global batch
 (`cdmae.pretraining.objectives._contrast`).
@@ -46,7 +46,7 @@ class Contriever(Objective):
         head = architectures.head(model)
         for part in (head.dense, head.norm):
             part.requires_grad_(False)
-        if isinstance(head.output.bias, nn.Parameter):  # its matrix is that of the embeddings
+        if isinstance(head.output.bias, nn.Parameter):  # its matrix is the embeddings' matrix
             head.output.bias.requires_grad_(False)
 
     @property
@@ -63,7 +63,7 @@ class Contriever(Objective):
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
-        """Add the global batch's loss, and its gradient at the vectors, to micro-batches."""
+        """Store the loss, and its gradient with respect to the vectors, in micro-batches."""
         return _contrast.prepared(
             batches,
             generators,
@@ -76,7 +76,7 @@ class Contriever(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the loss, which the curve shows as the encoder's; the batch is from `prepare`."""
+        """Return the loss, shown as the encoder's in the curve; the batch comes from `prepare`."""
         vectors = self.vectors(batch["encoder"], generator)
         loss = batch.share * batch.common
         return loss + _contrast.pulled(vectors, batch), {
@@ -91,7 +91,7 @@ class Contriever(Objective):
 
 
 def contrast(vectors: Tensor, temperature: float) -> Tensor:
-    """Return the loss of crops [N, D], 0-d; crops 2 i and 2 i + 1 are of one passage."""
+    """Return the loss of crops [N, D], 0-d; crops 2 i and 2 i + 1 come from one passage."""
     queries = vectors[::2]
     passages = vectors[1::2]
     scores = queries @ passages.T / temperature

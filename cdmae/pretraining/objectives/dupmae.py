@@ -54,8 +54,8 @@ class DupMae(RetroMae):
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
 
-        It is computed for some passages at a time. For the backward pass only the position of each
-        maximum is kept, and no logit.
+        It is computed for a few passages at a time. For the backward pass only the position of each
+        maximum is kept, not the logits.
         """
         head = architectures.head(self.model)
         layout = view.inputs.layout

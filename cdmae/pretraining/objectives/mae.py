@@ -28,8 +28,8 @@ class Mae(Objective):
     """Encoder, bottleneck and decoder; `layers`: the decoder's depth if users cannot choose it.
 
     ModernBERT has no position vectors, because its attention rotates. Its decoders have BERT's
-    layers and need new position vectors, `positions`. These are trained along, and at first have
-    the size of the word vectors to which they are added.
+    layers and need new position vectors, `positions`. These are trained with the rest, and
+    initially have the size of the word vectors to which they are added.
     """
 
     name = "mae"

@@ -8,11 +8,11 @@ the sum of three means, each over the masked tokens of one network, as in the pu
 (microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no
 projection).
 
-Three of that code's five decoders are missing here. Two restore texts of other models, docT5query's
-queries and GPT-2's continuations, which collections do not contain. The third restores the
-complement of the tokens that another pass of the encoder masked. That code also encodes the whole
-passage for the first decoder, and its first half again for the second. Here one pass over a span
-serves both.
+Three of that code's five decoders are missing here. Two restore texts that other models generated
+(docT5query's queries and GPT-2's continuations), which collections do not contain. The third
+restores the complement of the tokens that another pass of the encoder masked. That code also
+encodes the whole passage for the first decoder, and its first half again for the second. Here one
+pass over a span serves both.
 
     B spans, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """

@@ -6,8 +6,9 @@ encoder masks, and more. It is initialised with the encoder's last layers, and r
 [CLS] instead of its own.
 
 The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for initial
-checkpoints with BERT's vocabulary. Otherwise a generator is trained along on the encoder's masks,
-as in ELECTRA (Clark et al. 2020). It has a third of the heads and widths, and fits any vocabulary.
+checkpoints with BERT's vocabulary. Otherwise a generator is trained together with the encoder, on
+the encoder's masks, as in ELECTRA (Clark et al. 2020). It has a third of the heads and widths, and
+fits any vocabulary.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `pretraining.batches`)
 """
@@ -92,7 +93,8 @@ class SimLm(Objective):
         with torch.no_grad():
             more, _ = fill(self.generator, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
-        encoder = self.model.base_model  # the decoder has copies of its layers, thus its input
+        # the decoder has copies of its layers, and so also its input
+        encoder = self.model.base_model
         states = transformer.embed(encoder, more, generator=generator)
         states = states.index_copy(0, more.starts[:-1].long(), h_c)
         states = transformer.run(
@@ -162,7 +164,7 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator, a folder or a name at the hub, for the initial model `start`.
 
     Raises `InputError` for a generator that cannot be read, has no language-model head, has too few
-    positions, or has another vocabulary: its samples are the input of `start`.
+    positions, or has another vocabulary, because its samples are the input of `start`.
     """
     name = settings.generator
     remedy = (
@@ -184,8 +186,8 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     if different:
         first = min(different, key=expected.__getitem__)
         raise InputError(
-            f"the generator {name} does not have the word-piece {first!r} as number "
-            f"{expected[first]}, which the initial checkpoint, {checkpoint}, has; allowed: a "
+            f"the generator {name} lacks the word-piece {first!r} with the id "
+            f"{expected[first]} that it has in the initial checkpoint, {checkpoint}; allowed: a "
             "generator with the vocabulary of the initial checkpoint"
         )
     return model

@@ -1,7 +1,7 @@
-"""Measurements at a few steps of a pre-training, without gradients and random numbers.
+"""Measurements at a few steps of a pre-training, without gradients or random numbers.
 
 A probe is a module with ``look(network, reader, rows, device)``. It prepares its input and returns
-a measuring function without arguments, or None where there is nothing to measure. Training is
+a measuring function without arguments, or None if there is nothing to measure. Training is
 bit-identical with and without probes. The results of a probe are a table in the training's state,
 and finally a file next to the encoder.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdmae.pretraining.reader import Reader
     from cdmae.training.state import State
 
-# share of the initial MRR between halves: encoders that ended below it could not be fine-tuned
+# share of the initial MRR between halves: encoders that ended below it did not train in fine-tuning
 FORGOTTEN = 0.8
 LOOKS = 5  # first, last and in between: a hundredth of the time of a small training
 PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
@@ -55,7 +55,7 @@ def looks(
 
 
 def doubts(saved: State) -> list[str]:
-    """Return and log a note if the vectors separate passages worse than before pre-training."""
+    """Return and log a note if the vectors distinguish passages worse than before pre-training."""
     values = [float(row[1]) for row in saved.tables.get("retrieval.tsv", [])[1:]]
     if not values or values[-1] >= FORGOTTEN * values[0]:
         return []

@@ -1,9 +1,9 @@
-"""Information in the bottleneck: decoder losses with the own vector, another vector and none.
+"""Information in the bottleneck: decoder losses with the right vector, a wrong vector and none.
 
-Where the three losses are equal, the decoder does not use the encoder, and pre-training teaches the
-encoder nothing. Their difference measures the information about a passage in its vector. A probe
-(`cdmae.pretraining.probes`) with the same passages and masks each time. Of several decoders it
-measures the first.
+If the three losses are equal, the decoder does not use the vector, and it teaches the encoder
+nothing. Their differences measure the information about a passage in its vector. A probe
+(`cdmae.pretraining.probes`) with the same passages and masks each time. If there are several
+decoders, it measures the first.
 
     B passages, D dimensions
 """
@@ -31,7 +31,7 @@ def look(
 ) -> Callable[[], dict[str, float]] | None:
     """Return the measurement of losses on the first step's passages; None for other objectives.
 
-    It takes as many passages as fit into `rows`.
+    It uses as many passages as fit into `rows`.
     """
     if not network.probed:
         return None

@@ -1,10 +1,10 @@
-"""Value of the vectors for search without fine-tuning: one half of a passage finds the other.
+"""Quality of the vectors for search before fine-tuning: one half of a passage finds the other.
 
 The first halves of some passages search among the second halves of the same passages, by the dot
 product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
 text ranks the other half first. A probe (`cdmae.pretraining.probes`) for any objective on any
-collection, with the same passages each time. Their number is limited, and thus the cost on large
-collections.
+collection, with the same passages each time. Their number is limited, which limits the cost on
+large collections.
 
     n passages, D dimensions
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cdmae.pretraining.reader import Reader
 
 PASSAGES = 2000  # at most
-LEAST = 16  # word-pieces of a passage; shorter halves mean little
+LEAST = 16  # minimum word-pieces of a passage; shorter halves are uninformative
 DEPTH = 10  # of MRR@10
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 
@@ -34,7 +34,7 @@ def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
     """Return the measurement of MRR@10 on some passages; None for fewer than two long ones."""
-    del rows  # of a training step, which keeps far more per word-piece
+    del rows  # fewer than in a training step, which keeps far more per word-piece
     read = halves(reader)
     if len(read) < 4:
         return None

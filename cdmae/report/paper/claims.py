@@ -35,20 +35,20 @@ FILE = Path(__file__).with_suffix(".csv")
 TRUE, FALSE, UNDECIDED, NOT_TESTED = OUTCOMES = ("true", "false", "undecided", "not tested")
 OF_VERDICT = {"better": TRUE, "worse": FALSE, "noise": UNDECIDED, "open": UNDECIDED}
 DASH = Cell(formats.NONE)
-FEWER = 0.01  # a smaller change of the stop-words' share of masked word-pieces decides nothing
+FEWER = 0.01  # a smaller change in the share of stop-words among masked word-pieces is undecided
 SHORT = 60  # seconds; the time of a shorter pre-training depends on the machine's other work
-# Ratios of the pre-training's time to the time with uniform masks: up to the first it costs no
-# more, from the second on it does.
+# Ratios of pre-training time to the time with uniform masks: up to the first it costs no more, from
+# the second on it costs more.
 SAME_COST = 1.1
 HIGHER_COST = 1.25
 
 
-# of table 5: the corpora of the better system, and of the other
+# the pair of table 5: the corpora of the better system, and of the other
 CORPORA_COMPARED = ("general, then domain", "domain")
 
 
 class Evidence(NamedTuple):
-    """The evidence of a run on a claim: its outcome, number, interval, and the systems compared."""
+    """The evidence of a run for a claim: outcome, number, interval, and the systems compared."""
 
     outcome: str
     here: Cell
@@ -86,8 +86,8 @@ def papers_number(claim: Any) -> Cell:
 def score(claim: Any, facts: Facts) -> Evidence | None:
     """Score whether the first system of a pair beats the second in the main measure.
 
-    They are compared on the main target, or on the zero-shot collections. Returns None without the
-    pair.
+    They are compared on the main target, or on the zero-shot collections. Returns None if the run
+    lacks the pair.
     """
     if claim.decided_by in JUDGES:
         return JUDGES[claim.decided_by](facts)
@@ -112,7 +112,7 @@ def _zero_shot(claim: Any) -> bool:
 
 @cache
 def sides(facts: Facts) -> dict[str, Sequence[str]]:
-    """Return the systems that claims compare, by the name of the pair.
+    """Return the pairs of systems that claims compare, by the name of the pair.
 
     The system that the paper claims to be better comes first. The paper's method and another method
     differ in the pre-training alone. Claims on later stages use another encoder's chain if that
@@ -217,7 +217,7 @@ JUDGES = {
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
-    """List all claims: first the claims that the run decides, then the others with their needs."""
+    """List all claims: those that the run tests first, then the others with their configs."""
     scored = [(claim, score(claim, facts)) for claim in claims()]
     rows = []
     for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):

@@ -1,7 +1,7 @@
 """Show systems in a table or a figure of the paper, its lines next to ours.
 
-An entry has the lines *paper*, *ours*, *difference* and *band* where the collections are the
-paper's. On other collections it has ours alone, and the caption says so.
+On the paper's collections an entry has the lines *paper*, *ours*, *difference* and *band*. On other
+collections it has only ours, and the caption notes this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cdmae.report.paper import published
 from cdmae.report.paper.published import Key, Row
 from cdmae.report.tables import Cell, Table, number_cell
 
-MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
+MOST_ACROSS = 8  # tables with more collections have a row per collection and a column per method
 SETS = {"table 3": 14, published.NANO: 13}  # the number of datasets in their averages
 PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
@@ -39,8 +39,8 @@ class Grid:
     """A table of systems: `entries` below `heads`, compared with the paper's table `source`.
 
     It needs at least `least` entries with a system. lacks: the entries that other configs lack;
-    has: a config file with them. measures: the columns where the paper's are not measured; the main
-    measure without.
+    has: a config file with them. measures: the columns if the paper's are not measured; by default
+    the main measure.
     """
 
     entries: Callable[[Facts], list[Entry]]
@@ -54,7 +54,7 @@ class Grid:
 
     @property
     def caption(self) -> str:
-        """Return the title behind the name of the paper's table."""
+        """Return the title that follows the name of the paper's table."""
         return (
             f"{PAPERS}{self.source}: {self.title}"
             if self.source not in ("", published.NANO)
@@ -66,7 +66,7 @@ class Grid:
         return [entry.system for entry in self.entries(facts) if entry.system]
 
     def columns(self, facts: Facts) -> list[Column]:
-        """Return the paper's columns where its queries are measured; else our own."""
+        """Return the paper's columns if its queries are measured; else our own."""
         if self.source in SETS:
             return _zero_shot(facts, self.source)
         theirs = _papers(facts, self.source) if self.source else []
@@ -140,8 +140,8 @@ def planned(config: dict[str, Any]) -> Facts:
 def table(grid: Grid, name: str, facts: Facts) -> Table:
     """Return the lines of a grid; many collections are rows instead of columns.
 
-    The entries come from the whole config, because an exhibit alone has measures of its systems
-    only.
+    The entries come from the whole config, because a run of a single exhibit measures only the
+    exhibit's systems.
     """
     columns = grid.columns(facts)
     caption = grid.caption

@@ -1,4 +1,4 @@
-"""Find the systems for the paper's names: a method after each stage, a setting with and without."""
+"""Find the systems for the paper's names: of a method by stage, and of a setting, on and off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CORPORA = ("general", "domain", "general, then domain")
 
 
 def main_chain(facts: Facts) -> list[str]:
-    """Return the available systems of stages 1, 2 and 3 of the encoder that masks by importance."""
+    """Return the available systems of stages 1, 2 and 3 for the encoder with importance masks."""
     masking = {
         name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()
     }
@@ -81,8 +81,8 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
 
     A corpus is general if it is not the fine-tuning's. It may be the encoder's own, its earlier
     encoder's (`after`), or that of a published checkpoint for retrieval; a config with both has two
-    systems of a label. The paper's own setting, the method's first stage, comes first. Another
-    corpus may have another number of `steps` for the same number of passes.
+    systems with the same label. The paper's own setting, the method's first stage, comes first.
+    Another corpus may have another number of `steps` for the same number of passes.
     """
     systems: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:

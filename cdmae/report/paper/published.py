@@ -21,7 +21,7 @@ DL19 = "msmarco dl19"
 DL20 = "msmarco dl20"
 DL = "msmarco dl19 and dl20"
 OURS = "CDMAE"  # the paper's own method
-NANO = "NanoBEIR"  # the table of published results on it
+NANO = "NanoBEIR"  # the table of published results on NanoBEIR
 
 
 class Key(NamedTuple):
@@ -46,18 +46,19 @@ METHODS = pd.read_csv(
 
 
 def _methods(column: str) -> dict[str, str]:
-    """Return a column of the table of methods, as far as it is filled."""
+    """Return the filled cells of a column in the table of methods."""
     return {str(method): value for method, value in METHODS[column].items() if value}
 
 
 # the methods whose pre-training is a file in cdmae/pretraining/objectives
 OBJECTIVES = _methods("objective")
-MASKINGS = _methods("masking")  # of the decoder; the others' is uniform, where they have one
-# how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
+# masking of the decoder; other methods mask uniformly, if they have a decoder
+MASKINGS = _methods("masking")
+# the last stage of fine-tuning in table 1: hard negatives, or distillation
 STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
 KINDS = _methods("kind")  # the two columns of ticks in table 1, in words
-# published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2,
-# and on general text alone, as in table 3; the authors of RetroMAE report both
+# published checkpoints of methods: pre-trained on MS MARCO, as in tables 1 and 2, or only on
+# general text, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
 GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 

@@ -1,6 +1,6 @@
 """Make the page's sections: functions of the facts that return a `Section`, or None without data.
 
-A section gathers numbers, tables and figures; the template of its name says them in words.
+A section gathers numbers, tables and figures; the template of the same name contains the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdmae.report.facts import Difference, Facts
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
-# in words: the verdicts of `Column.verdict`
+# the verdicts of `Column.verdict`, in words
 READINGS = {
     "better": "better",
     "worse": "worse",
@@ -26,16 +26,16 @@ READINGS = {
 }
 SERIES = 8  # colours of lines, s0 to s7
 GREY = 2  # the colour of systems that are not trained here
-ONE_QUERY = "one query"  # instead of an interval: it shows nothing about others
-LONG = 12  # rows beyond which secondary tables are folded
+ONE_QUERY = "one query"  # shown instead of the interval of a single query
+LONG = 12  # secondary tables with more rows are collapsed
 
 
 @dataclass
 class Section:
-    """A part of the page; its tables and figures are written as files too.
+    """A part of the page; its tables and figures are also written as files.
 
-    The template ``<id>.html.j2`` has the words for its `values`. Empty tables and missing figures
-    are left out.
+    The template ``<id>.html.j2`` contains the text around its `values`. Empty tables and missing
+    figures are omitted.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Section:
 
 
 def colour(facts: Facts, system: str) -> int:
-    """Choose the colour of a system: its encoder's, or grey without training here."""
+    """Choose the colour of a system: its encoder's, or grey if it is not trained here."""
     return encoder_colour(facts, facts.encoder_of(system))
 
 

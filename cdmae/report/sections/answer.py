@@ -23,7 +23,8 @@ from cdmae.report.sections.masking import by_kind
 SMALL_QUERIES = 30
 SMALL_STEPS = 300
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
-PAPER_PASSAGES = 80_000 * 2048  # of the paper's pre-training, up to the checkpoint that it takes
+# steps of the paper's pre-training, up to the checkpoint that it keeps
+PAPER_PASSAGES = 80_000 * 2048
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def _basics(facts: Facts) -> dict[str, Any]:
 
 
 def section(facts: Facts) -> Section | None:
-    """Answer whether masking by importance helped, or say why not; then name the best system."""
+    """Report whether importance masks helped, or why this is unknown, and the best system."""
     values = {"best": "", "rerankers": []} | _basics(facts)
     column = values["column"]
     if column:
@@ -77,7 +78,7 @@ def section(facts: Facts) -> Section | None:
 def _best(column: Column) -> dict[str, Any]:
     """Return the system with the highest mean, and its difference from BM25 if they are compared.
 
-    The first of equal systems wins.
+    Of equal systems the first is returned.
     """
     facts = column.facts
     means = {name: column.value(name) for name in facts.systems}
@@ -118,7 +119,7 @@ def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
 
 
 def limits(facts: Facts) -> Section | None:
-    """Gather the facts on which the limits of this run depend."""
+    """Gather the facts that limit the conclusions from this run."""
     values = _basics(facts)
     column = values["column"]
     judged = 0.0

@@ -23,9 +23,9 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table, highlight
 
-# the names of settings at the axes of figures
+# the names of settings on the axes of figures
 AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}
-OF_GROWTH = "encoder.take_step"  # the setting that has a section of its own
+OF_GROWTH = "encoder.take_step"  # the setting that has its own section
 
 
 def distances(
@@ -74,7 +74,7 @@ def stages(facts: Facts) -> Section | None:
 
 
 def stage_table(column: Column) -> Table:
-    """Make a row per stage of each chain: its measures, and its distance from the stage before."""
+    """Make a row per stage of each chain: measures, and the gain over the previous stage."""
     facts = column.facts
     target = column.target
     before = comparisons.steps(facts)
@@ -113,7 +113,7 @@ def _levels(column: Column) -> Figure | None:
         y_axis=column.unit,
         x_names=[f"stage {index + 1}" for index in range(stages)],
         markers=True,
-        reference=(facts.bm25, base) if base < 2 * highest else None,  # nan is not
+        reference=(facts.bm25, base) if base < 2 * highest else None,  # false if base is nan
     )
 
 
@@ -162,7 +162,7 @@ def over_steps(column: Column) -> Figure | None:
 
 
 def section(facts: Facts) -> Section | None:
-    """Show a table and a figure per setting with several values; tables of the rest and seeds."""
+    """Show a table and a figure per setting with several values, then other changes and seeds."""
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
     column = main_column(facts)
     if not column or not (shown or repeated(facts)):
@@ -184,7 +184,7 @@ def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], l
 
 
 def _number(text: str) -> float:
-    """Read a shown value as a number to sort by; other texts are infinite and so come last."""
+    """Read a shown value as a number for sorting; other texts count as infinite and come last."""
     try:
         return float(text.replace("∞", "inf"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Fusions and rerankers: their gain over the runs that they build on, and a fusion's weights."""
+"""Show fusions and rerankers: their gain over the runs that they use, and fusion weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
-    """Compare fusions with BM25 and with their parts, and rerankers with their run.
+    """Compare fusions with BM25 and with their parts, and rerankers with their input run.
 
     The config names the comparisons.
     """
@@ -46,7 +46,7 @@ def combinations(facts: Facts) -> list[tuple[str, str]]:
 
 
 def weights(facts: Facts) -> Table:
-    """Tabulate the parts of every fusion with their weights, and where the weights were chosen."""
+    """Tabulate the parts of every fusion, their weights, and the queries that chose these."""
     body = []
     for name, about in facts.fusions.items():
         parts = zip(about["systems"], about["weights"], strict=True)

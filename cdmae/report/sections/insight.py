@@ -25,7 +25,8 @@ from cdmae.report.tables import Cell, Table
 from cdmae.runs import Run, count_queries, read_run
 
 SAMPLE = 2000  # queries
-DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # at which the overlap of lists is computed
+# depths at which the overlap of lists is computed
+DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)  # ends of the buckets of the audit
 RANDOM = "random ones"  # the negatives that were drawn, not mined
 SHOWN = 5  # queries of each kind
@@ -154,9 +155,9 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 
 
 def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
-    """Average over the queries |A and B| / |A or B| of their best `depth`.
+    """Average |A and B| / |A or B| of the best `depth` over the queries.
 
-    Queries without any passage count 0.
+    Queries without any passage count as 0.
     """
     a, b = (negatives[negatives["rank"] <= depth] for negatives in (first, second))
     both = a.loc[a["key"].isin(b["key"]), "query"].value_counts()
@@ -197,7 +198,7 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
 
 
 def queries(facts: Facts) -> Section | None:
-    """Show the queries that moved most between the maskings, and the hardest; lists folded."""
+    """Show the queries that differ most between the maskings, and the hardest; lists collapsed."""
     frame = cases(facts)
     if frame.empty:
         return None
@@ -228,17 +229,17 @@ def queries(facts: Facts) -> Section | None:
 
 
 def cut(text: str) -> str:
-    """Cut a passage after a word."""
+    """Shorten a passage at the end of a word."""
     return text if len(text) <= LETTERS else text[:LETTERS].rsplit(" ", 1)[0] + " …"
 
 
 def rank_in_words(rank: int) -> str:
-    """Show the rank of a passage, 0 where it was not found."""
+    """Describe the rank of a passage; 0 if it was not found."""
     return formats.count(rank) if rank else "not found"
 
 
 def compared(facts: Facts) -> tuple[str, str] | None:
-    """Return (before, after): the first screen's pair, else the baseline and the last stage."""
+    """Return (before, after): the first screen's pair, or else the baseline and the last stage."""
     pairs = masking_pairs(facts)
     chain = main_chain(facts)
     if pairs:
@@ -290,7 +291,7 @@ def cases(facts: Facts) -> pd.DataFrame:
 
 
 def _first_passages(run: Run, queries: pd.Series) -> list[int]:
-    """Return the row of the passage at rank 1 for each query; -1 where the run has none."""
+    """Return the row of the passage at rank 1 for each query; -1 if the run has none."""
     return [next(iter(run.ranked(query)[0].tolist()), -1) for query in queries]
 
 

@@ -1,4 +1,4 @@
-"""Rank the encoders that went through the same stage, and test their differences."""
+"""Rank the encoders that were fine-tuned by the same stage, and test their differences."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cdmae.report.recipes import differences
 from cdmae.report.sections import READINGS, Section, colour, difference_cells, difference_figure
 from cdmae.report.tables import Table
 
-LEAST = 4  # encoders that make a ranking
+LEAST = 4  # the minimum number of encoders in a ranking
 
 
 class Ranking(NamedTuple):
-    """The retrievers of a stage that differ in their encoders alone, best first in a column.
+    """The retrievers of a stage that differ only in their encoders, sorted by a column, best first.
 
     systems: system -> encoder.
     """
@@ -39,7 +39,7 @@ class Ranking(NamedTuple):
 
 
 def section(facts: Facts) -> Section | None:
-    """Show a table, its reading and its figures for every stage with enough encoders."""
+    """Show a table, its interpretation and its figures for every stage with enough encoders."""
     parts = [_part(ranked, facts) for ranked in rankings(facts)]
     if not parts:
         return None
@@ -67,8 +67,8 @@ def _part(ranked: Ranking, facts: Facts) -> dict[str, object]:
 def rankings(facts: Facts) -> list[Ranking]:
     """Order the encoders of each stage with more than three, by the main target's main measure.
 
-    Their systems differ from the baseline, or else the first, in the encoder alone. Encoders with
-    equal means are ordered by the mean over all targets.
+    Their systems differ from the baseline, or else from the first system, only in the encoder.
+    Encoders with equal means are ordered by the mean over all targets.
     """
     column = main_column(facts)
     if not column:
@@ -79,7 +79,7 @@ def rankings(facts: Facts) -> list[Ranking]:
         heights = {}
         for name in _alike(facts, stage):
             value = column.value(name)
-            if value >= 0:  # nan is not
+            if value >= 0:  # false for nan
                 heights[name] = (value, math.fsum(one.value(name) for one in every))
         names = sorted(heights, key=heights.get, reverse=True)
         if len(names) >= LEAST:
@@ -130,7 +130,7 @@ def _seconds(facts: Facts, encoder: str) -> float:
 
 
 def levels(ranked: Ranking) -> Figure | None:
-    """Draw the mean of each as a dot, with its standard deviation over seeds to either side."""
+    """Draw each mean as a dot, with its standard deviation over seeds to either side."""
     stage, column, systems = ranked
     entries = []
     for system, encoder in systems.items():

@@ -1,7 +1,7 @@
 """Compare every system on every collection: overview, distance from the baseline, all measures.
 
-Collections without training queries have a section of their own, with the usual table of the
-field: nDCG@10 and the average.
+Collections without training queries have their own section, with the customary table: nDCG@10 and
+the average.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, difference_figure
 from cdmae.report.tables import Table, highlight
 
-# marks by whether the difference is positive: significant with the noise of seeds, or without
+# marks for positive and negative differences: significant with the noise of seeds, or only without
 SURE = {True: "▲", False: "▼"}
 DOUBTFUL = {True: "△", False: "▽"}
 WIDE = 8  # more zero-shot columns than this are turned into rows, or cut into several tables
@@ -90,8 +90,8 @@ def system_cells(column: Column) -> pd.Series:
 def against_baseline(column: Column) -> Figure | None:
     """Draw the differences from the baseline with their intervals.
 
-    BM25 and fusions are left out where there are other systems: they are far off and would flatten
-    the scale.
+    BM25 and fusions are omitted if there are other systems: their differences are so large that
+    they would flatten the scale.
     """
     facts = column.facts
     if not facts.baseline:
@@ -105,7 +105,7 @@ def against_baseline(column: Column) -> Figure | None:
 
 
 def _file_name(text: str) -> str:
-    """Return a text as the name of a file: lower case, with hyphens."""
+    """Turn a text into a file name: lower case, with hyphens."""
     return re.sub(r"[^\w.]+", "-", text.lower())
 
 
@@ -120,7 +120,7 @@ def zero_shot(facts: Facts) -> Section | None:
     if len(columns) > 1:
         figures.append(against_baseline(together(columns, "Zero-shot average")))
     pairs = masking_pairs(facts)
-    if pairs and len(columns) > MOST_SETS:  # the first screen shows their mean only
+    if pairs and len(columns) > MOST_SETS:  # the first screen shows only their mean
         every = [(column.name, *pairs[0], column) for column in columns]
         title = "{} minus {}, zero-shot".format(*pairs[0])
         figures.append(difference_figure("zero-shot", title, every))
@@ -138,7 +138,7 @@ def zero_shot(facts: Facts) -> Section | None:
 def _zero_shot_tables(columns: list[Column]) -> list[Table]:
     """Tabulate systems by collection, with the average.
 
-    Many collections are rows instead, in several tables with some systems each.
+    Many collections become rows instead, in several tables with a few systems each.
     """
     first = columns[0]
     shown = [*columns, together(columns, "average")] if len(columns) > 1 else columns

@@ -16,7 +16,7 @@ from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
 
-# The steps of the pipeline in its order: rule -> step. Other rules follow under their names.
+# The steps of the pipeline in its order: rule -> step. Other rules follow under their own names.
 STEPS = {
     "collection": "collections",
     "tokenizer": "tokenizers",
@@ -58,7 +58,7 @@ in_words = partial(phrase, "setting.txt.j2")
 
 
 def section(facts: Facts) -> Section | None:
-    """Show collections and encoders as tables; the rest is folded."""
+    """Show collections and encoders as tables; the rest is collapsed."""
     tables = [collections(facts), encoders(facts), systems(facts)]
     section = Section("setting", {"facts": facts, "long": LONG}, tables)
     return section if section.tables else None

@@ -16,13 +16,13 @@ from cdmae.report.facts import Facts, Training
 from cdmae.report.sections import Section, colour, encoder_colour
 from cdmae.report.tables import Table
 
-POINTS = 120  # of a curve: more steps are averaged
+POINTS = 120  # points of a curve: more steps are averaged
 MOST = 5  # loss curves in a figure
 MOST_PROBED = 6  # curves of a probe in a figure
-# The first share of a curve is cut where it is more than twice as high as the rest, which it would
-# flatten.
+# The first part of a curve is cut if it is more than twice as high as the rest, because it would
+# flatten the scale.
 START = 0.1
-SHOWN = 6  # figures of fine-tuning that are not folded
+SHOWN = 6  # figures of fine-tuning that are not collapsed
 VECTORS = {"true": "its own vector", "shuffled": "another passage's", "zero": "none"}
 # MRR@10 of a random ranking, times the number of passages
 CHANCE = sum(1 / rank for rank in range(1, 11))
@@ -66,7 +66,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
-    """Average the values since the previous point, at most `POINTS`; None without records."""
+    """Average a curve down to at most `POINTS` points; None without records."""
     if training.curve is None or column not in training.curve:
         return None
     frame = training.curve[["step", column]].apply(pd.to_numeric, errors="coerce").dropna()
@@ -77,7 +77,7 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 
 def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
-    """Draw one figure, or several on one scale where the curves are too many for one."""
+    """Draw one figure, or several on one scale if there are too many curves."""
     if not series:
         return []
     low = min(min(line.y) for line in series)
@@ -108,7 +108,7 @@ def _several(
 
 
 def bottleneck(facts: Facts) -> Section | None:
-    """Show the vector's worth to the decoder and to a search; the numbers are folded."""
+    """Show the vector's use to the decoder and in a search; the numbers are collapsed."""
     losses = _probed(facts, "bottleneck", list(VECTORS))
     searches = _probed(facts, "retrieval", ["passages", "rr"])
     if losses.empty and searches.empty:
@@ -193,4 +193,4 @@ def _series(facts: Facts, probed: pd.DataFrame, column: str) -> list[Series]:
 
 
 def _nats(value: float) -> str:
-    return formats.minus(f"{round(value, 3) + 0.0:.3f}")  # no minus before zero
+    return formats.minus(f"{round(value, 3) + 0.0:.3f}")  # no minus sign before zero

@@ -5,8 +5,8 @@ The package fetches the files, checks them against their published checksums and
 network; a machine without network reads the files, as they were published, from the folder `files`.
 
 The package's catalogue contains the numbers of passages, queries and judgments: a collection with
-other counts is refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA,
-which papers on dense retrieval compare on, adds the titles of RocketQA's release.
+other counts is refused. MS MARCO's passages have no titles; RocketQA's release adds titles, and
+papers on dense retrieval report results with them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Settings(Source):
         meaning="folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are "
         "then not fetched; files that share a name keep the hub's folders "
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
-        "checkout",
+        "working directory",
     )
     holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
@@ -99,7 +99,7 @@ class Settings(Source):
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
         if self.title_file and (self.dataset != MSMARCO or not self.titles):
             raise InputError(
-                f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out"
+                f"title_file has no effect without dataset {MSMARCO} and titles: true; remove it"
             )
 
     def ids(self) -> dict[str, str]:
@@ -134,23 +134,25 @@ class Settings(Source):
         return {"ir_datasets": installed("ir_datasets")}
 
     def check(self) -> dict[str, int]:
-        """Look for the folder and the file that the settings name; the data are read by the job.
+        """Check that the folder and the file in the settings exist; the job reads the data.
 
         Returns nothing, because the catalogue does not count the queries with a relevant passage.
         """
         folder = Path(os.path.expanduser(self.files)).absolute()
         titles = Path(os.path.expanduser(self.title_file)).absolute()
         if self.files != PUBLISHED and not folder.is_dir():
-            raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
+            raise InputError(
+                f"files is {self.files}, and {folder} is not a folder; allowed: a folder"
+            )
         if self.title_file and not titles.is_file():
-            raise InputError(f"title_file is {self.title_file}, and {titles} is no file")
+            raise InputError(f"title_file is {self.title_file}, and {titles} is not a file")
         return {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the passages, the words per passage, and the judged queries by split.
 
-        Sources: the catalogue, and Thakur et al. 2021, table 1. Words of NanoBEIR's passages are
-        their characters, as HAKARI-Bench counted them, divided by `LETTERS`.
+        Sources: the catalogue, and Thakur et al. 2021, table 1. For NanoBEIR, words per passage are
+        HAKARI-Bench's counts of characters, divided by `LETTERS`.
         """
         passages = catalogue.counts(self.dataset, "docs") or 0
         words = next(

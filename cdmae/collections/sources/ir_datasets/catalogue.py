@@ -33,7 +33,7 @@ def has(name: str, part: str) -> bool:
 
 
 def below(name: str, part: str) -> list[str]:
-    """List the suffixes of a dataset's id that have a part: docs, queries, qrels or docpairs."""
+    """List the subsets of a dataset that have a part: docs, queries, qrels or docpairs."""
     return [
         key.removeprefix(f"{name}/")
         for key in entries()
@@ -60,8 +60,8 @@ class File(NamedTuple):
     """A published file: its address, its path for users, its MD5 checksum, and its size in bytes.
 
     path: the shortest end of the address that is unique in its family of datasets: a name,
-    ``nq.zip``, or a path, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's
-    ``resolve/main`` is left out.
+    ``nq.zip``, or a path, ``NanoNQ/corpus/train-00000-of-00001.parquet``. ``resolve/main`` in the
+    hub's addresses is omitted.
     """
 
     url: str
@@ -124,7 +124,7 @@ def read_json(name: str) -> dict[str, Any]:
     spec = find_spec("ir_datasets")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
-            "the package ir_datasets is missing; pip install -r envs/requirements.txt brings it"
+            "the package ir_datasets is missing; pip install -r envs/requirements.txt installs it"
         )
     path = Path(spec.submodule_search_locations[0], "etc", name)
     return json.loads(path.read_text(encoding="utf-8"))

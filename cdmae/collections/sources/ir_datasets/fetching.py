@@ -19,14 +19,14 @@ from cdmae.log import say
 MSMARCO = "msmarco-passage"
 # Qu et al. 2021; no checksum is published
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"
-MEMBER = "marco/para.title.txt"  # of this archive: passage id, tab, title
+MEMBER = "marco/para.title.txt"  # a file in this archive: passage id, tab, title
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 
 def package() -> Any:
-    """Import ir_datasets when it is needed, with this project's options in its environment."""
+    """Import ir_datasets on first use, with this project's options in its environment variables."""
     # ir_datasets resumes an interrupted download from the count of its progress bar
     os.environ.pop("TQDM_DISABLE", None)
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
@@ -59,7 +59,7 @@ def offer(folder: str, dataset: str) -> None:
         try:
             expected.symlink_to(path)
         except OSError as error:
-            say(f"{path} is copied to {expected}, where no link can be made ({error.strerror})")
+            say(f"{path} is copied to {expected}, because it cannot be linked ({error.strerror})")
             with complete(expected) as part:
                 shutil.copyfile(path, part)
 
@@ -75,7 +75,7 @@ def alone(dataset: str) -> FileLock:
 
 
 def fetch(parts: Iterable[Rows]) -> None:
-    """Read the first row of every part, which fetches it.
+    """Fetch every part by reading its first row.
 
     Raises one `InputError` for all missing files.
     """
@@ -175,9 +175,7 @@ def check_unchanged(path: Path) -> None:
     record = path.with_name(f"{path.name}.sha256")
     if not record.exists():
         write_text(record, f"{digest}\n")
-        say(
-            f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too"
-        )
+        say(f"{path} has the SHA-256 {digest}, which is recorded; later downloads must match")
         return
     first = record.read_text(encoding="utf-8").strip()
     if first != digest:

@@ -1,4 +1,4 @@
-"""Make a documentation search from the user's own Python packages, without any download.
+"""Make a collection for documentation search from installed Python packages, without any download.
 
 The query is the first sentence of a docstring, the relevant passage is the rest of it, as in
 CodeSearchNet (Husain et al. 2019) with prose instead of code. Passages have no title, because an
@@ -214,8 +214,8 @@ def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     """
     if number > len(queries):
         raise InputError(
-            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries "
-            "there are"
+            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the number of "
+            "training queries"
         )
     names = queries["query_id"].str.removeprefix("query:")
     order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())

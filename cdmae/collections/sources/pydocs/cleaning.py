@@ -143,7 +143,7 @@ def _is_prose(text: str) -> bool:
 def _is_wordy(text: str, letters: float) -> bool:
     """Return whether a text consists mostly of ASCII letters and has few signs of code.
 
-    letters: the least share of letters among the bytes other than spaces.
+    letters: the minimum share of letters among the bytes other than spaces.
     """
     encoded = text.encode()
     solid = len(encoded.replace(b" ", b""))

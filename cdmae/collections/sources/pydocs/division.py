@@ -1,10 +1,10 @@
 """Turn (name, summary, body) into passages, queries, judgments and splits that share nothing.
 
 Passages are distinct bodies; queries are distinct summaries. Entries with the same summary, or with
-equal or nearly equal bodies, form a component, and all of it is in one split. No training query
-therefore has the passage, the words or a near-duplicate of a test query. The split of a component
-is a hash of its first member's name: it is the same on every machine, and new objects elsewhere do
-not change it.
+equal or nearly equal bodies, form a component, and each component is in one split. So no training
+query shares its words, its passage or a near-duplicate of its passage with a test query. The split
+of a component follows from a hash of its first member's name. It is the same on every machine, and
+new objects elsewhere do not change it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRAIN = 0.85
 DEV = 0.925
 # a summary of more passages is a template, such as "Forward pass", and not a query
 MOST_POSITIVES = 3
-THRESHOLD = 0.7  # the least Jaccard similarity of near-duplicates
+THRESHOLD = 0.7  # the minimum Jaccard similarity of near-duplicates
 
 
 @dataclass
@@ -54,7 +54,7 @@ def divide(
             by_summary.setdefault(key, []).append(row)
     asked = {key: rows for key, rows in by_summary.items() if len(rows) <= MOST_POSITIVES}
     same_query = [(rows[0], row) for rows in asked.values() for row in rows[1:]]
-    component_of = components(len(passages), pairs + same_query).tolist()  # its first row
+    component_of = components(len(passages), pairs + same_query).tolist()  # key -> its first row
 
     queries = []
     for key, rows in asked.items():
@@ -97,7 +97,7 @@ def split_of(component: str) -> str:
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
     """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams.
 
-    threshold: the least Jaccard similarity. Similar sets share one of their rarest elements, and
+    threshold: the minimum Jaccard similarity. Similar sets share one of their rarest elements, and
     other pairs are not compared (prefix filtering, Chaudhuri et al. 2006).
     """
     numbers: dict[str, int] = {}

@@ -8,7 +8,7 @@ There are three kinds of documentation:
 - the C modules of the standard library, which have no source: only these are imported
 
 Modules are visited in the order of their names, and objects in the order of the file: every harvest
-is the same. The seven in-domain packages take about 25 cpu-s, nearly all of it
+gives the same result. The seven in-domain packages take about 25 cpu-s, nearly all of it
 ``ast.parse``, in parallel processes.
 """
 
@@ -107,7 +107,7 @@ def harvest(
 
 @contextlib.contextmanager
 def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Yield a ``map`` that uses `number` processes; the built-in ``map`` if it is 1."""
+    """Yield a ``map`` that uses `number` processes, or the built-in ``map`` for one."""
     if number == 1:
         yield map
         return
