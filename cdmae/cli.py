@@ -90,7 +90,7 @@ def read_arguments(
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
-    # the annotation's extras name the setting that tells the classes of a union apart
+    # the annotation's extras name the setting that discriminates between the classes of a union
     hints = typing.get_type_hints(function, include_extras=True)
     return {
         key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
@@ -220,7 +220,7 @@ def _say(sentence: str, status: int) -> int:
 def _end_on_sigterm() -> None:
     """Let SIGTERM unwind the stack, which removes half-written files.
 
-    A second SIGTERM ends the process at once.
+    A second SIGTERM ends the process immediately.
     """
 
     def stop(number: int, _frame: types.FrameType | None) -> None:

@@ -68,7 +68,7 @@ def load(values: dict[str, Any]) -> Config:
 
 
 def _made(values: dict[str, Any]) -> Config:
-    """Make a config of plain values; raises `InputError` with all mistakes of its entries."""
+    """Make a config from plain values; raises `InputError` with all mistakes in its entries."""
     mistakes: list[InputError] = []
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:

@@ -164,7 +164,7 @@ class Retriever(Stage):
     symmetric: bool = setting(
         False,
         meaning="the contrastive loss is the mean of two: queries find their positives, and "
-        "positives their queries among those of the batch",
+        "positives their queries among the batch's queries",
         source="sentence-transformers: directions of MultipleNegativesRankingLoss",
     )
     temperature: float = setting(

@@ -1,6 +1,6 @@
 """N-grams of one collection: their counts at each position, and a table for new text.
 
-Counts are exact: nothing is pruned. An n-gram lies within one passage, and within its title or its
+Counts are exact: nothing is pruned. An n-gram is within one passage, and within its title or its
 text.
 
 W words, P passages, L the longest n-gram (the window), V words in the vocabulary.

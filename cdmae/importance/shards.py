@@ -287,7 +287,7 @@ def gather(
     counts: Sequence[Sequence[Path]],
     tables: Sequence[Sequence[Path]],
 ) -> None:
-    """Write the folder of `ngrams.count_to` from the files of the shards and ranges.
+    """Join the files of the shards and ranges into the folder that `ngrams.count_to` would write.
 
     counts: by order, then by shard; tables: by order from 2, then by range.
     """

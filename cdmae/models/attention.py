@@ -243,7 +243,7 @@ class Distances:
         return cls(buckets=model.encoder) if hasattr(layer.attention, "attn") else None
 
     def mask(self, layer: nn.Module, to: Grid, of: Grid) -> Tensor | None:
-        """Return a layer's mask for `attend`; None where every row sees its whole passage."""
+        """Return a layer's mask for `attend`; None if every row sees its whole passage."""
         kind = "" if self.rotary is None else layer.attention_type
         if (to, of, kind) not in self._masks:
             self._masks[to, of, kind] = self._mask(layer, kind, to, of)

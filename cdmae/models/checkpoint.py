@@ -106,8 +106,8 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         _tie_new_head(model, new_keys)
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
-            f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in "
-            f"{tokenizer} makes {vocabulary.pieces:,}; they do not match"
+            f"{name} has a vocabulary of {model.config.vocab_size:,} word-pieces, but its "
+            f"tokenizer in {tokenizer} has {vocabulary.pieces:,}; they must match"
         )
     return model
 

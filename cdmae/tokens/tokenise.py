@@ -122,8 +122,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
-            f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can "
-            "load"
+            f"{folder} holds no fast tokenizer; allowed: a tokenizer that `tokenizers` can load"
         )
     check(json.loads(backend.to_str()), folder)
     for name in ("mask", "pad"):

@@ -106,7 +106,7 @@ class Lease:
     def _remove_empty(self) -> None:
         """Remove an empty marker: filelock would wait for its owner forever.
 
-        A power failure can leave one. A living owner fills it at once.
+        A power failure can leave one. A living owner fills it immediately.
         """
         before = _status(self._path)
         if before is None or self._path.stat().st_size:

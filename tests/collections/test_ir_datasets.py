@@ -278,7 +278,7 @@ def test_beir_is_read_completely(home, tmp_path, dataset, capsys):
     ]
     odd = read_json(tmp_path / "out" / "about.json")["queries"]["test"]
     assert (odd["judgments of dropped passages"], odd["judgments of unknown passages"]) == (1, 1)
-    assert "2 judgments of split test are of passages that are not there" in capsys.readouterr().err
+    assert "2 judgments of split test are for passages that do not exist" in capsys.readouterr().err
     assert targets.own_passages(tmp_path / "out", queries).tolist() == [1, -1]
 
 

@@ -268,7 +268,11 @@ def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):
         tmp_path / "other", tokenizer, "'nomic_bert'; allowed: bert, electra"
     )  # its own code is not asked for
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
-    refused(tmp_path / "small", tokenizer, "knows 14 word-pieces and its tokenizer .* makes 15")
+    refused(
+        tmp_path / "small",
+        tokenizer,
+        "has a vocabulary of 14 word-pieces, but its tokenizer in .* has 15",
+    )
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ class Contriever(Pooled):
         return super().unread | dict.fromkeys(MASKS, "objective contriever masks nothing")
 
     def values(self) -> dict[str, Any]:
-        """Return the settings without those of masks."""
+        """Return all settings but the masks'."""
         return asdict(self, MASKS)
 
     def read_tokens(self, corpus: Any) -> float:

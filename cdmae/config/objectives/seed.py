@@ -30,7 +30,7 @@ class Seed(Layered, Pooled):
     attention_span: int = setting(
         2,
         unit="word-pieces",
-        meaning="tokens that a layer of the decoder sees besides the vector",
+        meaning="tokens that a layer of the decoder sees in addition to the vector",
         source="SEED-Encoder: decoder_atten_window",
         low=1,
         high=2**16,

@@ -92,7 +92,7 @@ class Settings(Source):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def __post_init__(self) -> None:
-        """Refuse an unknown dataset, titles for passages with titles, and unfit shares."""
+        """Refuse an unknown dataset, a second set of titles, and invalid shares."""
         check_shares(self.holdout, self.holdout_seed)
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())

@@ -94,7 +94,7 @@ def _ends(url: str) -> list[str]:
 
 
 def needed(name: str) -> list[File]:
-    """List the published files of a dataset or its subset, as far as the catalogue lists them.
+    """List the published files of a dataset or its subset that the catalogue contains.
 
     A subset without files of its own, such as ``dev/small``, uses its parent's.
     """
