@@ -194,7 +194,7 @@ def test_a_union_tells_its_kinds_apart_and_one_in_it_its_own():
          "some kinds have, it has colour"),
         ({"kind": "grape", "into": "jam", "name": "n"}, "x.into is jam; allowed: juice, wine"),
         ({"kind": "grape", "into": "wine", "name": "n", "years": -1}, "x.years is -1; allowed: a whole number from 0"),
-        ({"kind": "grape", "into": "juice", "name": "n", "years": 1}, "x.years does not go with into juice"),
+        ({"kind": "grape", "into": "juice", "name": "n", "years": 1}, "x.years is not a setting of into juice"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_a_kind(values, sentence):
