@@ -47,7 +47,7 @@ def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = 
     ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
     with or without a value).
 
-    arguments: replace the arguments of the command line
+    arguments: the arguments to use instead of the command line's.
     """
     name = Path(sys.argv[0]).stem.replace("_", "-")
 
@@ -169,7 +169,7 @@ def _is_settings(hint: Any) -> bool:
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:
-    """Run `work` and end the process: with status 0, or with a sentence and an error's status."""
+    """Run `work` and end the process with status 0, or with an error's message and status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII locale cannot write every letter
     try:
@@ -185,10 +185,10 @@ def ending(work: Callable[[], Any]) -> NoReturn:
 
 
 def _report(error: Exception) -> int:
-    """Print the sentence for an error and return the exit status; re-raise an unforeseen error."""
+    """Print the message for an error and return the exit status; re-raise unexpected errors."""
     if isinstance(error, InputError):
         return _say(str(error), 1)
-    # from a module that is imported late
+    # this exception's module is imported only when needed
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
         return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
@@ -246,7 +246,7 @@ def _end_with_parent() -> None:
         raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
 
     def watch() -> None:
-        with contextlib.suppress(psutil.Error):  # as soon as there is no such process
+        with contextlib.suppress(psutil.Error):  # raised as soon as the process no longer exists
             parent = psutil.Process(int(value))
             while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(1)

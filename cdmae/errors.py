@@ -6,17 +6,18 @@ import re
 
 from cdmae.terminal import printable
 
-LONGEST = 600  # characters of a library's error
+LONGEST = 600  # the maximum number of characters of a library's error message
 
 
 class InputError(ValueError):
     """An error in the user's input: the message names the file or key, the value and the remedy.
 
-    Several mistakes get one line each. keys: the path of a mistake in the config, from the top.
+    Each of several errors has its own line. keys: the path of the error in the config, from the
+    top.
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
-        """Take a sentence, or several errors."""
+        """Create an error from a sentence, or from several errors."""
         super().__init__("\n".join(map(str, mistakes)))
         self.keys = keys
         errors = [error for error in mistakes if isinstance(error, InputError)]
@@ -41,7 +42,7 @@ def cause(error: BaseException) -> str:
 
 
 def said(sentences: object) -> str:
-    """Return sentences as they are printed: every line begins with ``cdmae:`` and is printable."""
+    """Return sentences for printing: each line begins with ``cdmae:`` and is printable."""
     return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))
 
 

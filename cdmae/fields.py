@@ -1,7 +1,7 @@
 """Settings: frozen pydantic dataclasses whose fields define type, default, range, unit and source.
 
 A value that does not fit is refused with its key, the value and the allowed values; all mistakes of
-a config are reported at once. Entries of several kinds are a union of classes that pydantic
+a config are reported together. Entries of several kinds are a union of classes that pydantic
 discriminates by one of their settings.
 """
 
@@ -27,7 +27,7 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top
 # the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# types of pydantic's errors
+# error types of pydantic
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "union_tag_not_found")
 
@@ -79,7 +79,7 @@ def rules_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def kinds_of(union: Any) -> list[type]:
-    """List the classes of a union and of its nested unions; a class is its own list."""
+    """List the classes of a union and of its nested unions; for a class, return only the class."""
     if isinstance(union, type):
         return [union]
     members, *_ = get_args(union)
@@ -96,7 +96,7 @@ def tags_of(union: Any) -> list[str]:
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
-    """Return the class of a union that plain values name; None if they name none."""
+    """Return the class of a union that plain values select; None if they select none."""
     for kind in kinds_of(union):
         rules = rules_of(kind)
         if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):
@@ -211,7 +211,7 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
 
 
 def moved(mistake: InputError, keys: Keys) -> InputError:
-    """Prefix the keys of an entry to a mistake that was found within the entry."""
+    """Prefix the keys of an entry to an error within the entry."""
     words = str(mistake)
     own = mistake.keys
     if own:
@@ -240,7 +240,7 @@ def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
 def _unknown(
     key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]
 ) -> str:
-    """Return the message for a key that is not a setting, or is a setting of other kinds."""
+    """Return the message for a key that is not a setting, or that only other kinds have."""
     own = rule["properties"]
     kinds = _kinds(union, schema) if union else {}
     known = [_settings(kind, schema) for kind in kinds.values()]
@@ -251,7 +251,7 @@ def _unknown(
     most_know = set.intersection(*(keys for keys in known if keys > all_know))
     few = [name for name in own if name not in most_know]
     some = f"of the settings that only some {what}s have, it has {', '.join(few)}"
-    return f" does not go with {what} {tag}; {some if few else 'allowed: ' + ', '.join(own)}"
+    return f" is not a setting of {what} {tag}; {some if few else 'allowed: ' + ', '.join(own)}"
 
 
 def _missing(rule: dict[str, Any], union: dict[str, Any], tag: str, inner: dict[str, Any]) -> str:
@@ -314,7 +314,7 @@ def allowed(rule: dict[str, Any]) -> str:
 
 
 def _digits(number: float) -> str:
-    """Write whole numbers with all digits, others with up to six significant digits."""
+    """Format integers with all digits, and other numbers with up to six significant digits."""
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
@@ -328,14 +328,14 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 def dotted(keys: Keys) -> str:
-    """Write keys as in messages: ``systems.fused.of[1]``."""
+    """Format keys for messages, such as ``systems.fused.of[1]``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(
         "."
     )
 
 
 def show(value: Any) -> str:
-    """Write a value as in YAML or JSON, shortened unless it is a path that users may look up."""
+    """Format a value as in YAML or JSON, shortened unless it is a path that users may look up."""
     other = isinstance(value, str) and (
         value in ("true", "false", "null") or _NUMBER.fullmatch(value)
     )
@@ -349,7 +349,7 @@ def show(value: Any) -> str:
 
 
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return settings as plain JSON values, with lists for tuples, without some keys."""
+    """Return settings as plain JSON values, with lists instead of tuples, and without some keys."""
     plain = json.loads(json.dumps(dataclasses.asdict(entry)))
     return {key: value for key, value in plain.items() if key not in without}
 

@@ -42,7 +42,7 @@ def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> 
 
 
 def command(arguments: list[str]) -> None:
-    """Read the command line of one of the commands here, and run it."""
+    """Run one of the commands of this module with the options of the command line."""
     name, *rest = arguments
     positional, options = read(name, rest)
     COMMANDS[name](*positional, **options)
@@ -63,7 +63,7 @@ def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Divide the words after --configfile into config files and other words.
+    """Split the words after --configfile into config files and other words.
 
     The first word is a file, and so is every word that ends in .yaml or .yml.
     """
@@ -382,7 +382,7 @@ def sizes(
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
-    """Return a name of the config, or the first default."""
+    """Return a name from the config, or the first allowed name by default."""
     if name is None and default:
         return default[0]
     if name not in allowed:
@@ -391,7 +391,7 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result exists; `asked`: whether a run makes it only on request."""
+    """Check that a result exists; `asked`: whether a run produces it only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} does not exist yet; {what} with the same config files makes it")

@@ -52,7 +52,8 @@ def dry_run(
             )
             triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # the profiles' settings
             engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
-            workflow = engine._workflow  # the API itself only prints what it plans
+            # the API only prints the planned jobs and does not return them
+            workflow = engine._workflow
             workflow._prepare_dag(
                 forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
             )

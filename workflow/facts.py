@@ -86,7 +86,7 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def importance_of(config: Config, encoder: str) -> str:
-    """Return the folder of the importance, or of the n-grams alone, behind an encoder's masks."""
+    """Return the folder of the importance, or only of the n-grams, that an encoder's masks read."""
     entry = config.encoders[encoder]
     names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
     return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)

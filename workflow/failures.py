@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAILED = "CalledProcessError in file"  # a record in which Snakemake repeats the command of a job
 STATUS = re.compile(r"returned non-zero exit status (\d+)|died with <Signals\.(\w+)")
-RANK = r"(?:\[rank\d+\]: )?"  # torch prefixes it to every line if there are several processes
+RANK = r"(?:\[rank\d+\]: )?"  # the prefix of every line if torch runs several processes
 TRACEBACK = re.compile(rf"^{RANK}Traceback \(most recent call last\):$", re.MULTILINE)
 EXCEPTION = re.compile(rf"^{RANK}(?P<words>[A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
 LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
@@ -81,7 +81,7 @@ class Failures:
     """The failed jobs of a run, from the records that Snakemake logs."""
 
     def __init__(self, job_of: Callable[[int], Job]) -> None:
-        """Take a function that finds the job of a number."""
+        """Store a function that looks up a job by its number."""
         self.job_of = job_of
         self.errors: list[str] = []
         self.failed: dict[int, Failure] = {}

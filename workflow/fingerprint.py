@@ -59,7 +59,7 @@ def fingerprint(
         package = module if path.name == "__init__.py" else parent
         for name in [parent, *(importlib.util.resolve_name(name, package) for name in names)]:
             while name.split(".")[0] in FOLLOWED and _path(name, root) is None:
-                name = name.rpartition(".")[0]  # something in a module
+                name = name.rpartition(".")[0]  # an object in a module
             waiting += [name] if name.split(".")[0] in FOLLOWED else []
     return {name: hashes[name] for name in sorted(hashes)}
 

@@ -40,7 +40,7 @@ class Options(Json):
     """A mapping that a command line receives as options; Snakemake records it as a plain one."""
 
     def __init__(self, *mappings: Mapping[str, Any], **values: Any) -> None:
-        """Take the values of options by name; an underscore becomes a dash."""
+        """Store the values of options by name; underscores become dashes."""
         super().__init__(plain(dict(*mappings, **values)))
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Reasons:
     """Names the changed settings and modules in the reasons that Snakemake logs with its jobs."""
 
     def __init__(self, job_of: Callable[[int], Job]) -> None:
-        """Take a function that finds the job of a number."""
+        """Store a function that looks up a job by its number."""
         self.job_of = job_of
 
     def __call__(self, record: logging.LogRecord) -> bool:
@@ -77,7 +77,7 @@ class Reasons:
 
 
 def summary(jobs: Iterable[Job]) -> list[str]:
-    """List the changes for which jobs run again, each with the jobs that it concerns."""
+    """List the changes for which jobs run again, each with the jobs that it affects."""
     concerned: dict[str, list[str]] = {}
     for job in jobs:
         for words in named(engine.changed_params(job)):

@@ -38,7 +38,7 @@ def ask(targets: Iterable[str]) -> list[str]:
 
 
 def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it makes for a config; constraints list the names.
+    """Map every rule to the paths that it produces for a config; constraints list the names.
 
     A run of negatives is made only if a training reads it.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # a file name may join three names, and file systems allow 255 bytes
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
-MOST_SPLIT = 64  # bytes, as of names
+MOST_SPLIT = 64  # bytes
 # bytes of the path of the results: a command line of 128 kB contains it many times
 MOST_RESULTS = 1000
 SKEW = 60  # seconds by which a file server's clock may be ahead
@@ -95,7 +95,7 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
     """Refuse lengths, by key, beyond a model's positions.
 
     positions: None if they are known only to the job that loads the model, which checks again;
-    owner: of the positions, in messages.
+    owner: the owner of the positions, for messages.
     """
     for key, length in lengths.items():
         if positions is not None and length > positions:
@@ -103,7 +103,7 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
 
 
 def check_step(step: int, last: int, owner: str) -> None:
-    """Refuse a `take_step` after the last step of a training; owner: of the steps, in messages."""
+    """Refuse a `take_step` after a training's last step; owner: the training's name in messages."""
     if step > last:
         raise refusal(("take_step",), f" is {step}; allowed: up to {last}, {owner}")
 
@@ -133,7 +133,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
-        circle = error.args[1][:0:-1]  # it ends with the name that it begins with
+        circle = error.args[1][:0:-1]  # the list ends with the name with which it begins
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
         words = (
@@ -145,7 +145,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
 def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:
     """Parse a measure; raises `InputError` for a measure that ir_measures does not average.
 
-    of: the keys of the config, or the option, that name it.
+    of: the keys of the config, or the command-line option, that contain the measure.
     """
     import ir_measures  # 45 ms that few jobs need to pay
 

@@ -28,7 +28,7 @@ SMALL = 2**24  # bytes of files that are read whenever the config is checked: le
 
 
 def check(config: Config) -> None:
-    """Check a config whose single entries are valid."""
+    """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
     check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
@@ -65,7 +65,7 @@ def check(config: Config) -> None:
 
 
 def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
-    """Check an entry, and prefix its keys to its mistakes."""
+    """Check an entry, and prefix its keys to its errors."""
     try:
         check(*arguments)
     except InputError as error:
@@ -86,7 +86,7 @@ def _check_names(config: Config) -> None:
 def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[InputError]:
     """Return an error for each name of an entry that does not exist.
 
-    entries: by their keys in the config; sections: the names of all entries by section.
+    entries: the entries by their keys in the config; sections: the names of all entries by section.
     """
     mistakes = []
     for keys, entry in entries.items():
@@ -103,7 +103,8 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
 def _check_collection(config: Config, name: str) -> dict[str, int]:
     """Check a collection's files, and read them if they are small; the job reads large ones.
 
-    Returns the number of queries with a relevant passage by split, if it is known before the job.
+    Returns, for each split, the number of queries with a relevant passage, if it is known in
+    advance.
     """
     collection = config.collections[name]
     collection.ask(name, "judged")

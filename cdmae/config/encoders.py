@@ -129,7 +129,7 @@ class Encoder:
     """An encoder; the class attributes describe an encoder without pre-training."""
 
     pretrained = False  # whether it is pre-trained
-    maskings = ()  # the maskings of its objective's sides, the encoder's first
+    maskings = ()  # the maskings of the encoder and of the decoder, in this order
     collection = after = importance = snapshot_of = generator = ""
     take_step = 0
     in_words = ""
@@ -161,7 +161,7 @@ class Encoder:
         return asdict(self)
 
     def check(self, config: Config) -> None:
-        """Refuse settings that do not fit other entries; the keys of errors begin at the entry."""
+        """Refuse settings that conflict with other entries; errors' keys start at the entry."""
 
 
 @settings
@@ -266,7 +266,7 @@ class Pretraining(Encoder):
 
     @property
     def maskings(self) -> tuple[str, ...]:
-        """List the masking of each side that its objective has, the encoder's first."""
+        """List the maskings of its objective: the encoder's, then the decoder's if it has one."""
         return (self.encoder_masking,)
 
     @property
@@ -280,7 +280,7 @@ class Pretraining(Encoder):
         )
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks in `cdmae.masking.terms`: the last side's."""
+        """Return the settings of the masks that `cdmae.masking.terms` describes."""
         ratio = self.encoder_ratio
         return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
 
@@ -291,13 +291,13 @@ class Pretraining(Encoder):
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
     def check_layers(self, layers: int | None, owner: str) -> None:
-        """Refuse settings that the encoder's number of layers does not allow, if that is known.
+        """Refuse settings that the encoder's number of layers, if known, does not allow.
 
-        owner: of the layers, in messages, such as ``the start``.
+        owner: the owner of the layers in messages, such as ``the start``.
         """
 
     def check(self, config: Config) -> None:
-        """Refuse settings that do not fit the start, the importance, or the earlier encoders."""
+        """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         start, owner = config.starts[self.start], f"starts.{self.start}"
         if self.after and self.start != (first := config.encoders[self.after].start):
             raise unfit(
@@ -325,7 +325,7 @@ class Pretraining(Encoder):
     # --- used by the plan -------------------------------------------------------------------------
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens of the encoder's input: a passage, or a span of it.
+        """Return the mean number of tokens in an input of the encoder: a passage, or a span of one.
 
         corpus: `cdmae.plan.sizes.Size`.
         """
@@ -373,7 +373,7 @@ class Decoded(Pooled):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that are described: the decoder's."""
+        """Return the settings of the decoder's masks, which `cdmae.masking.terms` describes."""
         return super().masking() | {"decoder_ratio": self.decoder_ratio}
 
     def predicted(self, tokens: float) -> float:

@@ -11,12 +11,12 @@ from cdmae.fields import Keys, refusal, show, suggestion
 Entries = dict[str, dict[str, Any]]  # the values of a section's entries by name
 
 BEFORE = ("after", "snapshot_of")  # the keys that name another encoder
-# the settings that a snapshot does not take from its encoder
+# the settings that a snapshot does not inherit from its encoder
 OF_SNAPSHOT = ("snapshot_of", "take_step")
 
 
 def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entries:
-    """Give each encoder the inherited settings: the start of `after`, all settings for a snapshot.
+    """Add inherited settings to each encoder: the start of `after`, or all settings of a snapshot.
 
     Raises `InputError` if the earlier encoder does not exist or needs the encoder itself, and if a
     snapshot sets more than its step.
@@ -63,7 +63,7 @@ def _before(values: Any) -> dict[str, str]:
 def _snapshot(
     values: dict[str, Any], source: Mapping[str, Any], defaults: Mapping[str, Any], keys: Keys
 ) -> dict[str, Any]:
-    """Give a snapshot the values of its encoder, `source`, and its own step."""
+    """Combine the values of a snapshot's encoder, `source`, with the snapshot's own step."""
     name = values["snapshot_of"]
     whole = {**defaults, **source}
     if whole.get("objective") == "none":

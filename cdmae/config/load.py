@@ -1,4 +1,4 @@
-"""Make a config of the values of its files: defaults, inherited values, and every check."""
+"""Build a config from its files' values: apply defaults and inheritance, and check everything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Written(Config):
 
 
 def load(values: dict[str, Any]) -> Config:
-    """Check the merged values of the config files and make a config of them.
+    """Check the merged values of the config files and build a config from them.
 
     Raises `InputError` with a line for each mistake, prefixed by file and line if `gather` read the
     values. The settings and references of each entry are checked first, then the entries against
@@ -68,7 +68,7 @@ def load(values: dict[str, Any]) -> Config:
 
 
 def _made(values: dict[str, Any]) -> Config:
-    """Make a config from plain values; raises `InputError` with all mistakes in its entries."""
+    """Build a config from plain values; raises `InputError` with all errors in its entries."""
     mistakes: list[InputError] = []
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:
@@ -106,7 +106,7 @@ def _made(values: dict[str, Any]) -> Config:
 
 
 def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
-    """Make the entries that are valid by themselves, by their keys, to check the names in them."""
+    """Map keys to the entries that are valid by themselves, to check the names in them."""
     sections = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
     kinds = {
         (section, name): kind
@@ -125,7 +125,7 @@ def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
 def _with_defaults(
     section: str, entries: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Give the entries of a section those defaults that their kinds have."""
+    """Apply a section's defaults to its entries, as far as their kinds have those settings."""
     defaults = {**KINDS[section], **mapping(values.get(DEFAULTS[section]))}
     whole = {}
     for name, entry in entries.items():
@@ -136,7 +136,7 @@ def _with_defaults(
 
 
 def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any]) -> InputError:
-    """Report a mistake at a section's defaults if the entry inherited the value."""
+    """Attribute an error to the section's defaults if the entry inherited the value."""
     section, name, key = (*mistake.keys, "", "", "")[:3]
     if section not in DEFAULTS or key in mapping(entries[section].get(name)):
         return mistake
@@ -148,7 +148,7 @@ def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any
 
 
 def _seeded(entry: Any, seed: int) -> Any:
-    """Give an entry without its own seed the config's seed."""
+    """Set the config's seed for an entry without a seed of its own."""
     return replace(entry, seed=seed) if entry.seed == -1 else entry
 
 

@@ -46,7 +46,7 @@ DISTILBERT = {  # its names of these keys
     "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_size": "dim",
     "intermediate_size": "hidden_dim",
 }  # fmt: skip
-BASES = {  # prefixes that the names of an encoder's weights may have
+BASES = {  # possible prefixes of the names of an encoder's weights
     "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta",
     "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
@@ -147,7 +147,7 @@ class _Folder:
         return self.wrong(f"whose {error}")
 
     def weights(self, place: Path) -> dict[str, Weight] | None:
-        """Return the weights in a folder by name, None for pickles.
+        """Return the weights in a folder by name; None for pickles.
 
         Refuses damaged and missing files.
         """
@@ -325,13 +325,13 @@ def is_sparse_encoder(model: str) -> bool:
 
 
 def divided(model: str) -> tuple[str, str]:
-    """Divide ``name@revision`` of a model at the hub; without revision and for folders: "main"."""
+    """Split ``name@revision`` of a hub model; the revision defaults to "main", also for folders."""
     name, at, revision = model.partition("@")
     return (name, revision) if at and not Path(model).is_dir() else (model, "main")
 
 
 def number(model: str, key: str) -> int | None:
-    """Return a number in a model's config.json; None without one, and for names at the hub."""
+    """Return a number from a model's config.json; None if missing, and for names at the hub."""
     return size_in(_described(model), key)
 
 
@@ -359,7 +359,7 @@ def _described(model: str, name: str = "config.json") -> dict[str, Any]:
 def check_plain(file: Path | str, keys: Keys) -> None:
     """Refuse a file whose name contains a wildcard, such as `{shard}`.
 
-    keys: the keys of the config that name it.
+    keys: the keys of the config that contain the file's path.
     """
     if part := WILDCARD.search(str(file)):
         raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")

@@ -1,4 +1,4 @@
-"""Read config files: YAML to plain values with file and line, and overlays of several files."""
+"""Read YAML config files into plain values with file and line, and overlay several files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 
 # Octal, base 60 and digits in groups, as YAML 1.1 reads 010, 1:30 and 1_0. In YAML 1.2 they are 10,
-# text and text.
+# text and text, respectively.
 AMBIGUOUS = re.compile(r"[-+]?0[0-9_]+|.*[:_].*")
 MOST_VALUES = 100_000  # of a config file
 
@@ -28,7 +28,7 @@ Place = tuple[str, int]  # a file and a line
 
 
 class Section(dict):
-    """A mapping of a config with the file and line of each key; None for the command line's."""
+    """A mapping of a config with the file and line of each key; None for command-line keys."""
 
     places: dict[str, Place | None]
 
@@ -107,7 +107,7 @@ class Loader(yaml.SafeLoader):
             if key.value in seen and not key.tag.endswith(":merge"):
                 raise self.refusal(key, f"the key {key.value} is listed twice")
             seen.add(key.value)
-        # afterwards the node has the keys of merged anchors
+        # this call adds the keys of merged anchors to the node
         values = Section(self.construct_mapping(node, deep=True))
         values.places = {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value}
         return values

@@ -19,7 +19,7 @@ from cdmae.fields import allowed, json_schema, kinds_of, show, some_of, tags_of,
 
 
 def page() -> str:
-    """Return the whole page, Markdown: the template `settings.md.j2`, filled."""
+    """Render the whole page as Markdown from the template `settings.md.j2`."""
     environment = jinja2.Environment(
         trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
@@ -46,8 +46,8 @@ def _rules(kind: type) -> dict[str, dict[str, Any]]:
 def _kinds(section: Any) -> dict[str, dict[str, Any]]:
     """Return the settings of a section's classes, `rules`, and the discriminating settings, `tags`.
 
-    tags: setting -> kind -> rule. The meaning of a setting that only some kinds have begins with
-    their names.
+    tags: a mapping of each setting and kind to the rule. If only some kinds have a setting, its
+    description begins with their names.
     """
     kinds = {kind: _rules(kind) for kind in kinds_of(section)}
     tags = {

@@ -42,7 +42,7 @@ from cdmae.fields import (
 class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``).
 
-    settings: the source's own settings.
+    settings: the settings of the source.
     """
 
     source: str
@@ -60,7 +60,7 @@ class Collection:
     def ask(self, name: str, question: str) -> Any:
         """Call the source's ``judged``, ``depends`` or ``check``; errors name the collection.
 
-        A mistake in one of its files has no keys in the config.
+        An error in one of its files has no config keys.
         """
         try:
             return getattr(self.settings, question)()

@@ -23,7 +23,7 @@ MARK = "@"
 
 
 def base(name: str) -> str:
-    """Return an entry's name in the config: without the mark, for a replica."""
+    """Return an entry's name in the config; for a replica, without the mark and the seed."""
     return name.partition(MARK)[0]
 
 

@@ -23,7 +23,7 @@ FRAME = 2  # special tokens around a text
 
 @settings
 class Stage:
-    """A recipe of supervised training; systems bring the encoder, the negatives and the teacher."""
+    """A recipe of supervised training; systems set the encoder, the negatives and the teacher."""
 
     lengths = ()  # the settings at which texts are cut
 
@@ -128,7 +128,7 @@ class Stage:
         checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that matter to a training, with or without a teacher."""
+        """Return the settings that affect a training, with or without a teacher."""
         return asdict(self)
 
 
@@ -213,7 +213,7 @@ class Retriever(Stage):
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that matter to a training; `alpha` only with a teacher."""
+        """Return the settings that affect a training; `alpha` is included only with a teacher."""
         return asdict(self, () if teacher else ("alpha",))
 
 
@@ -235,7 +235,7 @@ class Dense(Retriever):
     )
 
     def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model: also how vectors are made and compared."""
+        """Return the settings stored with the model, including the pooling and the similarity."""
         return super().model() | pick(asdict(self), ("pooling", "similarity"))
 
 

@@ -1,4 +1,4 @@
-"""Queries about a config, whose names are the edges of the workflow's graph."""
+"""Look up entries of a config, whose names are the edges of the workflow's graph."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """List each encoder's values for the rules; an empty value means no input.
 
-    corpus: the collection of its pre-training; estimate: the input of its masks, ``importance`` or
-    ``ngrams``; checkpoint, generator: the files of models that are folders here.
+    corpus: the pre-training collection; estimate: the input of the masks, ``importance`` or
+    ``ngrams``; checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
@@ -54,7 +54,7 @@ def systems(config: Config) -> dict[str, Row]:
 
 
 def model_files(model: str) -> list[str]:
-    """List the files of a model that is a folder here; a name at the hub has none."""
+    """List the files of a model in a local folder; the list is empty for a name at the hub."""
     folder = Path(model)
     if not model or not folder.is_dir():
         return []

@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 
 PIECES = ("WordPiece", "BPE", "Unigram")  # types of tokenizers, in tokenizer.json
-MOST_PIECES = 2**24  # of a vocabulary
+MOST_PIECES = 2**24  # the most entries of a vocabulary
 
 
 def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
@@ -45,13 +45,13 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
 
 
 def _is_token(token: Any) -> bool:
-    """Return whether an added token has a content."""
+    """Return whether an added token has content."""
     return isinstance(token, dict) and isinstance(token.get("content"), str)
 
 
 def _check_ids(model: dict[str, Any], added: list[Any], what: str, known: int | None) -> None:
     """Refuse ids of word-pieces that are outside the tokenizer's vocabulary."""
-    listed = model.get("type") == "Unigram"  # its ids are indices of a list
+    listed = model.get("type") == "Unigram"  # in a list, the ids are the indices
     vocabulary = model.get("vocab", [] if listed else {})
     if not isinstance(vocabulary, list if listed else dict):
         raise InputError(f"{what} has a vocab that is not {'a list' if listed else 'an object'}")

@@ -13,7 +13,7 @@ PROC = Path("/proc")
 def describe(proc: Path = PROC) -> dict[str, str]:
     """Return the system, the processor with its usable cores, the memory and the GPUs, if known.
 
-    proc: a file system that only Linux has; elsewhere memory and GPUs are unknown
+    proc: the folder of Linux's process file system; without it, memory and GPUs are unknown.
     """
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
@@ -37,7 +37,7 @@ def describe(proc: Path = PROC) -> dict[str, str]:
 
 
 def _first(path: Path, pattern: str) -> str:
-    """Return the first group of a pattern's first match in a file; "" without the file."""
+    """Return the first group of a pattern's first match in a file; "" for a missing file."""
     if not path.exists():
         return ""
     words = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))

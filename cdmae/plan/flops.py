@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining, Start
     from cdmae.plan.sizes import Size
 
-BACKWARD = 2  # in forward passes: gradients of the inputs, gradients of the weights
+BACKWARD = 2  # cost, in forward passes, of the gradients of the inputs and of the weights
 TRAINED = 1 + BACKWARD  # a forward pass with its backward pass
 
 
@@ -41,7 +41,7 @@ class Network:
 
     @classmethod
     def of(cls, start: Start) -> Network:
-        """Return the network of an initial checkpoint."""
+        """Return the dimensions of an initial checkpoint's network."""
         if start.checkpoint:
             return cls.read(start.checkpoint)
         return cls(
@@ -55,7 +55,7 @@ class Network:
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """Return a local model's network; BERT base's for a model without sizes or files."""
+        """Return the dimensions of a local model; BERT base's if its sizes or files are missing."""
         settings = settings_of(model)
         keys = {  # BERT's keys, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"),
@@ -140,7 +140,7 @@ def is_word_piece(start: Start) -> bool:
 
 
 def _folder(model: str) -> Path:
-    """Return the folder of a model's network: its own, the hub's cache, or its first module."""
+    """Return the folder of a model's network: local, in the hub's cache, or of the first module."""
     folder = Path(model)
     if not folder.is_dir() and find_spec("huggingface_hub"):
         from huggingface_hub import try_to_load_from_cache
@@ -177,8 +177,8 @@ def _object(path: Path) -> dict[str, Any]:
 def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
     """Count the operations of pre-training on a passage, forward and backward.
 
-    Spans are parts of a passage that is `spans` times as long. Positions that no loss reads count,
-    too.
+    Spans are parts of a passage that is `spans` times as long. Positions that no loss reads are
+    counted as well.
     """
     spans = encoder.spans
     n = encoder.read_tokens(corpus)

@@ -17,7 +17,7 @@ PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float
     "rtx4090": 165e12,
 }
 UTILISED = 0.45  # achieved share of a GPU's peak, on real word-pieces
-CORE = 100e9  # operations per second of a core that computes a network
+CORE = 100e9  # operations per second of a CPU core that runs a network
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Machine:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
     def rate(self, cores: int, gpus: int) -> float:
-        """Return the operations of networks per second of GPUs, or of cores without GPUs."""
+        """Return the operations per second of the GPUs, or of the cores if there are no GPUs."""
         return gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
 
 
 def here() -> Machine:
-    """Return this machine, with the GPUs of CUDA_VISIBLE_DEVICES and CDMAE_DEVICE."""
+    """Describe this machine, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE allow."""
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], capture_output=True, text=True, check=False

@@ -33,14 +33,14 @@ class Task:
 
     @property
     def name(self) -> str:
-        """The rule and the name of the job."""
+        """The rule and the name of the job, separated by a space."""
         return f"{self.job.rule} {self.job.name}".rstrip()
 
 
 def tasks_of(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> list[Task]:
-    """Price the jobs that are due, or all jobs; each waits for the jobs that make its inputs."""
+    """Price the jobs that are due, or all jobs; each waits for the jobs that produce its inputs."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:

@@ -1,4 +1,4 @@
-"""The jobs of a run, and what their prices depend on: a config and the sizes of its collections."""
+"""The jobs of a run and the data that determine their prices: a config and collection sizes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Planned:
     """A config with the sizes of its collections, and the dimensions of its networks."""
 
     def __init__(self, config: Config) -> None:
-        """Take a checked config."""
+        """Store a checked config."""
         self.config = config
         self._counted: dict[str, Size] = {}
         self._expected: dict[str, Size] = {}
@@ -47,7 +47,7 @@ class Planned:
         return {name: self.size(name) for name in self.config.collections}
 
     def size(self, collection: str) -> Size:
-        """Return the size of a collection: counted once it exists, expected by its source before.
+        """Return the size of a collection: counted if it exists, otherwise estimated by its source.
 
         Raises `InputError` if the size is unknown.
         """
@@ -94,5 +94,5 @@ class Planned:
         return self.config.evaluation.depth * max(self.evaluated, default=0)
 
     def downloads(self, collection: str) -> dict[Path, float]:
-        """Return the files that a source stores outside the results folder: file to bytes."""
+        """Map the files that a source stores outside the results folder to their sizes in bytes."""
         return self.config.collections[collection].settings.downloads()

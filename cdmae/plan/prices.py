@@ -41,12 +41,12 @@ class Price(NamedTuple):
     memory: float
 
     def seconds_on(self, machine: Machine, cores: int, gpus: int) -> float:
-        """Return the seconds that the job takes on some cores and GPUs of a machine."""
+        """Return the seconds that the job takes on a number of cores and GPUs of a machine."""
         return self.start + self.seconds / cores + self.flops / machine.rate(cores, gpus)
 
 
 def price(planned: Planned, job: Job) -> Price:
-    """Price a job by the table; the memory is the host's, without the memory of GPUs."""
+    """Price a job by the table; the memory is host memory and excludes GPU memory."""
     counted = work.count(planned, job)
     table = of(job.rule)
     units = {"job": 1.0, **counted.units}
@@ -61,7 +61,7 @@ def price(planned: Planned, job: Job) -> Price:
 
 
 def of(rule: str) -> Units:
-    """Return the prices of a rule: unit -> column -> price."""
+    """Return the prices of a rule, a mapping by unit and then by column."""
     table = _table()
     return table.get(rule, table["*"])
 

@@ -1,4 +1,4 @@
-"""Resources that jobs request: GPUs, cores, megabytes and minutes, by the estimates of the plan.
+"""Resources that jobs request: GPUs, cores, megabytes and minutes, from the plan's estimates.
 
 A profile can overrule every request (``--set-resources``, ``--set-threads``).
 """
@@ -21,7 +21,7 @@ ON_ONE = (
 RESUMING = ON_SEVERAL  # rules that save their state
 NODE = 8  # GPUs of a node, as in the paper (section 4.3)
 NARROW = 256  # layer width below which neither a GPU nor a second core speeds up a job
-FEW_HOURS = 2.0  # of one GPU; a longer training requests all GPUs of a node
+FEW_HOURS = 2.0  # on one GPU; a longer training requests all GPUs of a node
 # The reference GPU of all requests. A V100 takes 2.5 times as long, which MARGIN_OF_TIME covers.
 REFERENCE = Machine(cores=1, gpus=1, gpu="a100")
 
@@ -32,7 +32,7 @@ LEAST_MINUTES = 30  # importing the libraries takes minutes on a busy shared fil
 # minimum minutes of a rule that may download: the plan does not know the network's speed
 DOWNLOAD = 240
 DAY = 1440  # maximum minutes of a rule that resumes: the limit of many queues
-# of jobs on a collection that does not exist yet and whose source does not know its size
+# requests of jobs on a collection that does not exist yet and whose source does not know its size
 UNKNOWN_MEGABYTES = 64_000
 UNKNOWN_MINUTES = DAY
 
@@ -48,7 +48,7 @@ def network(planned: Planned, job: Job) -> Network:
 
 
 def cores(planned: Planned, job: Job, most: int) -> int:
-    """Return the number of cores for a job's network: `most`, or 1 for a narrow network."""
+    """Return the number of cores for a job: `most`, or 1 if its network is narrow."""
     return most if network(planned, job).width >= NARROW else 1
 
 

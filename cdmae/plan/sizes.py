@@ -1,4 +1,4 @@
-"""Sizes of collections: counted once a collection exists, estimated by its source before."""
+"""Sizes of collections: counted if a collection exists, otherwise estimated by its source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cdmae.layout import place
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-BYTES_A_WORD = 6.0  # of English text, the space included
+BYTES_A_WORD = 6.0  # mean characters of an English word, including the space
 # BERT's word-pieces per word; punctuation counts as words. Tokenizers with 8,192 pieces, trained on
 # the default's text, give 1.38 (WordPiece), 1.42 (byte-level BPE) and 1.40 (Unigram)
 PIECES_A_WORD = 1.35
@@ -25,7 +25,7 @@ MARGIN = 1.25  # factor by which estimates from the sizes of files may be too hi
 
 @dataclass(frozen=True)
 class Size:
-    """The passages, their mean number of words, and the queries by split."""
+    """The number of passages, their mean number of words, and the number of queries by split."""
 
     passages: int
     words: float
@@ -34,11 +34,11 @@ class Size:
 
     @property
     def all_words(self) -> float:
-        """Return the words of all passages."""
+        """Return the number of words of all passages."""
         return self.passages * self.words
 
     def tokens(self, longest: int) -> float:
-        """Return the word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
+        """Return the mean word-pieces of a passage after truncation, including [CLS] and [SEP].
 
         Lengths are assumed to be gamma distributed with shape 2 and mean m. The mean of cut lengths
         is m - exp(-2 L / m) (m + L). For the embedded collection (79 on average) L = 64 gives 49.6;
@@ -111,7 +111,7 @@ def check(config: Config, shards: int = 1) -> None:
 
 
 def count(config: Config, collection: str) -> Size | None:
-    """Return the size of a collection that exists, otherwise None.
+    """Return the size of a collection if it exists, otherwise None.
 
     Jobs request memory by the sizes, so every run calls this first. Raises `InputError` for damaged
     files.

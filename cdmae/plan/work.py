@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from cdmae.plan.planned import Job, Planned
     from cdmae.plan.sizes import Size
 
-QUERY_TOKENS = 10.0  # word-pieces of a query
+QUERY_TOKENS = 10.0  # mean word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
 SELECT = 4000.0  # operations to select the best, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
-ENTRIES = 200.0  # entries of a sparse passage
+ENTRIES = 200.0  # nonzero entries of a sparse passage vector
 PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
 
 
@@ -87,7 +87,7 @@ def ngrams(planned: Planned, entry: str, start: str, name: str) -> Work:
 
 
 def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
-    """Write a number at every word-piece."""
+    """Write the importance of every word-piece."""
     words = planned.size(name).all_words
     return Work(units={"word": words, "piece": PIECES_A_WORD * words})
 
@@ -101,7 +101,7 @@ def _states(network: Network) -> int:
 
 
 def pretrain(planned: Planned, name: str) -> Work:
-    """Train up to the last step that is needed."""
+    """Pre-train an encoder up to the last step that is needed."""
     encoder = planned.config.encoders[name]
     network = planned.initial_network(encoder.start)
     weights = network.parameters()
@@ -182,7 +182,7 @@ def train_reranker(planned: Planned, name: str) -> Work:
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """Score a student's candidates with a reranker: all, or only the candidates that are drawn."""
+    """Score all of a student's candidates, or only the drawn candidates, with a reranker."""
     stage, corpus, queries, texts = _training(planned, student)
     name = planned.config.systems[student].teacher
     network = planned.network(name)
@@ -242,12 +242,12 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
 
 
 def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
-    """Search as the dense system does; the cost of reading the feedback is negligible."""
+    """Search like the dense system; the cost of reading the feedback is negligible."""
     return search(planned, planned.config.systems[name].parts()[0], *mined)
 
 
 def vectors(planned: Planned, name: str, on: str) -> Work:
-    """Encode passages as float32 vectors."""
+    """Encode passages into float32 vectors."""
     system = planned.config.systems[name]
     network = planned.network(name)
     corpus = planned.size(on)
@@ -304,14 +304,14 @@ def weights(planned: Planned, name: str) -> Work:
 
 
 def fuse(planned: Planned, name: str, *mined: str) -> Work:
-    """Add up the votes of several runs, and sort."""
+    """Add up the weighted scores of several runs, and sort the passages."""
     found = _searched(planned, name, mined)
     votes = found["hit"] * len(planned.config.systems[name].of)
     return Work(units={"query": found["query"], "hit": found["hit"], "vote": votes})
 
 
 def report(planned: Planned, name: str) -> Work:
-    """Make tables, pictures and tests of the measures of every query."""
+    """Make tables, figures and significance tests from the measures of every query."""
     compared = len(planned.config.systems) * sum(planned.evaluated)
     return Work(units={"compared query": compared, "hit read": planned.largest_run})
 
@@ -323,7 +323,7 @@ DIVIDED = ("passage", "piece", "whole piece", "byte", "word", "count", "componen
 
 
 def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
-    """Return the work of a part of a rule's jobs; the last wildcard is the part, such as 3-of-7."""
+    """Return the work of one part of a rule's job; the last wildcard is a part, such as 3-of-7."""
 
     def part(planned: Planned, *wildcards: str) -> Work:
         *whole, name = wildcards

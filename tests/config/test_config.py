@@ -120,7 +120,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("collections.docs.size", 14, "collections.docs: size is 14; allowed: less"),
         ("starts.small.collection", "dogs", "starts.small.collection is dogs; did you mean docs?"),
         ("starts.small.collection", "", "starts.small has neither checkpoint nor collection"),
-        ("starts.small.checkpoint", "bert", "starts.small.collection does not go with checkpoint"),
+        ("starts.small.checkpoint", "bert", "starts.small.collection has no effect with a checkpoint"),
         ("starts.small.heads", 3, "starts.small: hidden is 8 and heads is 3; allowed: heads that divide hidden"),
         ("starts.small.positions", 100, "encoders.mae.max_length is 150; allowed: up to 100, starts.small.positions"),
         ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
@@ -130,9 +130,9 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; remove it"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
-        ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
+        ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking is not a setting of objective bowdpr; of the "
          "settings that only some objectives have, it has pooling, bag_weight"),
-        ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
+        ("encoders.mae.early_layers", 1, "encoders.mae.early_layers is not a setting of objective mae; of the settings "
          "that only some objectives have, it has pooling, decoder_masking, decoder_ratio, decoder_layers, projection"),
         ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio is 0.5; allowed "
          "with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, 0.6"),
@@ -140,7 +140,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
          "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, the layers of starts.small"),
         ("encoders.early", {"objective": "condenser", "early_layers": 2}, "encoders.early.early_layers is 2; allowed: "
          "up to 1, starts.small has 2 layers"),
-        ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, seed, obj"),
+        ("encoders.none.steps", 5, "encoders.none.steps is not a setting of objective none; allowed: start, seed, obj"),
         ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share is 0.8 and random_share is 0.3; allowed: a sum"),
         ("encoders.mae.take_step", 11, "encoders.mae.take_step is 11; allowed: up to 10, its steps"),
         ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
@@ -148,7 +148,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, one positive, depth 50"),
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
-        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop does not go with kind retriever; of the "
+        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of kind retriever; of the "
          "settings that only some kinds have, it has query_length"),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
@@ -156,10 +156,10 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
         ("systems.one.negatives", "one", "systems need each other in a circle: one -> one; allowed"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
-        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
+        ("systems.one.k1", 1.0, "systems.one.k1 is not a setting of kind retriever; of the settings that "
          "only some kinds have, it has encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
-        ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
+        ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
@@ -444,7 +444,7 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
         "generator": "google/electra-base-generator",
     }
     assert refusal(values).startswith(
-        "encoders.simlm.generator does not go with objective retromae; "
+        "encoders.simlm.generator is not a setting of objective retromae; "
     )
 
 
@@ -530,7 +530,7 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
         ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders need each other in a circle: a "),
         ({"a": {"snapshot_of": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
-        ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after does not go with objective none; allowed: "),
+        ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after is not a setting of objective none; allowed: "),
         ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, the start of encoders.mae"),
         ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
         ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing: the step of encoders.mae that is kept"),

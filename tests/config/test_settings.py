@@ -190,11 +190,11 @@ def test_a_union_tells_its_kinds_apart_and_one_in_it_its_own():
         ({}, "x.kind is missing; allowed: apple, grape"),
         (None, "x is empty; allowed: a mapping of its settings"),
         ("apple", "x is apple; allowed: a mapping of keys to values"),
-        ({"kind": "apple", "name": "n", "years": 3}, "x.years does not go with kind apple; of the settings that only "
+        ({"kind": "apple", "name": "n", "years": 3}, "x.years is not a setting of kind apple; of the settings that only "
          "some kinds have, it has colour"),
         ({"kind": "grape", "into": "jam", "name": "n"}, "x.into is jam; allowed: juice, wine"),
         ({"kind": "grape", "into": "wine", "name": "n", "years": -1}, "x.years is -1; allowed: a whole number from 0"),
-        ({"kind": "grape", "into": "juice", "name": "n", "years": 1}, "x.years does not go with into juice"),
+        ({"kind": "grape", "into": "juice", "name": "n", "years": 1}, "x.years is not a setting of into juice"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_a_kind(values, sentence):

@@ -56,7 +56,7 @@ def in_a_sentence():
 
 
 def read_config():
-    """Read the config: of a module what the importing workflow says, otherwise the files."""
+    """Read the config from the files, or for a module from the importing workflow."""
     default = source / "config/config.yaml"
     if engine.imported(workflow):
         return lay({} if config.get("standalone") else read_yaml(default), config)
@@ -122,7 +122,7 @@ tables = {
         name: {
             "files": [str(path) for path in entry.settings.depends()],
             "threads": entry.settings.threads(),
-            # where systems cut its texts; 0: at their own lengths
+            # the length at which systems cut its texts; 0: their own lengths
             "length": settings.evaluation.lengths.get(name, 0),
         }
         for name, entry in settings.collections.items()
@@ -171,7 +171,7 @@ def run_files(wildcards):
 
 
 def folder(name):
-    """Return the folder of an input that is a list of files; an empty list gives an empty text."""
+    """Return the folder of an input that is a list of files; "" for an empty list."""
     return lambda wildcards, input: dirname(next(iter(input[name]), ""))
 
 
@@ -280,19 +280,19 @@ def root_of(name, path):
 
 
 def lengths(wildcards):
-    """List where the texts of these collections are cut; 0: at a system's own length."""
+    """List the lengths at which texts of these collections are cut; 0: the system's own length."""
     return [tables["collection"][name]["length"] for name, _ in targets_of(wildcards)]
 
 
 def depth(wildcards):
-    """Count the passages of a query that a run keeps; for training queries, as stages ask."""
+    """Count the passages that a run keeps per query; for training queries, the stages decide."""
     if "split" not in wildcards.keys():
         return settings.evaluation.depth
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
 def length(wildcards):
-    """Return where passages are cut; 0: at the system's own length, if it sets none."""
+    """Return the length at which passages are cut; 0: the system's own length."""
     own = tables["system"][wildcards.system].get("passage_length", 0)
     return tables["collection"][wildcards.collection]["length"] or own
 
@@ -359,7 +359,7 @@ def searching_bm25(wildcards):
 
 
 def reranking(wildcards):
-    """List the settings of a reranker, which has a depth of its own."""
+    """List the settings of a reranker, which has its own depth."""
     return Options(searching(wildcards), **chosen(wildcards, "depth"))
 
 

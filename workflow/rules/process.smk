@@ -8,12 +8,12 @@ from workflow.failures import Failures
 
 
 def job_of(number):
-    """Find the job of a number in Snakemake's log."""
+    """Look up a job by its number in Snakemake's log."""
     return next(job for job in workflow.dag.jobs if job.jobid == number)
 
 
 def print_results():
-    """Print at the end where the results are."""
+    """Print the location of the results at the end."""
     closing.print_results(results, workflow.dag_settings.targets)
 
 

@@ -157,7 +157,7 @@ rule search_external:
 
 
 rule sparsity:
-    """The entries of a sparse system's vectors, and the cost of a search among them."""
+    """The number of entries in a sparse system's vectors, and the cost of searching them."""
     input:
         model=trained_folder,
         queries=of("<results>/collections/{job.collection}/queries.parquet"),

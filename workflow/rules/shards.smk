@@ -74,7 +74,7 @@ COUNTED = "{importance}/{start}/{collection}"
 
 
 rule ngram_words:
-    """Numbers for the words of a shard."""
+    """The numbers of the words in a shard."""
     input:
         "<results>/parts/tokens/{start}/{collection}/{scatteritem}",
     output:
@@ -124,7 +124,7 @@ rule ngram_vocabulary:
 
 
 rule ngram_keys:
-    """The keys of a shard for one order, and its counts of the order before by position."""
+    """The keys of a shard for one order, and its counts for the previous order by position."""
     input:
         words=f"<results>/parts/words/{COUNTED}/{{scatteritem}}",
         vocabulary=f"<results>/parts/vocabulary/{COUNTED}",

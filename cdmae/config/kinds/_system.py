@@ -18,7 +18,7 @@ ENGINE = (
 Columns = dict[str, Any]  # a column's value in `cdmae.config.systems.systems`
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
-# returns the result of `asked` for a system, by its name, that another system is made from
+# returns the result of `asked` for the named system, on which another system depends
 Part = Callable[[str], Columns]
 
 
@@ -30,7 +30,7 @@ class System:
     searches = True  # searches a whole collection, so that its run can provide negatives
     answers = True  # can answer a user's own query
     compared = False  # the report compares its runs query by query
-    teaches = False  # a retriever may learn from its scores
+    teaches = False  # whether a retriever can be distilled from its scores
     # these scores are for the passages that a training draws, not for the passages of its own run
     scores_draws = False
     weighs = False  # a job writes the weights of its parts
@@ -47,7 +47,7 @@ class System:
         return asdict(self)
 
     def parts(self) -> list[str]:
-        """Return the names of the systems whose runs it orders or sums."""
+        """Return the names of the systems whose runs it reorders or sums."""
         return []
 
     def columns(self, config: Config, name: str) -> Columns:
@@ -55,10 +55,10 @@ class System:
         return {}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse settings that do not fit other entries; the keys of errors begin at the entry."""
+        """Refuse settings that conflict with other entries; errors' keys start at the entry."""
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse training queries that it has no run for; the keys of errors begin at the entry."""
+        """Refuse training queries without a run; errors' keys start at the entry."""
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its vectors are known to be sparse."""
@@ -94,7 +94,7 @@ class Trained(System):
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return its training collection, its initial weights, and the settings of its draws."""
+        """Return its training collection, initial weights, and settings for drawing passages."""
         stage = config.stages[self.stage]
         return stage.drawn() | {
             "corpus": stage.collection,
@@ -107,7 +107,7 @@ class Trained(System):
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a stage of another kind, and negatives of a system that does not search."""
-        kind = self.kind  # of the class with this key
+        kind = self.kind  # the kind of the class that has this key
         check_kind(
             self,
             "stage",
@@ -132,7 +132,7 @@ def check_kind(
 
 
 def check_engine(system: System, config: Config) -> None:
-    """Refuse Lucene for dense vectors, and where vectors are not kept."""
+    """Refuse Lucene for dense vectors, and for vectors that are not kept."""
     if system.engine == "exact":
         return
     if not system.is_sparse(config):

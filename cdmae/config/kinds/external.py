@@ -67,7 +67,7 @@ class External(System):
         return {"model_files": systems.model_files(self.model)}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a folder that holds no retriever of this head."""
+        """Refuse a folder that does not contain a retriever with this head."""
         pretrained.check_retriever(self.model, ("model",))
         check_engine(self, config)
         composed = (Path(self.model) / "modules.json").is_file()
@@ -90,7 +90,7 @@ class External(System):
         return pretrained.positions(self.model)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add its vectors."""
+        """Add the values for its vectors."""
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"vectors": vectors}
 

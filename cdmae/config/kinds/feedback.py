@@ -48,7 +48,7 @@ class Feedback(System):
     )
 
     def __post_init__(self) -> None:
-        """Refuse two weights of 0."""
+        """Refuse settings in which both weights are 0."""
         if not self.alpha and not self.beta:
             raise InputError("alpha is 0 and beta is 0; allowed: one of them above 0")
 
@@ -71,7 +71,7 @@ class Feedback(System):
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a system without vectors, vectors that are not kept, and a depth beyond a run."""
+        """Refuse a system without vectors, vectors that are not kept, and a depth above a run's."""
         dense = "a system whose vectors are searched"
         check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
         if config.systems[self.of].is_sparse(config):

@@ -67,7 +67,7 @@ class Fusion(System):
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse too few systems, and weights that do not fit them."""
+        """Refuse too few systems, and weights that do not match the systems."""
         if len(set(self.of)) < max(2, len(self.of)):
             raise unfit(self, "of", "; allowed: at least two systems, each once")
         if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
@@ -89,7 +89,7 @@ class Fusion(System):
             )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse a system in the fusion that does not search."""
+        """Refuse a fusion with a system that does not search."""
         for index, part in enumerate(self.of):
             entry = config.systems[part]
             if not entry.searches:

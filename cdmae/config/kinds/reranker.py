@@ -37,14 +37,14 @@ class Reranker(Trained):
         return [self.reranks]
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a depth beyond the length of a run."""
+        """Refuse a depth above the length of a run."""
         super().check(config, name)
         most = config.evaluation.depth
         if self.depth > most:
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add its model and its tokens."""
+        """Add the values for its model and its tokens."""
         model = made("trained")
         tokens = made("tokens", start=config.encoders[self.encoder].start)
         return super().asked(config, name, made, part) | {"model": model, "tokens": tokens}

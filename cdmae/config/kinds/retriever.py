@@ -45,8 +45,8 @@ class Retriever(Trained):
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
 
-        scores: the student whose reranker scores it shares; teacher_start: the entry of `starts`
-        with the reranker's tokenizer; ranking: the third-party run that teaches it.
+        scores: the student with the same reranker scores; teacher_start: the entry of `starts` with
+        the reranker's tokenizer; ranking: the third-party run that is the teacher.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:
@@ -57,7 +57,7 @@ class Retriever(Trained):
         return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a teacher that has no scores to learn from."""
+        """Refuse a teacher whose scores cannot be distilled."""
         super().check(config, name)
         if self.teacher:
             teaching = "a system whose scores teach, of kind reranker or run"
@@ -84,7 +84,7 @@ class Retriever(Trained):
             raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add its model and its vectors."""
+        """Add the values for its model and its vectors."""
         model = made("trained")
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
