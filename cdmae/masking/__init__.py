@@ -38,9 +38,9 @@ __all__ = [
 ]  # fmt: skip
 
 SELECT, CORRUPT, SAMPLE, DELETE = 1, 2, 3, 4  # salts of the random streams
-MOST = 1 << 16  # word-pieces of a passage for which `hide` has distinct random streams
-CELLS_AT_ONCE = 1 << 20  # of the masks per position: a few MB
-# The upper half of a draw decides whether a token is replaced, the lower half by which token.
+MOST = 1 << 16  # positions of a passage for which `hide` has distinct random streams
+CELLS_AT_ONCE = 1 << 20  # cells of the masks per position that `hide` computes together: a few MB
+# The upper half of a draw decides whether a token is replaced, the lower half selects the token.
 LOWER = np.uint64(0xFFFFFFFF)
 
 
@@ -69,9 +69,9 @@ class Side:
     unit: str = "word"  # or `wordpiece`: the unit that shares one draw of noise
     mask_share: float = 0.8  # of the masked tokens, replaced by [MASK]
     random_share: float = 0.1  # of the masked tokens, replaced by a random token; the rest is kept
-    beyond: str = ""  # another side, whose masked tokens are masked here, too, and count in `ratio`
+    beyond: str = ""  # another side: its masked tokens are also masked here, and count in `ratio`
     per_position: bool = False  # the input is not masked; each position has its own attention mask
-    next: bool = False  # the input is the second of two spans, of which the encoder reads the first
+    next: bool = False  # the input is the second of two spans; the encoder reads the first
     sampled: bool = False  # every token gets a number in [0, 1) for sampling its replacement
     spans: int = 1  # consecutive spans per passage
     # shortest and longest share of the passage: two independent crops instead of spans, in which
@@ -84,7 +84,7 @@ PLAIN = Side("", 0.0)  # the input is the text itself, and every token is predic
 
 
 def encoder_side(settings: Any, unit: str = "word") -> Side:
-    """Return the encoder side that an encoder's settings describe; `unit`: of the importance."""
+    """Return the encoder side for some settings; `unit`: the unit of the importance."""
     return Side(
         settings.encoder_masking,
         settings.encoder_ratio,
@@ -96,22 +96,22 @@ def encoder_side(settings: Any, unit: str = "word") -> Side:
 
 
 def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
-    """Return the sides ``encoder`` and ``decoder``, which differ in strategy and ratio."""
+    """Return the sides ``encoder`` and ``decoder``, each with its own strategy and ratio."""
     encoder = encoder_side(settings, unit)
     decoder = replace(encoder, strategy=settings.decoder_masking, ratio=settings.decoder_ratio)
     return {"encoder": encoder, "decoder": decoder}
 
 
 def strategy(name: str) -> ModuleType:
-    """Return the module of a strategy; the config has refused unknown names."""
+    """Return the module of a strategy; the config check has already rejected unknown names."""
     return importlib.import_module(f"{__name__}.strategies.{name}")
 
 
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
     """Compute the values of each word-piece, float16 [T], of each strategy that needs them.
 
-    importance: the folder of an importance, for strategies that read one. Raises `InputError` if it
-    is missing.
+    importance: the folder of importance values, for strategies that need it. Raises `InputError` if
+    it is missing.
     """
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
     return {

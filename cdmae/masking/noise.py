@@ -103,7 +103,7 @@ def _normals(draws, numbers):  # noqa: ANN001, ANN202
             x = (2.0 * _uniform(bits[position]) - 1.0) * EDGES[layer]
             into[position] = x if abs(x) < EDGES[layer + 1] else np.nan
         for position in range(len(bits)):
-            if np.isnan(into[position]):  # outside of its layer's box: one in a hundred
+            if np.isnan(into[position]):  # outside its layer's box: one draw in a hundred
                 into[position] = _normal(bits[position])
 
 

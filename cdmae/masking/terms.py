@@ -34,9 +34,9 @@ STOP_WORDS = frozenset(
     more most other some such no nor not only own same so than too very s t d m ll re ve isn
     aren wasn weren hasn haven hadn doesn don didn won wouldn shan shouldn can cannot couldn
     mustn
-    """.split()  # noqa: SIM905 (a page of quotation marks says less)
+    """.split()  # noqa: SIM905 (a list of quoted words is harder to read)
 )
-SAMPLE = 20_000  # the number of passages that are masked
+SAMPLE = 20_000  # number of passages that are masked
 DRAWS = 2_000  # masks of the example: the standard error of a share is about 0.01
 SIGMAS = (0.0, 1.0, 2.0, 4.0, math.inf)
 TOP = 10

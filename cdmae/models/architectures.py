@@ -1,6 +1,6 @@
 """Differences between encoder architectures: layers, their modules, heads, positions and dropout.
 
-All are transformers' own modules, by the ``model_type`` in config.json
+All modules are transformers' own, selected by the ``model_type`` in config.json
 (`cdmae.config.pretrained.FAMILIES`):
 
 ============  =====================================================================================
@@ -73,7 +73,7 @@ def dropout(config: PretrainedConfig) -> float:
 
 
 def bert_config(config: PretrainedConfig) -> BertConfig:
-    """Return a BERT config with an encoder's sizes, from which decoders are made."""
+    """Return a BERT config with the sizes of an encoder, for building decoders."""
     if config.model_type == "bert":
         return config
     from transformers import BertConfig
@@ -167,7 +167,7 @@ class Head:
         return self.output.bias
 
     def transform(self, states: Tensor) -> Tensor:
-        """Return the transformed states, from which the output matrix makes the logits."""
+        """Return the transformed states, which the output matrix then turns into logits."""
         return self.norm(self.activation(self.dense(states)))
 
     def __call__(self, states: Tensor) -> Tensor:

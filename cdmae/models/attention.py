@@ -46,7 +46,7 @@ from torch.nn import functional
 
 from cdmae.models.packed import Layout
 
-# word-pieces beyond which padded attention computes its probabilities twice rather than keep them
+# above this length in word-pieces, padded attention recomputes its probabilities to save memory
 LONG = 256
 
 
@@ -71,7 +71,7 @@ class Grid:
 
     @cached_property
     def sources(self) -> Tensor:
-        """Return the row and head of each cell, int64 [B x H x n]; padding reads the first."""
+        """Return the row and head of each cell, int64 [B x H x n]; padding cells use the first."""
         sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
         rows = torch.arange(len(self.cells), device=sources.device)
         return sources.index_copy_(0, self.cells, rows)
@@ -88,7 +88,7 @@ class Grid:
 
     @cached_property
     def cell_positions(self) -> Tensor:
-        """Return the position of each cell, int64 [B, n]; 0 for padding, so that it sees a row."""
+        """Return each cell's position, int64 [B, n]; padding gets 0, so that it can see a row."""
         layout = self.layout
         count = len(layout) * layout.longest
         positions = torch.zeros(count, dtype=torch.int64, device=layout.cells.device)
@@ -138,8 +138,8 @@ def attend(
         and size <= 256
     ):
         return _varlen(query, key, value, to, of)
-    # CUDA's autocast would hand back a softmax in float32, with which the backward pass cannot
-    # multiply
+    # CUDA's autocast would return the softmax in float32, which the backward pass cannot
+    # multiply with half precision
     with torch.autocast(query.device.type, enabled=False):
         return _Attention.apply(query, key, value, to, of)
 

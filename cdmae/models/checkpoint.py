@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
-# further keys of cdmae.json, by the head of a retriever; a reranker has none
+# additional keys of cdmae.json for each retriever head; a reranker has none
 VECTORS = {"dense": ("pooling", "similarity"), "sparse": ("head",)}
 IDENTITY = "torch.nn.modules.linear.Identity"
-ALLOWED = {  # in cdmae.json; a dense retriever lacks the head
+ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "head": ("dense", "sparse"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
@@ -61,8 +61,8 @@ class Model:
     """A retriever or a reranker with its tokenizer's vocabulary.
 
     network: the encoder without a pooler, or the encoder with a one-label head. lengths: the
-    word-pieces, special tokens included, at which inputs are cut: query_length and passage_length
-    of a retriever, max_length of a reranker. precision: the training precision (see also
+    maximum input lengths in word-pieces, special tokens included. A retriever has `query_length`
+    and `passage_length`, a reranker has `max_length`. precision: the training precision (see also
     `training.scoring_precision`). head: for retrievers, the name of a module in
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
@@ -86,8 +86,8 @@ class Model:
 def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     """Make the model from which pre-training begins: float32, on the CPU.
 
-    New weights depend on `seed` alone: all weights without a checkpoint, or an LM head that the
-    checkpoint lacks.
+    Without a checkpoint all weights are new. If the checkpoint has no LM head, only the head is
+    new. New weights depend on `seed` alone.
     """
     vocabulary = Vocabulary.read(tokenizer)
     if not start.checkpoint:
@@ -143,7 +143,7 @@ def _check_folder(name: str) -> None:
 
 
 def _tie_new_head(model: PreTrainedModel, new_keys: list[str]) -> None:
-    """Tie a new output matrix to the word embeddings, even where the config denies it."""
+    """Tie a new output matrix to the word embeddings, even if the config disables tying."""
     matrix = model.get_output_embeddings().weight
     for key, weight in model.named_parameters(remove_duplicate=False):
         if weight is matrix and key in new_keys:
@@ -155,8 +155,8 @@ def _tie_new_head(model: PreTrainedModel, new_keys: list[str]) -> None:
 def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: Any) -> Model:
     """Make a retriever or a reranker before fine-tuning, with the encoder's weights and a new head.
 
-    The head is drawn with `seed`. described: the other keys of ``cdmae.json``, which are fields of
-    `Model`.
+    The head's weights are drawn with `seed`. described: the other keys of ``cdmae.json``, which are
+    fields of `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
@@ -256,7 +256,7 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
 
 
 def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
-    """Return a model's keys of ``cdmae.json`` other than its lengths and precision."""
+    """Return the model's keys in ``cdmae.json`` except its lengths and precision."""
     return VECTORS.get(described.get("head", "dense"), ()) if kind == "retriever" else ()
 
 

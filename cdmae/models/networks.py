@@ -1,8 +1,8 @@
 """Read networks with strict checks, and write them as transformers does.
 
 Other libraries load an incomplete checkpoint with a warning at most: an encoder with random layers
-then trains without an error and scores a few points lower. Here new weights are named in the log,
-and a checkpoint without the encoder is refused.
+then trains without an error and scores a few points lower. Here the log names all new weights,
+and a checkpoint with missing encoder weights is refused.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def read(
     `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
     Missing weights are drawn with `seed`; their names are the second result.
 
-    Raises `InputError` for a file that is missing or damaged, an unknown type of model, weights
-    that contradict config.json, NaN or infinity, and other missing weights.
+    Raises `InputError` if a file is missing or damaged, if the type of the model is unknown, if
+    weights contradict config.json or contain NaN or infinity, or if required weights are missing.
     """
     folder, revision = pretrained.divided(str(source))
     with _reported(name, remedy):
@@ -148,7 +148,7 @@ def _mismatch(loaded: dict[str, Any]) -> str:
 
 
 def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
-    """Describe missing weights that are required; an empty text if there are none."""
+    """Describe missing weights that are required; return an empty text if there are none."""
     lacking = [key for key in missing if not key.startswith(new)]
     if not lacking:
         return ""
@@ -181,8 +181,8 @@ def listed(keys: list[str]) -> str:
 def commits(**models: Path | str) -> dict[str, str]:
     """Return the commits of models from the hub by name; models without a commit are omitted.
 
-    The hub's cache knows the commit of a model that was read. An encoder that was made here records
-    the commit of its checkpoint.
+    The hub's cache records the commit of a model that was read. The folder of an encoder that was
+    trained here records the commit of its initial checkpoint.
     """
     found = {name: _commit(model, name) for name, model in models.items() if model}
     return {name: commit for name, commit in found.items() if commit}

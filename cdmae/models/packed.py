@@ -1,4 +1,4 @@
-"""Passages end to end without padding: the input format of every model in this project.
+"""Passages concatenated without padding: the input format of every model in this project.
 
     S  rows: all word-pieces of B passages one after another, then filler
     B  passages         n  word-pieces of the longest one         R  selected rows
@@ -29,8 +29,8 @@ class Layout:
     """The rows of each passage: passage b has ``starts[b]:starts[b + 1]``; later rows are filler.
 
     starts: int32 [B + 1] on the device. rows: the number of rows, filler included. longest: the
-    rows of the longest passage, on the CPU rounded up. cells: int64, the cell of every row except
-    filler in the padded grid [B, longest]: ``b * longest + (row - starts[b])``.
+    number of rows of the longest passage, rounded up on the CPU. cells: int64, the index of every
+    row except filler in the padded grid [B, longest]: ``b * longest + (row - starts[b])``.
     """
 
     starts: Tensor
@@ -64,7 +64,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class Rows:
-    """Selected rows of a packed batch, in its order.
+    """Selected rows of a packed batch, in ascending order.
 
     index: int64 [R], row numbers. layout: each passage's range within the index.
     """
@@ -76,7 +76,7 @@ class Rows:
 def pack(
     sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU
 ) -> Packed:
-    """Pack sequences on the device; each includes special tokens, and thus none is empty."""
+    """Pack sequences on the device; none is empty, because each includes special tokens."""
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)

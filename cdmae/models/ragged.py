@@ -1,4 +1,4 @@
-"""Sequences of different lengths, end to end in one array: texts or lists of passages."""
+"""Sequences of different lengths, such as texts, concatenated in one array."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Ragged:
-    """Sequences end to end: sequence i is ``values[starts[i]:starts[i + 1]]``.
+    """Concatenated sequences: sequence i is ``values[starts[i]:starts[i + 1]]``.
 
     starts: int64 [n + 1]. types: int64, the segment of each value in a pair, as the tokenizer
-    assigns it; for BERT 1 behind the first [SEP], else 0.
+    assigns it; for BERT, 1 after the first [SEP], else 0.
     """
 
     values: np.ndarray
@@ -46,7 +46,7 @@ class Ragged:
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
     def take(self, rows: np.ndarray, longest: int | np.ndarray | None = None) -> Ragged:
-        """Take these sequences in this order, each cut to its first `longest` values."""
+        """Return the sequences `rows` in this order, each cut to its first `longest` values."""
         begins = self.starts[rows]
         lengths = self.starts[rows + 1] - begins
         if longest is not None:
@@ -56,7 +56,7 @@ class Ragged:
         return Ragged(self.values[index], starts_of(lengths), types)
 
     def keep(self, which: np.ndarray) -> Ragged:
-        """Keep the values where the mask `which` is true, each in its sequence."""
+        """Return the sequences with only the values where the mask `which` is true."""
         return Ragged(self.values[which], starts_of(which)[self.starts])
 
 

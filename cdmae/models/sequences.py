@@ -26,7 +26,7 @@ from cdmae.tokens.vocabulary import Vocabulary, read_backend
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-PROBES = ("a", "The 1", "9")  # beginnings of texts on which a prompt is tested
+PROBES = ("a", "The 1", "9")  # beginnings of texts, for testing a prompt
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
@@ -75,8 +75,8 @@ class Prompt:
     def read(cls, text: str, tokenizer: Path | str) -> Prompt:
         """Tokenise a prompt by the tokenizer in a folder.
 
-        Texts are tokenised without their prompt. Raises `InputError` for a prompt that would change
-        their word-pieces, so that other libraries, which join the two, read the same sequence.
+        Texts are tokenised without their prompt, but other libraries tokenise both together. Raises
+        `InputError` for a prompt with which the two results differ.
         """
         if not text:
             return cls()
@@ -107,7 +107,7 @@ def texts(
     room = length - 2 - len(prompt.ids)
     if room < 1:
         raise InputError(
-            f"{kind}_prompt takes {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
+            f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
             "that leaves room for a text and two special tokens"
         )
     if not prompt.ids:

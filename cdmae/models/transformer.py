@@ -1,8 +1,8 @@
 """The forward pass of transformers' encoders over packed passages, with their own weights.
 
-It is equal to the padded forward pass of transformers to 1e-5, at the cost of the real word-pieces
-only. The last layer can be computed only at selected rows, such as [CLS] or masked positions.
-transformers' own layers can do neither.
+Its results equal the padded forward pass of transformers to 1e-5, but it spends no time on padding.
+The last layer can be computed only at selected rows, such as [CLS] or masked positions.
+transformers' own layers support neither.
 
 This file has the functions for callers, then `run`, then the two kinds of layer. Attention is in
 `cdmae.models.attention`, the modules of each architecture in `cdmae.models.architectures`.
@@ -113,8 +113,8 @@ def run(
 ) -> Tensor:
     """Apply layers to `states` [S, D], the last layer only at `last_rows` if given: [R, D].
 
-    layers: some layers of the encoder `model`, copies of its layers, or a decoder's layers, which
-    are BERT's for every encoder.
+    layers: layers of the encoder `model`, copies of its layers, or the layers of a decoder. A
+    decoder has BERT layers, whatever the encoder.
     """
     distances = Distances.of(model, layers[0])
     heads = model.config.num_attention_heads

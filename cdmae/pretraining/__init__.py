@@ -1,1 +1,1 @@
-"""The masked auto-encoder and its peers: equations 2 to 6 and 9."""
+"""The masked auto-encoder and other pre-training objectives: equations 2 to 6 and 9."""

@@ -27,11 +27,11 @@ READ_AT_CLS = ("encoder", "passage")  # the sides whose [CLS] state is read
 class View:
     """One side of a micro-batch: its input and the tokens to predict.
 
-    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: the rows at which
+    inputs: the passages as this side masks them, [CLS] and [SEP] included. rows: the rows at which
     the last layer is computed: the rows to be predicted and perhaps [CLS]. masked: int64 [M], the
     predicted rows among `rows`. labels: int64 [M], their original ids. weights: float32 [M], 1 /
     (predicted tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], the
-    rows of its passage that each of `rows` must not see, on the padded grids of `rows` and
+    rows of the same passage that each of `rows` must not see, on the padded grids of `rows` and
     `inputs`; None if every row sees the whole passage. draws: float32 [M], numbers in [0, 1), on a
     side that samples.
     """
@@ -49,8 +49,8 @@ class View:
 class Batch:
     """A micro-batch: its views by side, and its range in the global batch of `whole` passages.
 
-    For objectives with a loss over the whole global batch: common: that loss, 0-d, and pull: its
-    gradient with respect to the passages' vectors, [B, D].
+    Two fields serve objectives with a loss over the whole global batch. common: that loss, 0-d.
+    pull: its gradient with respect to the passages' vectors, [B, D].
     """
 
     views: dict[str, View]
@@ -73,7 +73,7 @@ class Batch:
 class Texts:
     """Ranges of a collection's word-pieces, int64 [B] each: offset, length and epoch.
 
-    rows: the keys of their random draws; for a whole passage, its row number.
+    rows: numbers that select the random draws; for a whole passage, its row number.
     """
 
     rows: np.ndarray
@@ -114,7 +114,7 @@ class Masked:
         )
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
-        """Put these passages on the device; `total`: predicted tokens of the global batch."""
+        """Copy the passages to the device; `total`: the global batch's predicted tokens."""
         needed = self.chosen.copy()
         needed[self.inputs.starts[:-1]] |= with_cls
         index = np.flatnonzero(needed)
@@ -185,7 +185,7 @@ class Step:
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
-    """Return the cuts of passages at `starts` into non-empty pieces of about `rows` rows.
+    """Divide passages at `starts` into non-empty pieces of about `rows` rows; return the cuts.
 
     Each of `ranks` processes gets the same number of pieces, if there are enough passages.
     """

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
-PASSAGES_AT_ONCE = 4096  # read and masked together: some MB
+PASSAGES_AT_ONCE = 4096  # passages read and masked together: a few MB
 MIDDLE = (0.25, 0.75)  # the part of a passage from which the cut into two spans is drawn
 
 
 class Reader:
     """Reads the steps of a pre-training.
 
-    length: the most word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
+    length: the maximum word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Reader:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Return the word-pieces of every passage after cutting, int64 [P]."""
+        """Return the number of word-pieces of every passage after cutting, int64 [P]."""
         longest = self.length if self.crops else self.length * self.spans
         return np.minimum(np.diff(self.tokens.starts), longest)
 

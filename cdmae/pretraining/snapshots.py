@@ -33,7 +33,7 @@ def keeping(
 
     last: the last step that is computed. write: fills a folder with a step's encoder.
 
-    Raises `InputError` for steps that the training does not reach, and if the training resumes
+    Raises `InputError` if the training does not reach one of the steps, or if it resumes
     after a step and that step's snapshot is missing.
     """
     for step in steps:
@@ -44,7 +44,7 @@ def keeping(
         lost = [before for before in earlier if not _path(saved.folder, before).is_dir()]
         if lost:
             raise InputError(
-                f"the training resumes from step {step:,} and the snapshot of step {lost[0]:,} is "
+                f"the training resumes from step {step:,} but the snapshot of step {lost[0]:,} is "
                 f"not in {saved.folder}; delete this folder and run again"
             )
         if step in steps:

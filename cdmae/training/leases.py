@@ -21,7 +21,7 @@ from cdmae.errors import InputError
 from cdmae.files import write_text
 
 WAIT = 5.0  # seconds for a trainer that is ending to release the folder
-HEARTBEAT = 5.0  # seconds between two touches of the file
+HEARTBEAT = 5.0  # seconds between two updates of the file's time
 # seconds without a touch after which another host's trainer counts as dead; NFS may show a change
 # 60 s late
 DEAD = 90.0
@@ -56,7 +56,7 @@ class Lease:
         self._path = folder / "lease"
         self._job = folder / "lease.job"
         self._lock = FileLock(folder / "lease.lock", timeout=WAIT, fallback_to_soft=False)
-        self._markers = [self._marker()]  # and a further one each time that the file is deleted
+        self._markers = [self._marker()]  # one more each time the file is deleted
 
     def take(self) -> None:
         """Take the lock, then the marker; raises `InputError` if the owner of either is alive."""
@@ -106,7 +106,7 @@ class Lease:
     def _remove_empty(self) -> None:
         """Remove an empty marker: filelock would wait for its owner forever.
 
-        A power failure can leave one. A living owner fills it immediately.
+        A power failure can leave an empty marker. A running owner fills its marker immediately.
         """
         before = _status(self._path)
         if before is None or self._path.stat().st_size:
@@ -121,7 +121,7 @@ class Lease:
         filelock calls this from the thread that touches the marker.
         """
         if loss.reason == "marker-missing" and self._restored():
-            message = f"the file that marks {self._folder} as in use was deleted; it is made again"
+            message = f"the file that marks {self._folder} as in use was deleted; it is recreated"
             print(message, file=sys.stderr, flush=True)
             return
         self.lost = True

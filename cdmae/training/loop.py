@@ -1,9 +1,9 @@
-"""The training loop of pre-training, retriever and reranker; each brings its batches and its step.
+"""The training loop of pre-training, retriever and reranker; each supplies its batches and step.
 
 One process, or one per GPU under torchrun. All input of a training is either a function of the step
-(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). Killed at
-any moment and run again, it produces bit-identical results (on the CPU). It waits for the device
-only when numbers are shown or saved.
+(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). A training
+that is killed and run again produces bit-identical results on the CPU. The loop waits for the
+device only when numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ Batch = TypeVar("Batch")
 class Schedule:
     """The length of a training.
 
-    steps, warmup: of the learning rate. last: the last step that is computed, up to `steps`.
+    steps, warmup: the steps of the learning rate's schedule and of its warm-up. last: the last
+    step that is computed, at most `steps`.
     interval: steps between two rows of the curve.
     """
 
@@ -67,13 +68,14 @@ def train(
 ) -> tuple[float, list[str]]:
     """Train `network` in place, resuming from its state if there is one.
 
-    Returns the seconds it took, earlier runs included, and the notes of `Meter`.
+    Returns the training time in seconds, including earlier runs, and the notes of `Meter`.
 
     batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
     step's batch to the weights, and returns its numbers, 0-d tensors including `loss` and `spread`;
-    both are sums over all processes. columns: of the curve. shown: the losses on the progress line.
-    guessing: each loss for a model that guesses. examine: returns a note on the numbers of a
-    step, counted from 1, or nothing; raises `InputError` if continuing is pointless.
+    both are sums over all processes. columns: the columns of the curve. shown: the losses on the
+    progress line. guessing: the value of each loss for a model that guesses. examine: returns a
+    note on the numbers of a step, counted from 1, or nothing; raises `InputError` if continuing is
+    pointless.
 
     Raises `Interrupted` after a signal, and `InputError` if the training diverges or collapses.
     """
@@ -149,8 +151,8 @@ class Meter:
     def means(self, warm: int | None = None) -> dict[str, float]:
         """Return the means since the last call; waits for the device.
 
-        warm: the step, once the warm-up is over. Adds a note if the outputs have moved together by
-        then: the model has lost its initial knowledge, even if the loss keeps falling.
+        warm: the current step, or None during the warm-up. Adds a note if the outputs have moved
+        together by then: the model has lost its initial knowledge, even if the loss keeps falling.
         """
         means = {name: value / self._count for name, value in floats(self._sums).items()}
         self._sums = {}
@@ -202,7 +204,7 @@ def check(
 ) -> None:
     """Raise `InputError` if a training has diverged, or has collapsed after its warm-up.
 
-    peak: the learning rate to lower. warm: whether the warm-up is over. losses, guessing: see
+    peak: the maximum learning rate. warm: whether the warm-up is over. losses, guessing: see
     `train`.
     """
     fault = ""
@@ -233,7 +235,7 @@ def check(
 def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -> None:
     """Save a state; raise `Interrupted` if a process was asked to stop.
 
-    If the system cannot save it, for example on a full disk, this is logged: the training can end
+    A failed save, for example on a full disk, is only logged: the training can end
     without this state, and the next save may succeed. A requested stop then raises the `OSError`.
     """
     unsaved = None

@@ -19,7 +19,7 @@ from types import FrameType
 import torch
 from torch import nn
 
-# a request to end, Ctrl-C, SLURM's warning before preemption
+# termination request, Ctrl-C, and SLURM's warning before preemption
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 M_TRIM_THRESHOLD = -1  # of malloc.h
 M_MMAP_MAX = -4
@@ -38,7 +38,7 @@ def device() -> torch.device:
 def set_up(threads: int) -> torch.device:
     """Prepare this process for tensors: `threads` CPU threads, a warm heap; return its device."""
     torch.set_num_threads(max(1, threads))
-    # glibc then keeps freed memory: mapping and zeroing it for every tensor costs a third of the
+    # Make glibc keep freed memory: mapping and zeroing it for every tensor costs a third of the
     # time.
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
@@ -65,7 +65,7 @@ def precision(name: str, on: torch.device) -> str:
 
 
 def scoring_precision(name: str, on: torch.device) -> str:
-    """Return the precision of scoring for a model that was trained in `name`.
+    """Return the precision for scoring with a model that was trained in precision `name`.
 
     It is float32 on the CPU and `name` on a GPU. Other programs also compute in float32 on a CPU
     and get the same scores there.
@@ -124,7 +124,7 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
     """Return the rate of update `step` of `steps`, from 0: linear to `peak` at `warmup`, then to 0.
 
-    The same as ``transformers.get_linear_schedule_with_warmup``.
+    This is the schedule of ``transformers.get_linear_schedule_with_warmup``.
     """
     if step < warmup:
         return peak * step / warmup

@@ -4,7 +4,7 @@ A state folder is outside the declared outputs, because Snakemake deletes output
 after a failure::
 
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name includes its checksum
-    steps.tsv, ...              the curve and other tables so far, which the state also has
+    steps.tsv, ...              the curve and other tables so far, also stored in the state
     snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
     lease, lease.lock, .job     the process that trains here (`cdmae.training.leases`)
 
@@ -33,7 +33,7 @@ from cdmae.training import leases
 from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
 
-KEPT = 2  # states: the newest, and the previous one in case the newest is damaged
+KEPT = 2  # states kept: the newest, and the previous one in case the newest is damaged
 LONGEST_PAUSE = 24 * 3600  # seconds between two states
 # maximum share of the time for saving: large models on slow disks save less often
 SAVING_SHARE = 0.05
@@ -66,8 +66,8 @@ def save_seconds() -> float:
 class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
-    step: the last step of the loaded state, 0 without a state. tables: by file name, rows of text,
-    the header first.
+    step: the last step of the loaded state, or 0 without a state. tables: a dict from file names to
+    rows of text, the first of which is the header.
     """
 
     def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:
@@ -126,7 +126,7 @@ class State:
     def save(self, step: int, payload: dict[str, Any]) -> None:
         """Write the state after `step` updates; payload: containers of tensors, numbers, strings.
 
-        Raises OSError if the system cannot, for example on a full disk; earlier states are kept.
+        Raises `OSError` if writing fails, for example on a full disk. Earlier states are kept.
         """
         if not self.writes:
             return
@@ -135,7 +135,7 @@ class State:
             self._write(step, payload)
         finally:
             self._saved_at = time.monotonic()
-            seconds = save_seconds()  # 0: after every step, whatever the cost
+            seconds = save_seconds()  # 0 saves after every step, whatever the cost
             self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
 
     def _write(self, step: int, payload: dict[str, Any]) -> None:
@@ -203,7 +203,7 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
 def _save(payload: dict[str, Any], path: Path) -> None:
     """Write a payload by `torch.save`, but raise the system's error, such as a full disk."""
     try:
-        with open(path, "wb") as file:  # with a path, torch's error lacks the system's number
+        with open(path, "wb") as file:  # given a path, torch hides the system's error number
             torch.save(payload, file)
     except RuntimeError as error:
         cause = error.__context__
@@ -215,7 +215,7 @@ def _save(payload: dict[str, Any], path: Path) -> None:
 def _load(path: Path) -> dict[str, Any]:
     """Read a file that `State.save` wrote, without running any code in it.
 
-    Raises `InputError` for another program's file.
+    Raises `InputError` if another program wrote the file.
     """
     try:
         payload = torch.load(path, map_location="cpu", weights_only=True)

@@ -89,7 +89,7 @@ def test_steps_that_are_lost_not_reached_or_not_kept_are_refused(inputs, tmp_pat
     cut_off(5, inputs, tmp_path, snapshots=[4])
     shutil.rmtree(tmp_path / "state/snapshots")
     with pytest.raises(
-        InputError, match="resumes from step 5 and the snapshot of step 4 is not in .*; delete"
+        InputError, match="resumes from step 5 but the snapshot of step 4 is not in .*; delete"
     ):
         run(inputs, tmp_path, snapshots=[4])
     with pytest.raises(InputError, match="take_step is 8; allowed: up to 7, the last step"):

@@ -131,7 +131,7 @@ def test_a_lease_that_was_deleted_is_made_again(tmp_path, capsys):
         message = f"x is being trained already, by process {os.getpid()}"
         with pytest.raises(InputError, match=message), leases.held(folder, "x"):
             pass
-    assert capsys.readouterr().err.count("in use was deleted; it is made again") == 2
+    assert capsys.readouterr().err.count("in use was deleted; it is recreated") == 2
     assert [path.name for path in folder.iterdir()] in (["lease.lock"], [])
 
 

@@ -25,7 +25,7 @@ def budget(candidates, ratio):
 
 @compiled
 def top(values, k):
-    """Mark the k[b] highest values of each row, ties from the left: bool [B, n].
+    """Mark the k[b] highest values of each row, from the left among ties: bool [B, n].
 
     values: float32 [B, n], minus infinity where masking is not allowed.
     """
@@ -45,7 +45,7 @@ def top(values, k):
             low = code if code < low else low
             high = code if code > high else high
         # Bisection for the largest threshold that at least `number` values reach. Counting all
-        # values is cheap, a mispredicted branch is not.
+        # values is cheap; a mispredicted branch is expensive.
         first = np.int64(low)
         last = np.int64(high)
         reached = length

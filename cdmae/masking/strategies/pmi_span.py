@@ -1,9 +1,9 @@
 """Collocations masked as units: PMI-Masking (Levine et al. 2021, sections 3 and 4).
 
 A unit is an n-gram of high PMI, or a word that is in no such n-gram. The n-grams and their counts
-are those from which the importance is estimated. N-grams seen at least `SEEN` times are ranked by
+come from the importance estimate. N-grams seen at least `SEEN` times are ranked by
 PMI within their length; half of the list are pairs, a quarter triples, the rest longer n-grams. The
-paper takes 800,000, which cover about half of its corpus. Here the list is long enough to cover
+paper uses 800,000, which cover about half of its corpus. Here the list is long enough to cover
 half of the collection, counted as if n-grams never overlapped.
 """
 
@@ -25,8 +25,8 @@ from cdmae.masking.strategies._top import budget
 from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.corpus import Tokens
 
-SEEN = 10  # occurrences of a collocation
-COVERED = 0.5  # share of the collection's words
+SEEN = 10  # minimum occurrences of a collocation
+COVERED = 0.5  # share of the collection's words that are in collocations
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
@@ -104,7 +104,7 @@ def pmi(table: Table) -> list[np.ndarray]:
     """Compute the PMI of every n-gram (PMI-Masking, equation 3), per order from 2: float64 [rows].
 
     PMI is log p(w_1 .. w_n) minus the largest sum of log p over the pieces of any segmentation into
-    two pieces or more. If an n-gram is repeated, so are all its parts: the table has all of them.
+    two pieces or more. The table has all parts of its n-grams.
     """
     size = np.uint64(len(table.occurrences))
     log_p = [np.log(np.maximum(1, table.occurrences)) - np.log(table.totals[0])]

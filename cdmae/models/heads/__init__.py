@@ -1,4 +1,4 @@
-"""Heads of retrievers, one file each: from a text's states to the vector that is compared.
+"""Heads of retrievers, one file each: a head turns the states of a text into its vector.
 
 A head's file is named as in the config, where the head is a class of `cdmae.config.stages`. It has
 three parts. `NETWORK` is the kind of network that it reads (of `cdmae.models.architectures.KINDS`).

@@ -28,7 +28,7 @@ from cdmae.models import architectures, transformer
 from cdmae.models.packed import Layout, Packed
 
 NETWORK = "encoder"
-# logits at a time, to suit a cache, or a GPU
+# logits computed at a time: fits the CPU's cache, or keeps a GPU busy
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
 # the name in version 5, which version 6 also reads
 MODULES = "sentence_transformers.sparse_encoder.models"

@@ -1,6 +1,6 @@
 """Pre-training objectives, one file each, named as in the config; a leading ``_`` marks helpers.
 
-An objective's file defines one class with this `name`, an `Objective`
+The file of an objective defines one subclass of `Objective`, whose `name` is the name of the file
 (`cdmae.pretraining.objectives._parts`):
 
 - ``(model, settings, seed)`` builds it around the encoder `model`. Its other weights are discarded

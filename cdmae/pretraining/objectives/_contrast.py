@@ -1,4 +1,4 @@
-"""Contrasts of all vectors of the global batch, by gradient caching (Gao et al. 2021).
+"""Contrastive losses over the vectors of the global batch, by gradient caching (Gao et al. 2021).
 
 The loss needs all vectors together, but memory holds the activations of only one micro-batch. The
 vectors are therefore computed in advance without activations, and all processes exchange them. Each
@@ -41,7 +41,7 @@ def prepared(
     with torch.no_grad():
         for batch, generator in zip(batches, generators, strict=True):
             vectors[batch.range] = encode(batch["encoder"], generator).float()
-    group.add_up([vectors])  # each row is 0 in every process but one
+    group.add_up([vectors])  # each row is 0 in all processes except one
     with torch.autocast(vectors.device.type, enabled=False):
         loss = contrast(vectors.requires_grad_())
     (gradient,) = torch.autograd.grad(loss, vectors)
@@ -49,7 +49,7 @@ def prepared(
 
 
 def pulled(vectors: Tensor, batch: Batch) -> Tensor:
-    """Return a number, 0-d, that has the contrast's gradient and the value 0.
+    """Return a scalar with the value 0 and the gradient of the contrastive loss.
 
     vectors: [B, D], of a micro-batch from `prepared`.
     """

@@ -35,7 +35,7 @@ class Objective(nn.Module):
     name: str
     shown = ("encoder_loss", "decoder_loss")
     probed = False
-    # Both sides are masked (equation 1); other objectives have sides of their own.
+    # Both sides are masked (equation 1); objectives with other sides override this.
     sides = staticmethod(masking.sides)
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
@@ -46,15 +46,15 @@ class Objective(nn.Module):
 
     @property
     def guessing(self) -> float:
-        """Return the value of each shown loss for a model that guesses."""
+        """Return the value of each loss on the progress line for a model that guesses."""
         return math.log(self.model.config.vocab_size)
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return equation 2: the vectors h_c [B, D] and the states of the predicted tokens [M, D].
+        """Compute equation 2: the vectors h_c [B, D] and the states of the predicted tokens [M, D].
 
-        The vectors are the [CLS] states, or with `pooling` mean the mean states. inputs: replaces
+        The vectors are the [CLS] states, or the mean states if `pooling` is mean. inputs: replaces
         the view's input.
         """
         inputs = inputs or view.inputs
@@ -99,13 +99,13 @@ class Objective(nn.Module):
 def added(
     losses: tuple[Tensor, dict[str, Tensor]], further: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Add the loss `further` to a result of `Objective.losses`, and to its decoder's loss."""
+    """Add the loss `further` to the total and the decoder's loss of `Objective.losses`."""
     loss, numbers = losses
     return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}
 
 
 def weights_of(seed: int, purpose: str) -> Generator:
-    """Return the random generator of a part's weights, a function of seed and purpose."""
+    """Return a random generator for a part's weights, seeded by `seed` and `purpose`."""
     return setup.generator(torch.device("cpu"), seed, purpose)
 
 

@@ -26,7 +26,7 @@ TINY = torch.finfo(torch.float32).tiny
 
 
 def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M].
+    """Return the weighted sum of -log P(label | state), and each term -log P, without gradient [M].
 
     states: [M, D].
     """
@@ -70,7 +70,7 @@ class _CrossEntropy(torch.autograd.Function):
                 flat = p.view(-1)
                 index = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
                 of_label = flat[index]
-                # 1 - p as a sum, because bfloat16 rounds a p near 1 to 1
+                # compute 1 - p as a sum, because bfloat16 rounds a p near 1 to 1
                 others = flat.index_fill_(0, index, 0).view_as(p).sum(-1)
                 losses[cut] = (others / of_label.float().clamp_min(TINY)).log1p()
                 if needs_gradient:

@@ -48,8 +48,8 @@ class BowDpr(Objective):
 def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
     """Return each passage's bag of word-pieces, 0 or 1 [B, V], and its number of pieces [B, 1].
 
-    view: the unmasked passages. Special tokens are in no bag. A passage without word-pieces has the
-    number 1.
+    view: the unmasked passages. Special tokens are in no bag. For a passage without word-pieces
+    the number is 1.
     """
     passages = len(view.inputs)
     real = view.weights > 0

@@ -1,8 +1,8 @@
 """coCondenser (Gao and Callan 2022): Condenser, with a contrastive loss between spans by [CLS].
 
-Two neighbouring spans of each passage. The vector of a span must score its neighbour above all
-other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other spans of exp(h_1 . h),
-the mean over spans.
+The objective reads two neighbouring spans of each passage. The vector of a span must score its
+neighbour above all other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other
+spans of exp(h_1 . h), the mean over spans.
 
 The loss reads the whole global batch (`cdmae.pretraining.objectives._contrast`).
 

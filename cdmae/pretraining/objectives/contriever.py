@@ -1,10 +1,11 @@
 """Contriever: the contrast of independent crops, by in-batch negatives (Izacard et al. 2022).
 
-Two random crops of each passage, each with a few tokens deleted. The vector of the first crop must
-score the second crop of its passage above the second crops of all other passages of the global
-batch: L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau), the mean over passages,
-as in the published code (facebookresearch/contriever, ``src/inbatch.py``). The paper's larger
-variant takes its negatives from a queue of earlier batches (MoCo), which is not implemented here.
+The objective reads two random crops of each passage, each with a few tokens deleted. The vector of
+the first crop must score the second crop of its passage above the second crops of all other
+passages of the global batch: L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau),
+the mean over passages, as in the published code (facebookresearch/contriever, ``src/inbatch.py``).
+The paper's larger variant takes its negatives from a queue of earlier batches (MoCo), which is not
+implemented here.
 
 There are no masks, and the LM head is not trained. The loss reads the whole global batch
 (`cdmae.pretraining.objectives._contrast`).

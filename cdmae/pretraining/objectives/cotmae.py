@@ -1,9 +1,9 @@
 """CoT-MAE: a contextual masked auto-encoder (Wu et al. 2023, section 3).
 
-Two neighbouring spans of a passage. From the vector of a span, the decoder restores the masked
-tokens of its neighbour. The vector must therefore represent the topic of its surroundings. The
-decoder's input is the neighbour with the vector instead of [CLS]. Everything else is as in `mae`.
-The paper samples spans from documents; a collection has passages.
+The objective reads two neighbouring spans of a passage. From the vector of a span, the decoder
+restores the masked tokens of its neighbour. The vector must therefore represent the topic of its
+surroundings. The decoder's input is the neighbour with the vector instead of [CLS]. Everything else
+is as in `mae`. The paper samples spans from documents; a collection has passages.
 """
 
 from __future__ import annotations

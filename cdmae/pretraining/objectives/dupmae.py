@@ -1,7 +1,8 @@
 """DupMAE: enhanced decoding, and a bag of words from the tokens' states (Xiao et al. 2023).
 
-RetroMAE's two losses, and a bag of words: the encoder's LM head at every position but [CLS], its
-logits max-pooled over the passage, must predict the passage's word-pieces. L_bow = -1 / n x sum
+To RetroMAE's two losses, this objective adds a bag-of-words loss. The encoder's LM head computes
+logits at every position except [CLS]. Max-pooled over the passage, they must predict its
+word-pieces. L_bow = -1 / n x sum
 over t in set(x) of log softmax(max_i z_i)[t], n the passage's length. The paper also searches with
 these pooled logits; here, as for all objectives, the vector is [CLS] alone.
 
@@ -52,7 +53,7 @@ class DupMae(RetroMae):
         return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
-        """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
+        """Return the largest logit of each word-piece over a passage, except at [CLS]: [B, V].
 
         It is computed for a few passages at a time. For the backward pass only the position of each
         maximum is kept, not the logits.

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder; `layers`: the decoder's depth if users cannot choose it.
+    """Encoder, bottleneck and decoder; `layers`: the decoder's depth if it is fixed.
 
-    ModernBERT has no position vectors, because its attention rotates. Its decoders have BERT's
+    ModernBERT has no position vectors, because it uses rotary attention. Its decoders have BERT's
     layers and need new position vectors, `positions`. These are trained with the rest, and
-    initially have the size of the word vectors to which they are added.
+    initially have the scale of the word vectors to which they are added.
     """
 
     name = "mae"

@@ -1,12 +1,12 @@
 """MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), text only.
 
-Two neighbouring spans of a passage, and two decoders for the vector of each span. One decoder
-restores the masked words of the span itself (*corrupted passages recovering*; the paper masks rare
-words first: ``decoder_masking: inverse_frequency``). The other decoder restores the masked words of
-the neighbour (*related passages recovering*). Encoder and decoders share the LM head. The loss is
-the sum of three means, each over the masked tokens of one network, as in the published code
-(microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each, no
-projection).
+The objective reads two neighbouring spans of a passage; two decoders read each span's vector. One
+decoder restores the masked words of the span itself (*corrupted passages recovering*; the paper
+masks rare words first: ``decoder_masking: inverse_frequency``). The other decoder restores the
+masked words of the neighbour (*related passages recovering*). Encoder and decoders share the LM
+head. The loss is the sum of three means, each over the masked tokens of one network, as in the
+published code (microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each,
+no projection).
 
 Three of that code's five decoders are missing here. Two restore texts that other models generated
 (docT5query's queries and GPT-2's continuations), which collections do not contain. The third

@@ -7,8 +7,8 @@ encoder masks, and more. It is initialised with the encoder's last layers, and r
 
 The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for initial
 checkpoints with BERT's vocabulary. Otherwise a generator is trained together with the encoder, on
-the encoder's masks, as in ELECTRA (Clark et al. 2020). It has a third of the heads and widths, and
-fits any vocabulary.
+the encoder's masks, as in ELECTRA (Clark et al. 2020). It has a third of the heads and of the
+hidden sizes, and works with any vocabulary.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `pretraining.batches`)
 """
@@ -50,7 +50,7 @@ class SimLm(Objective):
         seed: int,
         given: PreTrainedModel | None = None,
     ) -> None:
-        """Take a frozen generator, `given` or named in the settings, or make one to be trained.
+        """Use a frozen generator, `given` or named in the settings, or make a generator to train.
 
         `seed` draws the weights of a trained generator.
         """
@@ -66,7 +66,7 @@ class SimLm(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the inputs to fill for encoder and decoder, and the original passages."""
+        """Return the masked inputs of encoder and decoder, and the original passages."""
         sides = masking.sides(settings, unit)
         return {
             "encoder": replace(sides["encoder"], sampled=True),
@@ -93,7 +93,7 @@ class SimLm(Objective):
         with torch.no_grad():
             more, _ = fill(self.generator, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
-        # the decoder has copies of its layers, and so also its input
+        # the decoder's layers are copies of the encoder's, so it needs the same kind of input
         encoder = self.model.base_model
         states = transformer.embed(encoder, more, generator=generator)
         states = states.index_copy(0, more.starts[:-1].long(), h_c)
@@ -117,7 +117,7 @@ def fill(
     sampled = sample(architectures.head(model), states, view.draws, model.config.vocab_size)
     rows = view.rows.index.index_select(0, view.masked)
     ids = view.inputs.ids
-    # Filler changes nothing.
+    # Filler rows have no effect.
     change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
 

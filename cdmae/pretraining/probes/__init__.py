@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # share of the initial MRR between halves: encoders that ended below it did not train in fine-tuning
 FORGOTTEN = 0.8
-LOOKS = 5  # first, last and in between: a hundredth of the time of a small training
+LOOKS = 5  # the first, the last and some in between: 1 % of the time of a small training
 PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
 
 
@@ -32,8 +32,8 @@ def looks(
 ) -> Callable[[int], None]:
     """Return a function to be called after every update; it runs the probes at some steps.
 
-    last: the last step that is computed. rows: of a micro-batch. Only the process that writes the
-    state runs probes.
+    last: the last step that is computed. rows: the rows of a micro-batch. Only the process that
+    writes the state runs probes.
     """
     if not saved.writes:
         return lambda step: None
@@ -60,9 +60,10 @@ def doubts(saved: State) -> list[str]:
     if not values or values[-1] >= FORGOTTEN * values[0]:
         return []
     note = (
-        "with its vectors one half of a passage finds the other with an MRR@10 of "
-        f"{100 * values[-1]:.1f}, before the pre-training {100 * values[0]:.1f}: it is worse than "
-        "its initial weights (lower learning_rate, or train for longer)"
+        "searching with one half of a passage finds the other half with an MRR@10 of "
+        f"{100 * values[-1]:.1f}, but {100 * values[0]:.1f} before the "
+        "pre-training: the encoder is worse than its initial weights (lower learning_rate, "
+        "or train for longer)"
     )
     say(f"{saved.name}: {note}")
     return [note]

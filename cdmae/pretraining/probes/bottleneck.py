@@ -1,8 +1,8 @@
 """Information in the bottleneck: decoder losses with the right vector, a wrong vector and none.
 
 If the three losses are equal, the decoder does not use the vector, and it teaches the encoder
-nothing. Their differences measure the information about a passage in its vector. A probe
-(`cdmae.pretraining.probes`) with the same passages and masks each time. If there are several
+nothing. Their differences measure the information about a passage in its vector. This probe
+(`cdmae.pretraining.probes`) uses the same passages and masks each time. If there are several
 decoders, it measures the first.
 
     B passages, D dimensions
@@ -29,7 +29,7 @@ VECTORS = ("true", "shuffled", "zero")
 def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
-    """Return the measurement of losses on the first step's passages; None for other objectives.
+    """Return a function that measures losses on the first step's passages; None if not `probed`.
 
     It uses as many passages as fit into `rows`.
     """

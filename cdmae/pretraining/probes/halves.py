@@ -2,8 +2,8 @@
 
 The first halves of some passages search among the second halves of the same passages, by the dot
 product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
-text ranks the other half first. A probe (`cdmae.pretraining.probes`) for any objective on any
-collection, with the same passages each time. Their number is limited, which limits the cost on
+text ranks the other half first. This probe (`cdmae.pretraining.probes`) suits any objective and
+collection, and uses the same passages each time. Their number is limited, which limits the cost on
 large collections.
 
     n passages, D dimensions
@@ -24,7 +24,7 @@ from cdmae.models.ragged import Ragged
 if TYPE_CHECKING:
     from cdmae.pretraining.reader import Reader
 
-PASSAGES = 2000  # at most
+PASSAGES = 2000  # maximum number of passages
 LEAST = 16  # minimum word-pieces of a passage; shorter halves are uninformative
 DEPTH = 10  # of MRR@10
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
@@ -33,7 +33,7 @@ BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
-    """Return the measurement of MRR@10 on some passages; None for fewer than two long ones."""
+    """Return a function that measures MRR@10; None if fewer than two passages are long enough."""
     del rows  # fewer than in a training step, which keeps far more per word-piece
     read = halves(reader)
     if len(read) < 4:
@@ -47,7 +47,7 @@ def look(
 
 
 def halves(reader: Reader) -> Ragged:
-    """Framed halves of passages, spaced evenly over the collection: first, second, first, ...
+    """Return framed halves of evenly spaced passages, in the order first, second, first, ...
 
     A passage is cut as in training, then halved before the word that holds its middle.
     """
@@ -79,9 +79,9 @@ def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = 
 
 
 def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
-    """Return MRR@10 of passage i for query i, [n, D] each; the correct passage loses all ties.
+    """Return MRR@10 of passage i for query i, [n, D] each; the correct passage is last of ties.
 
-    By chance it is H_10 / n, 2.93 / n.
+    The value expected by chance is H_10 / n, which is 2.93 / n.
     """
     # bfloat16 cannot distinguish scores that are so close to each other.
     with torch.autocast(queries.device.type, enabled=False):
