@@ -1,7 +1,7 @@
 """Settings: frozen pydantic dataclasses whose fields define type, default, range, unit and source.
 
 A value that does not fit is refused with its key, the value and the allowed values; all mistakes of
-a config are reported at once. Entries of several kinds are a union of classes that pydantic
+a config are reported together. Entries of several kinds are a union of classes that pydantic
 discriminates by one of their settings.
 """
 
@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 
 from cdmae.errors import InputError
 
-Keys = tuple[str | int, ...]  # where a value is in a config, from the top
+Keys = tuple[str | int, ...]  # the path of a value in a config, from the top level
 
 # the upper bound of whole numbers without a bound of their own: larger ones overflow int32 later
 LARGEST = 2**31 - 1
@@ -57,7 +57,7 @@ def setting(
     endless = high == math.inf
     rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
     if isinstance(default, int | float):
-        rules["strict"] = True  # pydantic would take true for 1
+        rules["strict"] = True  # pydantic would accept true as 1
     if type(default) is int and high is None:
         rules["le"] = LARGEST
     if type(default) is float and not endless:
@@ -79,7 +79,7 @@ def rules_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def kinds_of(union: Any) -> list[type]:
-    """List the classes of a union and of its nested unions; a class is its own list."""
+    """List the classes of a union and of its nested unions; for a class, list only the class."""
     if isinstance(union, type):
         return [union]
     members, *_ = get_args(union)
@@ -96,7 +96,7 @@ def tags_of(union: Any) -> list[str]:
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
-    """Return the class of a union that plain values name; None if they name none."""
+    """Return the class of a union that plain values select, or None if they select no class."""
     for kind in kinds_of(union):
         rules = rules_of(kind)
         if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):
