@@ -1,1 +1,1 @@
-"""Measurements beside what others use, each in the same run; docs/results.md has the numbers."""
+"""Compare CDMAE with other tools, measured in the same run; docs/results.md has the results."""

@@ -4,8 +4,8 @@
     python -m benchmarks.bm25 --collection results/collections/pydocs   its own text and dev queries
 
 Both rank with Lucene from the same jar, and the benchmark fails unless every ranking is the same.
-pyserini's hits are converted to arrays, too, because later steps need arrays. Ours indexes first
-and so includes Java's warm-up.
+pyserini's hits are converted to arrays, too, because later steps need arrays. Our form indexes
+first, so its time includes Java's warm-up.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def main() -> None:
         )
         os.environ.setdefault(
             "OPENAI_API_KEY", "none"
-        )  # pyserini imports OpenAI's client, which insists on one
+        )  # pyserini imports OpenAI's client, which requires a key
         timed("pyserini, import", lambda: __import__("pyserini.search.lucene"))
         timed("pyserini, index", lambda: build_with_pyserini(collection, f"{place}/peer", threads))
         hits = timed(

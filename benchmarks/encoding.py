@@ -52,7 +52,7 @@ def encode(form: str, size: str, read: Ragged) -> np.ndarray:
 
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
-    """Seconds of the processor for all passages, and the vectors of the first."""
+    """Return CPU seconds for all passages, and the vectors of the first passages."""
     setup.set_up(arguments.threads)
     read = batch(arguments.size, 1, arguments.passages).sequences.take(
         np.arange(1, arguments.passages + 1)

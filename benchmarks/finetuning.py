@@ -51,7 +51,7 @@ FORMS = {
 
 
 def lengths(count: int, mean: float, longest: int, generator: np.random.Generator) -> np.ndarray:
-    """Lengths with a long tail, cut at `longest`."""
+    """Draw lengths from a long-tailed distribution, truncated at `longest`."""
     return np.clip(np.exp(generator.normal(np.log(mean * 0.93), 0.38, count)), 5, longest).astype(
         np.int64
     )
@@ -74,7 +74,7 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
 
 
 def pairs(size: str, count: int) -> Ragged:
-    """Draw random pairs for a reranker, of the lengths of passages."""
+    """Draw random pairs for a reranker, with the lengths of passages."""
     drawn = batch(size, 1, count).sequences.take(np.arange(1, count + 1))
     return Ragged(drawn.values, drawn.starts, np.zeros_like(drawn.values))
 

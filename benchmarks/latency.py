@@ -36,7 +36,7 @@ LENGTHS = (LENGTH, 512, 1024, 2048, 4096)
 SLOW = {
     "RetroMAE, in Python": 512,
     "SimLM, generator": 512,
-}  # and the longest they are asked for: seconds beyond
+}  # the longest text for each slow method; longer texts would take seconds
 SECONDS = 0.2  # of each measurement
 V = 30522  # BERT's word-pieces; a fifth of ours continue a word
 BASE = {"vocab_size": V, "num_hidden_layers": 12, "max_position_embeddings": 2 + max(LENGTHS)}
@@ -98,7 +98,7 @@ def in_python(given: Passages) -> object:
 
 
 def both_sides(given: Passages) -> object:
-    """Make SimLM's masks, the decoder's beyond the encoder's."""
+    """Make SimLM's masks; the decoder's mask includes the encoder's."""
     return given.reader.read(0, 1)
 
 

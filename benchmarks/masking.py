@@ -37,7 +37,7 @@ LENGTH = 150
 
 
 def timed(function: Callable[[], object], seconds: float = 1.5) -> float:
-    """Measure the least milliseconds of the clock over many calls, after one to warm up."""
+    """Return the shortest wall time of many calls in milliseconds, after a warm-up call."""
     function()
     taken = []
     begun = time.perf_counter()
@@ -161,7 +161,7 @@ def main() -> None:
 
 
 def _offsets(word_starts: np.ndarray) -> list[tuple[int, int]]:
-    """Return the offsets of word-pieces in their text, by which Hugging Face finds words."""
+    """Return the offsets of word-pieces in their text; Hugging Face uses them to find words."""
     ends = np.cumsum(word_starts + 1)
     return [(int(end) - 1, int(end)) for end in ends]
 

@@ -1,4 +1,4 @@
-"""Measure the memory of the jobs that read a whole collection, on a made-up one of any size.
+"""Measure the memory of jobs that read a whole collection, which is synthetic, of any size.
 
     python -m benchmarks.memory                                 100,000 passages, two minutes
     python -m benchmarks.memory --passages 1000000

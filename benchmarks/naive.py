@@ -1,4 +1,4 @@
-"""Compute every objective as its paper states it.
+"""Compute every objective literally as in its paper.
 
 Batches are padded, layers are transformers' own, and the LM head reads every position.
 """
@@ -28,7 +28,7 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, step: Step, name: str) -> Side:
-        """Name a side of a step."""
+        """Return the side `name` of a step, padded."""
         masked = step.sides[name]
         real = _real(step, name)
         parts = [np.zeros(real.shape, kind) for kind in (np.int64, np.int64, bool)]
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 
     @property
     def hidden(self) -> Tensor:
-        """What transformers adds to attention scores: [B, 1, 1, n]."""
+        """Return the mask that transformers adds to attention scores: [B, 1, 1, n]."""
         return added(self.attended)[:, None, None, :]
 
 
@@ -56,7 +56,7 @@ def _real(step: Step, name: str) -> np.ndarray:
 
 
 def added(attended: Tensor) -> Tensor:
-    """0 where attended to, minus infinity elsewhere, of the same shape."""
+    """Return 0 for attended positions and minus infinity elsewhere, in the same shape."""
     return torch.zeros(attended.shape).masked_fill(~attended, -torch.inf)
 
 
@@ -114,11 +114,11 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
 
     def cotmae(self, step: Step) -> Tensor:
-        """Compute the same, where the decoder's side is the neighbouring span."""
+        """Compute equation 9 with the neighbouring span as the decoder's text."""
         return self.mae(step)
 
     def master(self, step: Step) -> Tensor:
-        """Both, each with a decoder of its own."""
+        """Add the losses of two decoders: for the encoder's own text, and for the next span."""
         encoder = Side.of(step, "encoder")
         following = Side.of(step, "neighbour")
         states = self.decoded(
@@ -232,7 +232,7 @@ class Naive(nn.Module):
         return _cross_entropy(self.model.cls(states), side)
 
     def bags(self, side: Side) -> Tensor:
-        """Which word-pieces each passage has, 0 or 1: [B, V]."""
+        """Mark the word-pieces of each passage by 1, all others by 0: [B, V]."""
         bags = torch.zeros(len(side.ids), self.model.config.vocab_size)
         row, _ = side.chosen.nonzero(as_tuple=True)
         bags[row, side.labels[side.chosen]] = 1

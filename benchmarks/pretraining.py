@@ -50,7 +50,7 @@ from cdmae.training.ranks import Ranks
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {"naive": "padded", "ours": "ours", "ours_bf16": "ours"}
-PUBLISHED = ("mae", "retromae", "simlm")  # the paper's own, and those of the peers
+PUBLISHED = ("mae", "retromae", "simlm")  # the paper's objectives, and the peers' objectives
 NEAR = {
     "simlm": 1e-4
 }  # of the loss: a draw at the edge of two word-pieces may fall on either; of the others 1e-5

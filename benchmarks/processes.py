@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY = 0.05  # seconds between two looks
+EVERY = 0.05  # seconds between two readings
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
-"""Any size: n-grams of made-up words, counted in shards within a limit of memory per job.
+"""Count n-grams of any number of synthetic words in shards, with a memory limit per job.
 
     python -m benchmarks.scale_shards --words 2e7 --shards 4 --check     a minute, also in one job
     python -m benchmarks.scale_shards --words 2e9 --shards 24 --folder /scratch     150 GB of disk
 
 Runs the scripts of the rules in workflow/rules/shards.smk, each as a process of its own, one after
 the other, and deletes a file after its last reader, as Snakemake does. Fails if a job exceeds the
-limit. Own memory leaves out mapped files, which the system takes back where memory is scarce.
+limit. Own memory excludes mapped files, which the system reclaims when memory is scarce.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Jobs:
 
     @property
     def own(self) -> int:
-        """The largest own memory of a job, in bytes."""
+        """Return the largest own memory of a job, in bytes."""
         return max(each.own for taken in self.taken.values() for each in taken)
 
 
@@ -134,7 +134,7 @@ def compare(folder: Path, tokens: list[Path], found: Path, jobs: Jobs) -> None:
         other = np.memmap(found / path.name, np.uint8, "r")
         if not np.array_equal(one, other):
             sys.exit(f"{path.name} differs from the file of one job")
-    print("the files are those of one job, bit by bit")
+    print("the files are bit-identical to the files of one job")
 
 
 def main() -> None:

@@ -26,13 +26,13 @@ BLOCK = 8192
 
 
 def product(queries: np.ndarray, passages: np.ndarray, depth: int) -> None:
-    """All scores, thrown away."""
+    """Compute all scores and discard them."""
     for start in range(0, len(passages), BLOCK):
         queries @ passages[start : start + BLOCK].T
 
 
 def argsort(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
-    """All scores of a query, sorted."""
+    """Sort all scores of each query."""
     rows = [
         np.argsort(-(queries[i : i + 50] @ passages.T), axis=1)[:, :depth]
         for i in range(0, len(queries), 50)
@@ -41,19 +41,19 @@ def argsort(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray
 
 
 def flat(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
-    """Make what faiss calls a flat index."""
+    """Search faiss's flat index."""
     index = faiss.IndexFlatIP(passages.shape[1])
     index.add(passages)
     return index.search(queries, depth)[1]
 
 
 def knn(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
-    """Make the same without a copy of the vectors."""
+    """Search with faiss.knn, which does not copy the vectors."""
     return faiss.knn(queries, passages, depth, metric=faiss.METRIC_INNER_PRODUCT)[1]
 
 
 def ours(queries: np.ndarray, passages: np.ndarray, depth: int, threads: int) -> np.ndarray:
-    """Block by block, and the best of each scored again."""
+    """Search block by block, and score the best passages of each block again."""
     return search(queries, [passages], depth, threads=threads).passages.reshape(len(queries), -1)
 
 

@@ -1,11 +1,11 @@
-"""One fine-tuning step of a sparse retriever: ours compared with sentence-transformers.
+"""Compare a fine-tuning step of a sparse retriever with sentence-transformers.
 
     python -m benchmarks.sparse                     32 x 4 passages of 64, a vocabulary of 4,096
     python -m benchmarks.sparse --size tiny         passages of 144
     python -m benchmarks.sparse --queries 8 --group 2          seconds
 
-Texts, weights and processes are those of `benchmarks.finetuning`. Fails unless every form has the
-loss of the padded batch.
+Texts, weights and processes are the same as in `benchmarks.finetuning`. Fails unless every form has
+the loss of the padded batch.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ FLOPS = 5e-3  # weight of both regularisers
 
 
 class Splade(nn.Module):
-    """A model as sentence-transformers calls one, with its own pooling."""
+    """Wrap a model for sentence-transformers, with sentence-transformers' own pooling."""
 
     def __init__(self, model: BertForMaskedLM) -> None:
-        """`model` makes the logits."""
+        """Wrap `model`, which computes the logits."""
         from sentence_transformers.sparse_encoder.modules import SpladePooling
 
         super().__init__()

@@ -1,10 +1,10 @@
-"""Tables on a terminal."""
+"""Format tables for a terminal."""
 
 from __future__ import annotations
 
 
 def table(rows: list[dict[str, str]]) -> str:
-    """Rows with the same keys, aligned: the first column to the left, numbers to the right."""
+    """Align rows with the same keys: the first column to the left, numbers to the right."""
     cells = [list(rows[0]), *(list(row.values()) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     lines = []

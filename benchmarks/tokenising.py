@@ -29,7 +29,7 @@ from cdmae.tokens.corpus import Tokens
 
 
 def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
-    """Tokens, counts, importance."""
+    """Tokenise, count n-grams and compute importance; return the tokens."""
     found = tokenise.tokenise(passages, tokenizer, 1)
     counted = ngrams.count(found)
     ami.broadcast(ami.ami(counted.counts, counted.totals), found, "word")
@@ -37,7 +37,7 @@ def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
 
 
 def timed(function: Callable[[], object], repeats: int = 2) -> tuple[float, object]:
-    """Measure the least seconds of the processor, of all threads, and what came out."""
+    """Return the least CPU time of all threads in seconds, and the function's result."""
     taken = []
     for _ in range(repeats):
         begun = time.process_time()
@@ -62,7 +62,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         hugging_face = tokenise.train_tokenizer(lines[-4000:], arguments.vocabulary)
         hugging_face.save_pretrained(folder)
-        end_to_end(passages.slice(0, 50), Path(folder))  # compiled, or read from where it was kept
+        end_to_end(passages.slice(0, 50), Path(folder))  # compiles or loads the kernels
 
         def peer() -> list[list[int]]:
             batches = [lines[at : at + 1000] for at in range(0, len(lines), 1000)]

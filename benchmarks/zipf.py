@@ -1,4 +1,4 @@
-"""Make up collections of any size: words and phrases by Zipf's law, lengths as in MS MARCO.
+"""Make synthetic collections of any size, with Zipf's law and lengths as in MS MARCO.
 
 Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like
 1 / rank, beyond it faster, and there is no last word. A text is a chain of phrases of one to six
@@ -31,7 +31,7 @@ CORE, CORE_SHARE, TAIL = (
     0.94,
     1.5,
 )  # words of the first regime, their share of a text, the other's exponent
-PHRASES, LONGEST = 1e13, 6  # phrases that there are, and the words of the longest
+PHRASES, LONGEST = 1e13, 6  # number of phrases, and the words of the longest phrase
 PIECES, SPECIAL, BEGINS, DIGITS = (
     30522,
     5,

@@ -45,7 +45,7 @@ def read_array(path: Path | str) -> np.ndarray:
 
 
 def map_array(path: Path | str) -> np.ndarray:
-    """Memory-map an array without checking its values; raises `InputError` if it is cut."""
+    """Memory-map an array without checking its values; raise `InputError` if it is truncated."""
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
@@ -56,7 +56,7 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
     """Write an array as `np.save` does, followed by its checksum."""
     values = np.ascontiguousarray(values)
     with _named(path):
-        # np.save would raise an error without a number for a full disk
+        # np.save reports a full disk by an error without an errno
         with open(path, "wb") as file:
             np.lib.format.write_array_header_1_0(
                 file, np.lib.format.header_data_from_array_1_0(values)
@@ -170,7 +170,7 @@ def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn pyarrow's errors for a damaged page or footer of `path` into one `InputError`."""
+    """Convert pyarrow's errors for a damaged page or footer of `path` to `InputError`."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:

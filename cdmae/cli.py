@@ -1,4 +1,4 @@
-"""Turn functions into commands: annotations are options, docstrings are help texts.
+"""Turn functions into commands: parameters become options, docstrings become help texts.
 
 An error that a user can cause ends the process with a one-sentence message, not a traceback. The
 exit status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved
@@ -169,7 +169,7 @@ def _is_settings(hint: Any) -> bool:
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:
-    """Run `work` and end the process with status 0, or with an error's message and status."""
+    """Run `work` and exit with status 0, or with an error's message and status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII locale cannot write every letter
     try:
@@ -246,11 +246,11 @@ def _end_with_parent() -> None:
         raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
 
     def watch() -> None:
-        with contextlib.suppress(psutil.Error):  # raised as soon as the process no longer exists
+        with contextlib.suppress(psutil.Error):  # raised as soon as the process does not exist
             parent = psutil.Process(int(value))
             while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
                 time.sleep(1)
-        message = f"the workflow (process {value}) has ended: this job stops too"
+        message = f"the workflow (process {value}) has ended, so this job stops, too"
         print(message, file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -2,7 +2,8 @@
 
 numba writes its cache next to the source, to the user's cache folder, or to ``NUMBA_CACHE_DIR``. If
 it can write to none of them (a read-only install, a container without a home), it raises an error.
-`compiled` then compiles without a cache: seconds in each process, and the same results.
+`compiled` then compiles without a cache. This takes seconds in each process and does not change the
+results.
 """
 
 from __future__ import annotations

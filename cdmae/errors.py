@@ -1,4 +1,4 @@
-"""The two exceptions that end a command with a message instead of a traceback."""
+"""Define the two exceptions that end a command with a message instead of a traceback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from cdmae.terminal import printable
 
-LONGEST = 600  # the maximum number of characters of a library's error message
+LONGEST = 600  # the most characters of a library's error in a message
 
 
 class InputError(ValueError):
@@ -17,7 +17,7 @@ class InputError(ValueError):
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
-        """Create an error from a sentence, or from several errors."""
+        """Store one message, or several messages or errors."""
         super().__init__("\n".join(map(str, mistakes)))
         self.keys = keys
         errors = [error for error in mistakes if isinstance(error, InputError)]
@@ -27,8 +27,8 @@ class InputError(ValueError):
 class Interrupted(BaseException):
     """A signal asked the command to stop; its state is saved and the next run resumes from it.
 
-    Like `KeyboardInterrupt`, it is no `Exception`, because libraries that probe their imports, such
-    as transformers, catch every `Exception`.
+    Like `KeyboardInterrupt`, it is not an `Exception`, because libraries that probe their imports,
+    such as transformers, catch every `Exception`.
     """
 
 

@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 
 from cdmae.errors import InputError
 
-Keys = tuple[str | int, ...]  # the path of a value in a config, from the top
+Keys = tuple[str | int, ...]  # the path of a value in a config, from the top level
 
 # the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
@@ -57,7 +57,7 @@ def setting(
     endless = high == math.inf
     rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
     if isinstance(default, int | float):
-        rules["strict"] = True  # pydantic would take true for 1
+        rules["strict"] = True  # pydantic would accept true as 1
     if type(default) is int and high is None:
         rules["le"] = LARGEST
     if type(default) is float and not endless:
@@ -79,7 +79,7 @@ def rules_of(kind: Any) -> dict[str, FieldInfo]:
 
 
 def kinds_of(union: Any) -> list[type]:
-    """List the classes of a union and of its nested unions; for a class, return only the class."""
+    """List the classes of a union and of its nested unions; for a class, list only the class."""
     if isinstance(union, type):
         return [union]
     members, *_ = get_args(union)
@@ -96,7 +96,7 @@ def tags_of(union: Any) -> list[str]:
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
-    """Return the class of a union that plain values select; None if they select none."""
+    """Return the class of a union that plain values select, or None if they select no class."""
     for kind in kinds_of(union):
         rules = rules_of(kind)
         if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):

@@ -1,4 +1,4 @@
-"""Format numbers, names and Markdown for people: measures in points, a true minus, MRR for RR."""
+"""Format numbers, names and Markdown for readers, such as measures in points."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Count towards `total` and report pace and remaining time.
+    """Count the steps of a command, and report its pace and remaining time.
 
-    total: 0 if it is unknown. start: the step from which a command resumes; earlier steps are done,
-    but do not count towards the pace.
+    total: the number of steps, or 0 if it is unknown. start: the step from which a command resumes;
+    earlier steps are done, but do not count towards the pace.
     """
 
     def __init__(self, total: int, *, unit: str = "steps", label: str = "", start: int = 0) -> None:
-        """Begin at step `start` of `total`."""
+        """Start counting at step `start` of `total`."""
         self.total = total
         self.unit = unit
         self.label = label

@@ -1,4 +1,4 @@
-"""Ranges of equal size: how a collection is divided among jobs."""
+"""Divide a collection into ranges of equal size, one per job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 
 
 class Part(NamedTuple):
-    """One of several ranges, numbered from 1 like Snakemake's scatter items."""
+    """Identify one of several ranges; numbers start at 1, as in Snakemake's scatter items."""
 
     number: int
     parts: int
@@ -21,10 +21,10 @@ class Part(NamedTuple):
             part = cls(*map(int, words))
             if 1 <= part.number <= part.parts:
                 return part
-        raise InputError(f"{text!r} is not a part; allowed: such as 3-of-7")
+        raise InputError(f"{text!r} is not a part; allowed: a number and a total, such as 3-of-7")
 
     def of(self, length: int) -> tuple[int, int]:
-        """Return the first row of this part of `length` rows, and the row after its last."""
+        """Return the first row of this part of `length` rows, and the row after its last row."""
         return length * (self.number - 1) // self.parts, length * self.number // self.parts
 
 

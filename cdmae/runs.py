@@ -1,4 +1,4 @@
-"""Runs: the ranked passages of a system for every query of a split."""
+"""Store runs: the ranked passages of a system for every query of a split."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUERIES_AT_ONCE = 1 << 10  # queries per batch of `read_run`
 
 @dataclass(frozen=True)
 class Run:
-    """Ranked passages per query: ``passages[starts[q]:starts[q + 1]]`` for query q, best first.
+    """Hold ranked passages: ``passages[starts[q]:starts[q + 1]]`` for query q, best first.
 
     Ties are ordered by passage row. passages: int32 [N]; scores: float32 [N]; starts: int64
     [Q + 1].
@@ -41,7 +41,7 @@ class Run:
         return self.passages[cut], self.scores[cut]
 
     def split(self, counts: Iterable[int]) -> list[Run]:
-        """Cut into runs of consecutive queries, `counts` queries each."""
+        """Split into runs of consecutive queries; `counts` are the numbers of queries per run."""
         runs = []
         for first, last in pairwise(np.cumsum([0, *counts]).tolist()):
             starts = self.starts[first : last + 1]

@@ -1,8 +1,9 @@
-"""Look for known advisories about the packages of lock/, and write their bill of materials.
+"""Check the packages of lock/ for known advisories, and write a bill of materials.
 
-`make audit` and .ci/run call it. An advisory fails unless advisories.txt lists it with a reason.
-Where the advisory service is not reached, which is said, nothing fails. The bill (CycloneDX, JSON)
-lists what `./run` may install for a user: all of lock/ but the tools of the tests.
+`make audit` and .ci/run call it. The check fails for an advisory that advisories.txt does not list
+with a reason. If the advisory service cannot be reached, a message is printed and the check passes.
+The bill (CycloneDX, JSON) lists the packages that `./run` may install for a user: all of lock/
+except for test tools.
 """
 
 import json
@@ -27,18 +28,18 @@ NOT_REACHED = re.compile(
 
 
 def main(bill: str) -> int:
-    """Write the bill, then look for advisories; 1 if there is one without a reason."""
+    """Write the bill, then check for advisories; return 1 if any has no listed reason."""
     packages = locked(path for path in LOCK.glob("*.txt") if path.name != "test.txt")
     Path(bill).write_text(bill_of_materials(packages))
     say(f"{bill} lists {len(packages)} packages")
     try:
         audited = ask()
     except ConnectionError as error:
-        say(f"NOT AUDITED: the advisory service is not reached ({error})")
+        say(f"NOT AUDITED: the advisory service cannot be reached ({error})")
         return 0
     unknown = [each["name"] for each in audited if "skip_reason" in each]
     if len(unknown) == len(audited):
-        say("NOT AUDITED: the advisory service is not reached (it knows none of the packages)")
+        say("NOT AUDITED: the advisory service cannot be reached (it knows none of the packages)")
         return 0
     if unknown:
         say(f"the advisory service does not know {', '.join(unknown)}")
@@ -53,7 +54,7 @@ def main(bill: str) -> int:
 
 
 def locked(paths: Iterable[Path]) -> dict[str, str]:
-    """Give the version of every package that some lists of lock/ name."""
+    """Return the version of every package in the given lists of lock/."""
     text = "\n".join(path.read_text() for path in sorted(paths))
     return dict(sorted(re.findall(r"^([\w.-]+)==([\w.]+)", text, flags=re.MULTILINE)))
 
@@ -71,7 +72,7 @@ def bill_of_materials(packages: dict[str, str]) -> str:
 
 
 def ask() -> list[dict]:
-    """Run pip-audit on lock/; ConnectionError where its service is not reached."""
+    """Run pip-audit on lock/; raise ConnectionError if its service cannot be reached."""
     lists = [
         word
         for path in sorted(LOCK.glob("*.txt"))
@@ -105,7 +106,7 @@ def ask() -> list[dict]:
     last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
     if NOT_REACHED.search(last):
         raise ConnectionError(last)
-    sys.exit(f"envs/audit.py: pip-audit fails: {last}")
+    sys.exit(f"envs/audit.py: pip-audit failed: {last}")
 
 
 def advisories(audited: list[dict], listed: str) -> list[str]:
@@ -121,13 +122,13 @@ def advisories(audited: list[dict], listed: str) -> list[str]:
             if known.isdisjoint([each["id"], *each["aliases"]]):
                 mended = ", ".join(each["fix_versions"]) or "no version"
                 found.append(
-                    f"{package['name']} {package['version']} has {each['id']}, mended in {mended}"
+                    f"{package['name']} {package['version']} has {each['id']}, fixed in {mended}"
                 )
     return found
 
 
 def say(text: str) -> None:
-    """Print one line that tells where it comes from."""
+    """Print one line that begins with this script's name."""
     print(f"envs/audit.py: {text}", flush=True)
 
 

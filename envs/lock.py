@@ -14,9 +14,9 @@ lock/*.txt           the packages of ./run: the same versions, with the SHA-256 
     slurm.txt        the executor for SLURM, where there is an sbatch
     test.txt         the tools of the tests
 
-lock/torch-cpu.txt is kept by hand: PyPI has no CPU build of torch for Linux. A version that is
-locked already stays as long as it fits; `make lock UPGRADE=--upgrade` asks for the newest ones,
-`UPGRADE="-P numpy"` for one package's.
+lock/torch-cpu.txt is kept by hand: PyPI has no CPU build of torch for Linux. Locked versions
+do not change while they satisfy the requirements. `make lock UPGRADE=--upgrade` selects the newest
+versions; `UPGRADE="-P numpy"` selects the newest version of one package.
 """
 
 import re
@@ -49,7 +49,7 @@ def main(options: list[str]) -> None:
 
 
 def resolve(requirements: str, folder: Path, options: list[str]) -> dict[str, str]:
-    """Choose the version of every package, the present one where it fits."""
+    """Choose the version of every package; keep the present version if it fits."""
     asked = folder / "requirements.txt"
     kept = folder / "constraints.txt"
     asked.write_text(requirements)
@@ -116,7 +116,7 @@ def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
 
 
 def compiled(requirements: str, pins: Path, folder: Path) -> dict[str, str]:
-    """Give the line and hashes of every package that requirements bring, by name."""
+    """Return the line and hashes of every package that the requirements need, by name."""
     asked = folder / "asked.txt"
     made = folder / "made.txt"
     asked.write_text(requirements)

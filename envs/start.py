@@ -28,8 +28,8 @@ STAMP = os.path.join(VENV, "stamp")
 # the folders that pip writes last
 RECORDS = os.path.join(VENV, "lib", "python*", "site-packages", "*.dist-info")
 LOG = os.path.join(ROOT, ".venv.log")
-OLDEST = (3, 11)  # transformers 5 and pyserini refuse older ones
-NEWEST = (3, 13)  # a dependency has no wheel for newer ones
+OLDEST = (3, 11)  # transformers 5 and pyserini refuse older versions of Python
+NEWEST = (3, 13)  # a dependency has no wheel for newer versions of Python
 SPACE = 4  # GB: 2.4 installed, and the files that pip unpacks meanwhile
 PIP = "lock/pip.txt"
 TORCH = "lock/torch.txt"
@@ -297,7 +297,7 @@ def say(text):
 
 
 def stop(text):
-    """End with one sentence."""
+    """Print a one-sentence message and exit."""
     say(text)
     sys.exit(1)
 

@@ -750,7 +750,7 @@ UNKNOWN = {"name": "faiss", "skip_reason": "not found"}
             AUDITED,
             "# PYSEC-1\n",
             1,
-            ["torch 1 has PYSEC-1, mended in 2.0", "2 packages audited, 1 advisories without"],
+            ["torch 1 has PYSEC-1, fixed in 2.0", "2 packages audited, 1 advisories without"],
         ),
         (AUDITED, "PYSEC-1\n", 1, ["torch 1 has", "2 packages"]),
         (
@@ -769,13 +769,13 @@ UNKNOWN = {"name": "faiss", "skip_reason": "not found"}
             [UNKNOWN, UNKNOWN],
             "",
             0,
-            ["NOT AUDITED: the advisory service is not reached (it knows none of the pac"],
+            ["NOT AUDITED: the advisory service cannot be reached (it knows none"],
         ),
         (
             "requests.ConnectionError: no route",
             "",
             0,
-            ["NOT AUDITED: the advisory service is not reached (requests.C"],
+            ["NOT AUDITED: the advisory service cannot be reached (requests.C"],
         ),
     ],
 )
@@ -803,7 +803,7 @@ def test_an_advisory_without_a_reason_fails_and_no_answer_is_said(
 def test_a_pip_audit_that_fails_for_another_reason_is_not_passed_over(audit, tmp_path, monkeypatch):
     monkeypatch.setattr(audit, "LOCK", tmp_path)
     (tmp_path / "run.txt").write_text("numpy==1\n")
-    with pytest.raises(SystemExit, match="pip-audit fails: .*hash"):
+    with pytest.raises(SystemExit, match="pip-audit failed: .*hash"):
         audit.main(str(tmp_path / "sbom.json"))
 
 

@@ -27,26 +27,26 @@ from benchmarks.gpu.steps import Run, attempt
 
 ROOT = Path(__file__).resolve().parents[2]
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-SMALL = {  # what a CPU trains in place of the settings of config/full.yaml
+SMALL = {  # settings that replace config/full.yaml on a CPU
     "start": {"vocabulary": 600, "layers": 1, "hidden": 32, "heads": 2, "feedforward": 64},
     "encoder": {"batch": 8},
     "stage": {"queries": 8, "group": 3, "depth": 20, "chunk": 8, "epochs": 2},
 }
-SPREAD = 3.0  # times the distance of two trainings that nobody killed
+SPREAD = 3.0  # allowed distance, relative to two uninterrupted trainings
 
 
 def rows(here: Run) -> Iterator[Row]:
     """Prepare, pre-train, train with and without a kill; then all."""
     if not here.group.first:
         return
-    ready: dict[str, Any] = {}  # what the steps before have made
+    ready: dict[str, Any] = {}  # outputs of the earlier steps
     for name, needed, step in (
         ("preparation", "", _prepared),
         ("pretrain.py", "settings", _pretrained),
         ("kill and resume", "encoder", _resumed),
     ):
         if needed and needed not in ready:
-            yield Row(name, note=f"needs the {needed} of a step before")
+            yield Row(name, note=f"needs the {needed} of an earlier step")
         else:
             yield from attempt(here, name, partial(step, ready=ready))
     yield from attempt(here, "config/full.yaml", _workflow)
@@ -165,7 +165,7 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     note = ""
     if here.on_gpu:
         target = f"at most {allowed:.1e}"
-        note = f"another training that nobody killed is {gaps['again']:.1e} away"
+        note = f"the distance between two uninterrupted trainings is {gaps['again']:.1e}"
     yield Row(
         "resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note
     )

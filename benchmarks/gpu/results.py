@@ -58,7 +58,7 @@ class Results:
         self.parts: dict[str, list[Row]] = {}
 
     def add(self, part: str, row: Row) -> None:
-        """Add a row, write both files whole, and say it."""
+        """Add a row, rewrite both files, and print the row."""
         value = row.value
         if not isinstance(value, str):  # numpy's numbers are not JSON, nor is NaN
             value = float(value) if math.isfinite(value) else str(float(value))

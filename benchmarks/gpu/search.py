@@ -16,7 +16,7 @@ SORTED = 5  # queries whose passages are sorted, too
 
 
 def rows(here: Run) -> Iterator[Row]:
-    """Search, rerank."""
+    """Run the search and the reranking, and compare each with its reference."""
     if here.group.first:  # a search is one process's
         yield from attempt(here, "search by faiss", _search)
         yield from attempt(here, "reranked run", _reranked)
@@ -51,10 +51,10 @@ def _search(here: Run) -> Iterator[Row]:
         [np.isin(best[query], reference.ranked(query)[0]).mean() for query in range(SORTED)]
     )
     yield Row(
-        "the CPU's search has what a sort has", 100 * share, "%", "at least 99.9", share >= 0.999
+        "the CPU's search equals a full sort", 100 * share, "%", "at least 99.9", share >= 0.999
     )
     if not by_gpu:
-        yield Row("search on a GPU", note="not here: faiss-gpu (the CPU searches in its place)")
+        yield Row("search on a GPU", note="not here: faiss-gpu (the CPU searches instead)")
     for device, run in runs.items():
         same = (reference.passages == run.passages).mean(), (reference.scores == run.scores).mean()
         note = (
@@ -72,7 +72,7 @@ def _search(here: Run) -> Iterator[Row]:
 
 
 def _reranked(here: Run) -> Iterator[Row]:
-    """Compare orders by float32 and by bfloat16 here with that by float32 on the CPU."""
+    """Compare the device's float32 and bfloat16 rankings with the CPU's float32 ranking."""
     from benchmarks import finetuning
     from cdmae.finetuning import reranker
     from cdmae.retrieval import vectors

@@ -43,7 +43,7 @@ STAGE = Dense(collection="c", passage_length=144, temperature=1.0)
 
 
 def rows(here: Run) -> Iterator[Row]:
-    """Measure what takes most of the paper's hours first."""
+    """Measure first the steps that take most of the paper's compute time."""
     yield from attempt(here, "pre-training", _pretraining)
     for taught in (False, True):
         yield from attempt(here, "fine-tuning", partial(_finetuning, taught=taught))
@@ -114,7 +114,7 @@ def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
 
 
 def _seconds(here: Run, step: Callable[[], object]) -> float:
-    """Return the median of some steps, after one that warms up; of fewer where they take long."""
+    """Return the median time of several steps after a warm-up step; slow steps run less often."""
     wait = torch.cuda.synchronize if here.on_gpu else lambda: None
     taken = []
     step()
@@ -191,7 +191,7 @@ def _objective(here: Run, name: str, batch: int) -> tuple[nn.Module, argparse.Na
 
 
 def _shares(here: Run, step: Callable[[], object], seconds: float) -> Iterator[Row]:
-    """Say where the time of a step goes, and how much of it the device works."""
+    """Report the most expensive operations of a step, and the share of time the device is busy."""
     key = "self_device_time_total" if here.on_gpu else "self_cpu_time_total"
     with torch.profiler.profile(
         activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if here.on_gpu else [])]

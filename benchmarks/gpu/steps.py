@@ -40,7 +40,7 @@ class Run:
 
     @property
     def on_gpu(self) -> bool:
-        """Tell whether sizes are the paper's and the targets of speed count."""
+        """Return whether the device is a GPU, with the paper's sizes and speed targets."""
         return self.device.type == "cuda"
 
 
@@ -67,7 +67,7 @@ def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Itera
     try:
         yield from step(here)
     except ModuleNotFoundError as error:
-        while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
+        while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' have no name
             error = error.__cause__
         ours = (error.name or "").split(".")[
             0

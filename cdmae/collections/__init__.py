@@ -1,4 +1,4 @@
-"""Sources of collections: one module per source; the config uses the name of its file.
+"""Define the interface of a collection source; each module in `sources` implements one source.
 
 Each module has a class ``Settings``, a subclass of `Source`. Its fields (`cdmae.fields`) are the
 keys of the config, and the workflow calls its methods. All of them except ``load`` and ``check``
@@ -27,14 +27,14 @@ MOST_PASSAGES = 2**31 - 1
 
 
 class Source:
-    """Settings of a source, and the methods that the workflow calls; each has a default."""
+    """Hold a source's settings, and define the methods that the workflow calls, with defaults."""
 
     def judged(self) -> dict[str, bool]:
-        """Return split -> whether it has judgments, without reading the data."""
+        """Return, for each split, whether it has judgments, without reading the data."""
         return {}
 
     def depends(self) -> list[Path]:
-        """List the files from which the collection is made, each once.
+        """List the files from which the collection is made, without duplicates.
 
         The collection is made again when one of them changes.
         """
@@ -56,34 +56,33 @@ class Source:
         return 1
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate the passages, words per passage, and queries by split, before anything is read.
+        """Estimate the number of passages, the words per passage, and the queries in each split.
 
-        None if they are not known.
+        Nothing is read for the estimate. Returns None if the numbers are not known.
         """
         return None
 
     def downloads(self) -> dict[Path, float]:
-        """Estimate the bytes that `load` fetches and keeps, by file, except for existing files."""
+        """Estimate the bytes that `load` will download, for each file that does not exist yet."""
         return {}
 
     def check(self) -> dict[str, int]:
-        """Read everything and return the counts of `relevant`.
+        """Read the whole source and return the counts that the function `relevant` defines.
 
         Raises `InputError` with file and line for the first error.
         """
         return relevant(self.load().qrels)
 
     def load(self, threads: int = 1) -> Collection:
-        """Read or make the collection, with its counts and drops in ``about``.
+        """Read or make the collection; ``about`` counts the rows that were read and dropped.
 
-        The result is the same with any number of threads, and nothing is random: data do not change
-        with `seed`.
+        The result depends neither on the number of threads nor on the config's `seed`.
         """
         raise NotImplementedError
 
 
 def check_rows(rows: int, what: str) -> None:
-    """Raise `InputError` for more passages or queries than int32 row numbers allow."""
+    """Raise `InputError` if there are more passages or queries than int32 row numbers."""
     if rows > MOST_PASSAGES:
         raise InputError(
             f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
@@ -94,8 +93,8 @@ def check_rows(rows: int, what: str) -> None:
 def readable() -> bool:
     """Return whether this environment has the packages that read collections.
 
-    An environment that has only Snakemake lacks them; the jobs, which run in another environment,
-    then check the data.
+    An environment with only Snakemake lacks them. In that case the jobs check the data, because
+    they run in a different environment.
     """
     return all(find_spec(package) for package in ("pandas", "pyarrow"))
 
@@ -116,8 +115,8 @@ def source(name: str) -> ModuleType:
 def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
     """Count the queries of each judged split that have a relevant passage, as training needs.
 
-    A passage is relevant if its grade is 1 or more. qrels: split -> frame (query_id, passage_id,
-    grade), without an id if the passage is not in the collection.
+    A passage is relevant if its grade is 1 or more. qrels: for each split, a frame (query_id,
+    passage_id, grade); passage_id is missing if the passage is not in the collection.
     """
     counts = {}
     for split, rows in qrels.items():
@@ -129,7 +128,7 @@ def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
 def check_batch(
     stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]
 ) -> None:
-    """Raise `InputError` if a stage (``stages.x``) takes more queries per step than its split has.
+    """Raise `InputError` if a stage (``stages.x``) uses more queries per step than its split has.
 
     relevant: the counts that the function `relevant` returns.
     """

@@ -1,12 +1,12 @@
-"""Read passages, queries and judgments from any source of rows, and check them together.
+"""Read passages, queries and judgments from any source, and check that they are consistent.
 
 The passages are read twice: once to check everything, and once to be written in batches. The first
 pass keeps only their ids. Errors are therefore known before anything is written, and 8.8 M passages
 need less than 1 GB of memory.
 
-Like evaluation tools, this module counts and drops passages that have neither title nor text, and
-queries without a judgment in a judged split. Judgments of a dropped passage are counted and kept:
-every system misses them, as in trec_eval. Every other defect is an error.
+Like evaluation tools, this module drops and counts passages without title and text. It also drops
+and counts queries without a judgment if their split has judgments. Judgments of a dropped passage
+are kept and counted: every system misses them, as in trec_eval. All other faults are errors.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-_SHOWN = 100  # characters of an id or a column, in messages
+_SHOWN = 100  # the most characters of an id or a column in messages
 
 
 class Rows(Protocol):
-    """Rows that can be read more than once; `path` is their name in messages.
+    """Define rows that can be read more than once; messages refer to them by `path`.
 
     A row is (id, title, text) of a passage, (id, text) of a query, or (query_id, passage_id, grade)
     of a judgment.
@@ -46,7 +46,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """The inputs of a collection: passages, and queries and judgments by split.
+    """Hold the inputs of a collection: its passages, and the queries and judgments of each split.
 
     Several splits may share their queries. Users cannot correct a `published` collection. Its
     judgments of unknown passages are therefore counted and kept; its repeated judgments and its
@@ -60,7 +60,7 @@ class Parts:
 
 
 def load(parts: Parts, about: dict[str, Any]) -> Collection:
-    """Read and check everything; the passages are read a second time as they are written."""
+    """Read and check all rows; the passages are read a second time while they are written."""
     import pyarrow as pa
 
     from cdmae.collections.store import PASSAGES, Collection
@@ -103,7 +103,7 @@ def _passage_ids(passages: Rows) -> tuple[pa.ChunkedArray, np.ndarray]:
     ids = table["passage_id"]
     has_text = table["has_text"].to_numpy()
     if not has_text.any():
-        reason = ": all are without text" if len(ids) else ""
+        reason = ": no passage has any text" if len(ids) else ""
         raise InputError(f"{passages.path} holds no passages{reason}")
     _check_unique(passages, ids)
     return ids, has_text
@@ -158,7 +158,7 @@ def _queries(queries: Rows) -> pd.DataFrame:
 def _qrels(
     parts: Parts, split: str, queries: pd.DataFrame, ids: pa.ChunkedArray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return a split's judgments, without ids of missing passages, and counts of the irregular."""
+    """Return a split's judgments, and the number of irregular judgments of each kind."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -219,7 +219,7 @@ def _irregular(parts: Parts, split: str, fault: str, frame: pd.DataFrame, index:
 
 
 def _table(rows: Iterable[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
-    """Return rows as columns."""
+    """Convert rows to a table with one column per type."""
     import pyarrow as pa
 
     schema = pa.schema(types.items())
@@ -227,7 +227,7 @@ def _table(rows: Iterable[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
 
 
 def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield rows as columns, in batches of the size of a row group."""
+    """Convert rows to record batches of the size of a row group."""
     import pyarrow as pa
 
     from cdmae.collections import store
@@ -264,6 +264,6 @@ def _where(rows: Rows, index: int) -> str:
 
 
 def _line(rows: Rows, index: int) -> int:
-    """Return the line number of the row with this index, from 0 without a header."""
+    """Return the line number of a row, given its index, which starts at 0 after any header."""
     number, _ = next(islice(rows.rows(), index, None))
     return number

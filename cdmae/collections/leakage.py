@@ -34,12 +34,12 @@ def stable_share(name: str) -> float:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text without case and punctuation."""
+    """Return the words of a text in lower case, without punctuation."""
     return _WORD.findall(text.casefold())
 
 
 def key_of(text: str) -> str:
-    """Return a text's words without case and punctuation; equal keys mean equal texts."""
+    """Return a key for a text; texts that differ only in case and punctuation share their key."""
     return " ".join(words_of(text))
 
 
@@ -70,21 +70,21 @@ HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
 
 
 def check_shares(shares: dict[str, float], seed: int) -> None:
-    """Refuse shares that leave no queries to train on, and a seed without effect."""
+    """Raise `InputError` if the shares leave no training queries, or if the seed has no effect."""
     whole = sum(shares.values())
     if whole >= 1:
         raise InputError(
             f"holdout takes {whole:g} of {DIVIDED}; allowed: shares with a sum below 1"
         )
     if seed and not shares:
-        raise InputError("holdout_seed has no effect without holdout; leave it out")
+        raise InputError("holdout_seed has no effect without holdout; remove it")
 
 
 def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -> dict[str, bool]:
-    """Return split -> whether it has judgments, after `hold_out`.
+    """Return, for each split, whether it has judgments after `hold_out`.
 
-    name: of the collection. Raises `InputError` if there are no training queries, or if a split to
-    be made exists.
+    name: the name of the collection. Raises `InputError` if there are no training queries, or if a
+    split in `shares` already exists.
     """
     if shares and not judged.get(DIVIDED):
         splits = ", ".join(split for split, has in judged.items() if has) or "none"
@@ -114,8 +114,8 @@ def hold_out(collection: Collection, shares: dict[str, float], seed: int) -> Col
     """Move shares of the training queries into new splits.
 
     Queries that share a relevant passage or a text, directly or through other queries, are in the
-    same split. shares: split -> share of the training queries. Raises `InputError` if these groups
-    are too large for a share.
+    same split. shares: for each new split, its share of the training queries. Raises `InputError`
+    if these groups are too large for a share.
     """
     if not shares:
         return collection
@@ -171,7 +171,7 @@ def _links(queries: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
 
 
 def _sizes(groups: np.ndarray) -> dict[int, int]:
-    """Return the number of queries by group."""
+    """Return the number of queries in each group."""
     import numpy as np
 
     first_rows, sizes = np.unique(groups, return_counts=True)
@@ -179,7 +179,7 @@ def _sizes(groups: np.ndarray) -> dict[int, int]:
 
 
 def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: int) -> pd.Series:
-    """Return the split of each query, drawn by a hash of its group and the seed.
+    """Assign each query to a split, by a hash of its group and the seed.
 
     Groups are drawn in the order of their hashes: the first split that has room takes the group.
     """

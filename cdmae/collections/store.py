@@ -1,4 +1,4 @@
-"""Store collections: passages, and for each split its queries and judgments."""
+"""Store collections: their passages, and the queries and judgments of each split."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ ROW_GROUP = 1 << 17  # the most passages that are written or read together
 
 @dataclass(frozen=True)
 class Collection:
-    """A source's passages, and per split its queries and judgments, by the source's own ids.
+    """Hold passages, and the queries and judgments of each split, with the source's own ids.
 
-    passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
-    queries: split -> frame (query_id, text); qrels: split -> frame (query_id, passage_id, grade),
-    only for splits with judgments, without an id if a judged passage is missing; about: facts worth
-    recording (versions, counts, drops with their reasons), JSON values.
+    passages: P rows (passage_id, title, text), as a table, or as a stream that can be read once.
+    queries: for each split, a frame (query_id, text). qrels: for each split with judgments, a frame
+    (query_id, passage_id, grade); passage_id is missing if the passage is not in the collection.
+    about: facts to record as JSON values, such as versions, counts, and reasons for dropped rows.
     """
 
     passages: pa.Table | pa.RecordBatchReader
@@ -48,12 +48,12 @@ class Collection:
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
-    """Write a collection's four files, with row numbers for ids; return its number of passages P.
+    """Write the four files of a collection, with row numbers as ids; return the passage count P.
 
-    Raises `InputError` for a judgment that names an unknown id. A judgment without an id gets the
-    row P, which no run can contain.
+    Raises `InputError` if a judgment refers to an unknown id. A judgment without a passage id gets
+    the row P, which no run can contain.
     """
-    import pandas as pd  # late, because most jobs do not need it
+    import pandas as pd  # imported late, because most jobs do not need it
 
     folder = Path(folder)
     judged_ids: set[str] = set()
@@ -84,9 +84,9 @@ def _numbered(
     passage_rows: pd.Series,
     missing: int,
 ) -> pd.DataFrame:
-    """Replace the ids of a split's judgments by row numbers, and sort them.
+    """Replace the ids in a split's judgments with row numbers, and sort the judgments.
 
-    query_rows, passage_rows: id -> row; missing: the row of judged passages without an id.
+    query_rows, passage_rows: the row of each id. missing: the row of judged passages without an id.
     """
     import pandas as pd
 
@@ -122,9 +122,9 @@ def _write_frames(path: Path, schema: pa.Schema, frames: list[pd.DataFrame]) -> 
 def _write_passages(
     path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]
 ) -> tuple[int, pd.Series]:
-    """Write the passages, a row group at a time; return their number and the judged passages' rows.
+    """Write the passages by row groups; return their number and the rows of judged passages.
 
-    The rows are a series: id -> int32.
+    The rows are an int32 series, indexed by id.
     """
     import pandas as pd
 
@@ -179,7 +179,7 @@ def stream_passages(
     last = int(edges[-1]) if last is None else last
     groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
     table = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
-    row = int(edges[groups[0]]) if len(groups) else 0  # of the batch's first passage
+    row = int(edges[groups[0]]) if len(groups) else 0  # row of the batch's first passage
     for batch in read_batches(file, path, rows, groups.tolist(), columns):
         skipped = max(0, first - row)
         inside = batch.slice(skipped, max(0, last - row - skipped))
@@ -207,9 +207,9 @@ def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
 
 
 def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
-    """Return the file of a collection's passages and the edges of its row groups.
+    """Open the passages of a collection; also return the first row of each of its row groups.
 
-    edges: int64 [groups + 1].
+    The first rows are int64 [groups + 1]; the last value is the number of passages.
     """
     file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]

@@ -1,4 +1,4 @@
-"""Collections in text files, plain or packed (``.gz``): find the files and read their lines.
+"""Find the text files of a collection, plain or compressed (``.gz``), and read their lines.
 
 Errors name the file and its line. `beir` and `msmarco` define the parsers of the lines.
 """
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 _GRADE = re.compile(r"[+-]?[0-9]+")  # int() would accept 1_0 and digits of other scripts, too
 _MOST_DIGITS = 10  # of a grade, including leading zeros
 _SAMPLE = 1000  # lines from which the size of a file is estimated
-_LONGEST = 2**26  # bytes of a line
+_LONGEST = 2**26  # the most bytes of a line
 _MOST_EMPTY = 1000  # lines at the end of a file
 _SHOWN = 100  # characters of a column, in messages
 _PACKED = 3  # the compression ratio of text in a .gz
 
 
 class Folder(Source):
-    """The settings of a source of text files; the files in `parts` determine everything else."""
+    """Hold the settings of a source of text files; all methods use the files of `parts`."""
 
     def __post_init__(self) -> None:
-        """Refuse shares that leave no queries to train on, and a seed without effect."""
+        """Raise an error if `holdout` leaves no training queries, or if its seed has no effect."""
         check_shares(self.holdout, self.holdout_seed)
 
     def parts(self) -> judged.Parts:
@@ -47,13 +47,13 @@ class Folder(Source):
         raise NotImplementedError
 
     def judged(self) -> dict[str, bool]:
-        """Return split -> whether it has judgments, for every split with queries."""
+        """Return, for each split with queries, whether it has judgments."""
         parts = self.parts()
         judged = {split: split in parts.qrels for split in parts.queries}
         return judged_after(judged, self.holdout, self.path)
 
     def depends(self) -> list[Path]:
-        """List the files from which the collection is made, each once."""
+        """List the files from which the collection is made, without duplicates."""
         parts = self.parts()
         files = [parts.passages, *parts.queries.values(), *parts.qrels.values()]
         return list(dict.fromkeys(file.path for file in files))
@@ -80,10 +80,10 @@ class Folder(Source):
 
 @dataclass(frozen=True)
 class File:
-    """A text file and the parser of its lines.
+    """Combine a text file and the parser of its lines.
 
-    The parser returns a row of `judged.Rows`, or None for a header. For a bad line it raises
-    ValueError, with the line's content and the allowed content.
+    The parser returns a row of `judged.Rows`, or None for a header. For an invalid line it raises
+    ValueError, whose message describes the line and the allowed content.
     """
 
     path: Path
@@ -97,7 +97,7 @@ class File:
                 yield number, row
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate the rows, the words in a row's last column, and the values in the first."""
+        """Estimate the rows, the words per last column, and the values in the first column."""
         rows = 0
         words = 0
         read = 0
@@ -126,7 +126,7 @@ class File:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number of each line, from 1, and its text; ``.gz`` files are unpacked on the way.
+    """Yield the number of each line, from 1, and its text; ``.gz`` files are decompressed.
 
     Empty lines at the end are ignored. Raises `InputError` for other empty lines, for bytes that
     are not UTF-8 and for damaged archives.
@@ -181,7 +181,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def unpacked(path: Path, most: int) -> int:
-    """Return a file's bytes, unpacked if it is a ``.gz``; `most` limits the bytes of an archive."""
+    """Return the size of a file's content in bytes; decompress ``.gz`` files up to `most`."""
     if not _is_packed(path) or not path.is_file():
         return path.stat().st_size
     try:
@@ -209,7 +209,7 @@ def grade(text: str) -> int:
 
 
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
-    """Return the file `stem` + `suffix` in a folder, plain or packed (``.gz``), or None.
+    """Return the file `stem` + `suffix` in a folder, plain or compressed (``.gz``), or None.
 
     Raises `InputError` if both exist, or if neither exists and a `layout` requires one.
     """
@@ -227,7 +227,7 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
 
 
 def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
-    """Return the files ``{prefix}{split}.tsv`` of a folder by split, plain or packed (``.gz``)."""
+    """Return the files ``{prefix}{split}.tsv`` of a folder, by split, plain or compressed."""
     names = {path.name.removesuffix(".gz") for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
     splits = sorted(name[len(prefix) : -len(".tsv")] for name in names if name.endswith(".tsv"))
     paths = {split: find(folder, f"{prefix}{split}", ".tsv") for split in splits}
@@ -235,7 +235,7 @@ def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
 
 
 def check_folder(path: str) -> Path:
-    """Return the folder of a collection's files; raises `InputError` if it is not a folder."""
+    """Return the path as a folder; raise `InputError` if it is not a folder."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
     folder = Path(os.path.expanduser(path))

@@ -1,3 +1,3 @@
 """The importance of words: n-gram counts, PMI and AMI (equations 7 and 8)."""
 
-MOST_WORDS = 2**32 - 1  # that one job counts together: the numbers of n-grams are uint32
+MOST_WORDS = 2**32 - 1  # the most words per job, as n-grams have uint32 numbers

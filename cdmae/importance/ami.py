@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 PMI = ("min", "product")
 NORMALISERS = ("order", "pooled")
 EDGES = ("literal", "mean")
-LARGEST = 65504.0  # of float16
+LARGEST = 65504.0  # the largest finite float16
 BLOCK = 1024  # words
-PASSAGES = 1 << 15  # scored at a time: 50 MB
+PASSAGES = 1 << 15  # passages scored together: 50 MB
 
 
 def ami(
@@ -84,7 +84,7 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
     # A block stays in the first-level cache. The n-grams that end in a block begin up to L - 1
     # words before it. Sums at positions without an n-gram are never read.
     window = counts.shape[0]
-    # the largest sum log p over all ways of cutting, including no cut
+    # the largest sum log p of all ways of cutting, including no cut
     best = np.zeros((window, BLOCK + 2 * window))
     width = best.shape[1]
     pmi = np.empty(width)
@@ -171,7 +171,7 @@ def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
 
 def _mismatch(counted: str, found: str) -> InputError:
     return InputError(
-        f"the counts are of {counted}, the tokens are {found}; delete both and run again"
+        f"the counts cover {counted}, but the tokens contain {found}; delete both and run again"
     )
 
 
@@ -205,10 +205,10 @@ class Table:
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
 
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """Return the share of each word's n-grams that the collection repeats: float64 [n].
+        """Return, for each word, the share of its n-grams that the collection repeats: float64 [n].
 
-        The n-grams of a word are those that `score` averages. The share of a word without n-grams
-        is 1.
+        The n-grams of a word are the n-grams that `score` averages. If there are none, the share is
+        1.
         """
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         repeated = np.zeros(len(words))
@@ -223,7 +223,7 @@ class Table:
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
-        """Read the settings from an importance's folder, and the table from its n-grams' folder."""
+        """Read the settings from a folder of importance, and the table from its n-grams."""
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
@@ -238,8 +238,8 @@ def estimate(
 
     Memory does not grow with the collection: passages are scored in blocks.
 
-    counted: the folder of the n-grams, whose table scores new text; the importance refers to it by
-    a relative path. settings: the arguments of `ami`.
+    counted: the folder of n-grams whose table scores new text. The output refers to it by a
+    relative path. settings: the arguments of `ami`.
     """
     counts = ngrams.Counts.read(counted)
     unit = counts.table.unit

@@ -53,13 +53,13 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 @compiled
 def no_words():
-    """Return an empty hash table (pairs of a key plus 1 and its number), and space for keys."""
+    """Return an empty hash table of pairs (1 + key, number), and an array for keys."""
     return np.zeros(1 << 13, np.uint64), np.empty(1 << 11, np.uint64)
 
 
 @compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Assign numbers to the words of the segments `first` to `last`; return keys of long words.
+    """Assign numbers to the words of the segments `first` to `last`; return the keys of long words.
 
     The number of a word of one word-piece is its id. Longer words are numbered from ``size`` on,
     in the order of the text; their keys are ``number of the word without its last piece x size +
@@ -108,7 +108,7 @@ def find(slots, key):
 
 @compiled
 def grow(slots):
-    """Copy a hash table to another of twice its size."""
+    """Copy a hash table to a table of twice its size."""
     larger = np.zeros(2 * len(slots), np.uint64)
     for old in range(0, len(slots), 2):
         if slots[old]:
@@ -122,8 +122,8 @@ def grow(slots):
 def merge_words(size, slots, keys, used, more):
     """Merge the words `more` of a later text with the first `used` words of `keys`.
 
-    Returns the hash table, the keys and their number, all of them grown, and numbers for `more`,
-    uint32.
+    Returns the enlarged hash table, the keys, the number of keys, and the numbers of the words in
+    `more`, uint32.
     """
     numbers = np.empty(len(more), np.uint32)
     for index in range(len(more)):
@@ -148,7 +148,7 @@ def merge_words(size, slots, keys, used, more):
 
 @compiled
 def renumber(words, size, numbers):
-    """Replace the numbers from ``size`` on in `words` by `numbers`."""
+    """Replace each number in `words` that is at least ``size`` with its entry in `numbers`."""
     for i in range(len(words)):
         if words[i] >= size:
             words[i] = numbers[words[i] - size]
@@ -173,7 +173,7 @@ def spread(words, occurrences, counts):
 # work that it saves. N-grams that need no counting go to two separate partitions, each with a
 # single entry that is overwritten.
 
-# the counts in those two partitions: beyond the segment's end, and certainly one
+# the counts in these two partitions: 0 beyond the segment's end, and 1 for unique n-grams
 OUTSIDE = 0
 ONCE = 1
 
@@ -256,7 +256,7 @@ def collect(where, ends, entries, bases, numbers, counts):
 
 @compiled
 def count_partitions(entries, begins, shift):
-    """Count the keys of some partitions, and replace each key by its number and its count.
+    """Count the keys of several partitions, and replace each key with its number and its count.
 
     begins int64 [partitions + 1]: the edges of the partitions in `entries`. N-grams that occur at
     least twice are numbered in the order of their second occurrences. Returns their keys and
@@ -297,7 +297,7 @@ def count_partitions(entries, begins, shift):
 
 @compiled
 def room(keys):
-    """Return the slots of a hash table: a power of two, at most two thirds of them used."""
+    """Return the number of slots for a hash table: a power of two, at most two thirds used."""
     size = 16
     while size < keys + keys // 2:
         size *= 2

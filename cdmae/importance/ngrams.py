@@ -1,4 +1,4 @@
-"""N-grams of one collection: their counts at each position, and a table for new text.
+"""Count the n-grams of a collection at each position, and make a table for new text.
 
 Counts are exact: nothing is pruned. An n-gram is within one passage, and within its title or its
 text.
@@ -78,9 +78,9 @@ def count_to(
 
 
 def reserve(path: Path, shape: tuple[int, int], dtype: type) -> np.ndarray:
-    """Memory-map a new array in a file, whose space is reserved."""
+    """Create a memory-mapped array in a file, and reserve its disk space."""
     array = np.lib.format.open_memmap(path, "w+", dtype, shape)
-    # A full disk raises an error here; later it would crash the process (SIGBUS).
+    # Without this reservation, a full disk would crash the process later (SIGBUS).
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
             os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
@@ -200,21 +200,21 @@ def words_of(
 
 
 class LongWords:
-    """The words of several word-pieces of several texts, numbered in the order of the texts."""
+    """Number the words of several texts that consist of several word-pieces, in order."""
 
     def __init__(self, pieces: int) -> None:
-        """Begin without words; the first word gets the number `pieces`."""
+        """Start without words; the first word will have the number `pieces`."""
         self._pieces = pieces
         self._slots, self._keys = counting.no_words()
         self._used = 0
 
     @property
     def keys(self) -> np.ndarray:
-        """The keys of all words by number, uint64."""
+        """Return the keys of all words, in the order of their numbers, uint64."""
         return self._keys[: self._used]
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Add the words of a text, which refer to one another; return their numbers, uint32."""
+        """Add a text's words, whose keys may refer to each other; return their numbers, uint32."""
         self._slots, self._keys, self._used, numbers = counting.merge_words(
             self._pieces, self._slots, self._keys, self._used, keys
         )
@@ -222,7 +222,7 @@ class LongWords:
 
 
 def _check_number(words: int, pieces: int) -> None:
-    """Raise `InputError` if numbers run out; word-pieces use some of them."""
+    """Raise `InputError` if there are too many words for uint32 numbers."""
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(
@@ -257,14 +257,14 @@ class _Text:
     pool: Threads
 
     def parts(self) -> list[slice]:
-        """Return a stretch of the text for each thread."""
+        """Divide the text into one slice per thread."""
         edges = np.linspace(0, len(self.words), self.pool.number + 1).astype(int).tolist()
         return [slice(*edge) for edge in pairwise(edges)]
 
     def count(
         self, order: int, numbers: np.ndarray, shorter: np.ndarray, counts: np.ndarray
     ) -> tuple[np.ndarray, list[Repeated]]:
-        """Fill the `counts` of one order from the `numbers` and counts `shorter` of the last order.
+        """Fill the `counts` of one order; `numbers` and `shorter` (counts) are of the order below.
 
         Returns the number of the n-gram at each position, uint32 [W], and the repeated n-grams.
         """

@@ -16,7 +16,7 @@ from cdmae.terminal import printable
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
-# backgrounds from none to dark, among the 256 terminal colours; the text on them is black
+# backgrounds from none to dark, among a terminal's 256 colours; the text is black
 GROUNDS = (None, 230, 223, 217, 210, 203)
 GUESSED = 0.5  # below this share of repeated n-grams, a word's importance is mostly a guess
 UNSEEN = "?"
@@ -35,7 +35,7 @@ class Word(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Return a mark if the word's importance is mostly a guess."""
+        """Return a mark if the word's importance is mostly a guess, otherwise an empty string."""
         return UNSEEN if self.seen < GUESSED else ""
 
 
@@ -57,7 +57,7 @@ def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
 
 
 def spell(word: Iterable[int], pieces: list[str]) -> str:
-    """Join the word-pieces of a word into its spelling."""
+    """Join word-pieces to the text of a word."""
     return "".join(pieces[piece].removeprefix("##") for piece in word)
 
 

@@ -1,14 +1,15 @@
-"""Count the n-grams of a collection of any size in shards, like `cdmae.importance.ngrams`.
+"""Count the n-grams of a collection of any size in shards.
 
-The result is bit-identical. A shard is a range of passages. Each step below is one job per shard
-or per range of keys. Its memory depends on the size of a shard, not of the collection:
+The result is bit-identical to the result of `cdmae.importance.ngrams`. A shard is a range of
+passages. Each step below is one job per shard or per range of keys. Its memory depends on the size
+of a shard, not of the collection:
 
 - `number` assigns numbers to the words of a shard; `merge_words` merges the shards' words.
 - For each order, `list_keys` lists the distinct keys of a shard with their counts, sorted. Then
-`merge_keys` adds up the counts of a range of keys over all shards, writes the range's part of the
-table, and writes an answer for every shard: the counts of its keys.
+  `merge_keys` adds up the counts of a range of keys over all shards, writes the range's part of the
+  table, and writes an answer (counts and rows) for every shard.
 - `list_keys` of the next order spreads the answers over the shard's positions. N-grams whose first
-  or last n-1 words occur once need no keys. After the longest order, there are only answers.
+  or last n-1 words occur once need no keys. After the longest order, only the answers are spread.
 - `gather` joins the parts.
 
 A key is ``row of the first n-1 words in the table x V + last word``, as in the table. Ranges are
@@ -34,7 +35,7 @@ from cdmae.importance import counting, ngrams
 from cdmae.importance import table as ngram_table
 from cdmae.tokens.corpus import Tokens
 
-SAMPLES = 4096  # keys of a shard by which ranges are cut
+SAMPLES = 4096  # keys sampled from each shard to find the bounds of the ranges
 ABOUT = "about.json"
 MOST_COUNTS = 2**32 - 1  # of uint32
 MOST_KEYS = 2**64
@@ -88,7 +89,7 @@ def merge_words(folder: Path | str, numbered: Sequence[Path]) -> None:
 
 
 def _dtype(occurrences: np.ndarray) -> type:
-    """Return the type of all counts, wide enough for W: no n-gram occurs more often."""
+    """Return a type for all counts: no n-gram occurs more often than there are words."""
     return np.uint32 if occurrences.sum() <= MOST_COUNTS else np.uint64
 
 
@@ -97,10 +98,10 @@ def _dtype(occurrences: np.ndarray) -> type:
 
 @dataclass(frozen=True)
 class Shard:
-    """The words of a shard by their number in the collection, uint32 [W], for one order.
+    """Hold the words of a shard, as their numbers in the collection, uint32 [W], for one order.
 
-    index: from 0; left uint8 [W]: the number of words from each to the end of its segment, at most
-    the window + 1; occurrences [V].
+    index: the shard's index, starting at 0. left: uint8 [W], the number of words from each word to
+    the end of its segment, at most the window + 1. occurrences: [V], the count of each word.
     """
 
     index: int
@@ -159,7 +160,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Step:
-    """The files of a shard and an order: counts of order n - 1 by position, and keys of order n.
+    """Name the files of a shard and an order: counts of order n - 1 by position, keys of order n.
 
     answers: the folders of all ranges of this order, once its keys are counted.
     """
@@ -172,7 +173,7 @@ class Step:
 def list_keys(
     step: Step, shard: Shard, order: int, window: int, before: Step | None = None
 ) -> None:
-    """Write counts of order n - 1 by position, and the distinct keys of order n with counts.
+    """Write the counts of order n - 1 by position, and the distinct keys of order n with counts.
 
     order: from 2 to window + 1, which has no keys: its folder is empty. before: the step of the
     previous order, from order 3.
@@ -219,7 +220,7 @@ def _write_keys(
 def merge_keys(
     table: Path | str, answers: Path | str, listed: Sequence[Path], part: int, parts: int
 ) -> None:
-    """Count the keys of one of `parts` ranges, from 0, over the keys of all shards.
+    """Add up the counts of the keys in range number `part`, from 0, of `parts` over all shards.
 
     table: the folder for n-grams that occur at least twice. answers: the folder for the count, and
     the row in this range, of every key of shard s, from ``edges[s]`` on.
@@ -287,7 +288,7 @@ def gather(
     counts: Sequence[Sequence[Path]],
     tables: Sequence[Sequence[Path]],
 ) -> None:
-    """Join the files of the shards and ranges into the folder that `ngrams.count_to` would write.
+    """Write the same folder as `ngrams.count_to`, from the files of the shards and ranges.
 
     counts: by order, then by shard; tables: by order from 2, then by range.
     """

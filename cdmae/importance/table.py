@@ -1,7 +1,7 @@
-"""The n-grams that a collection repeats, by key, to count the n-grams of new text.
+"""Look up the n-grams of new text among the n-grams that a collection repeats.
 
-An n-gram that is not in the table occurs once or never, and is given a count of 1. So the n-grams
-of the collection itself have exactly the counts of `cdmae.importance.ngrams`.
+An n-gram that is not in the table occurs once or never; either way it counts as once. The n-grams
+of the collection itself therefore have exactly the counts of `cdmae.importance.ngrams`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 
 ABOUT = "table.json"
-REFERENCE = "ngrams.json"  # in the folder of an importance: the relative path of its table
+REFERENCE = "ngrams.json"  # file in a folder of importance with the relative path of its table
 
 # files of the table, in addition to two per order
 ARRAYS = ("word_keys", "word_numbers", "occurrences", "totals")
@@ -25,7 +25,7 @@ ARRAYS = ("word_keys", "word_numbers", "occurrences", "totals")
 
 @dataclass(frozen=True)
 class Table:
-    """The n-grams that occur at least twice, for looking up new text.
+    """Hold the n-grams that occur at least twice, to look up new text.
 
     unit: `word` or `wordpiece`; pieces: the number of word-pieces.
 
@@ -122,12 +122,12 @@ def write_about(folder: Path, unit: str, pieces: int, window: int) -> None:
 
 
 def refer(folder: Path, table: Path | str, unit: str) -> None:
-    """Write the path of its table into an importance's folder, which will be renamed later."""
+    """Write the path of `table` into a folder of importance, which will be renamed later."""
     write_json(folder / REFERENCE, {"table": str(table), "unit": unit})
 
 
 def unit_of(folder: Path | str) -> str:
-    """Return the unit of a table or of an importance: ``word`` or ``wordpiece``."""
+    """Return the unit of a table or of a folder of importance: ``word`` or ``wordpiece``."""
     folder = Path(folder)
     about = folder / REFERENCE
     return read_json(about if about.exists() else folder / ABOUT)["unit"]
@@ -136,8 +136,8 @@ def unit_of(folder: Path | str) -> str:
 def read(folder: Path | str) -> Table:
     """Read a table that `write` wrote; the arrays stay on disk.
 
-    folder: of n-grams, or of an importance, which refers to its n-grams. Raises `InputError` if the
-    table is missing or incomplete.
+    folder: a folder of n-grams, or a folder of importance, which refers to its n-grams. Raises
+    `InputError` if the table is missing or incomplete.
     """
     folder = Path(folder)
     if (folder / REFERENCE).exists():

@@ -1,4 +1,4 @@
-"""The tokens of a collection: it is tokenised once, and every job reads the result."""
+"""Store the tokens of a collection, which is tokenised once for all jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = ("ids", "starts", "text_starts", "word_starts")
 
 @dataclass(frozen=True)
 class Tokens:
-    """The word-pieces of a collection, titles first, without special tokens.
+    """Hold a collection's word-pieces without special tokens; each title precedes its text.
 
     ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``. Its
     text, after the title, begins at ``text_starts[p]``. ``word_starts[id]`` is true for word-pieces
@@ -35,12 +35,12 @@ class Tokens:
 
     @property
     def edges(self) -> np.ndarray:
-        """The offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
+        """Return the offsets of every title and text, in word-pieces: int64 [2 P + 1]."""
         pairs = np.stack([self.starts[:-1], self.text_starts], axis=1)
         return np.append(pairs.ravel(), self.starts[-1])
 
     def part(self, first: int, last: int) -> Tokens:
-        """Return the tokens of the passages `first` to `last`, which share the ids' memory."""
+        """Return the tokens of passages `first` to `last` - 1, without copying the ids."""
         begin = self.starts[first]
         return Tokens(
             ids=self.ids[begin : self.starts[last]],
@@ -84,7 +84,7 @@ def stream_tokens(
 
 
 def join_tokens(output: Path, folders: list[Path]) -> None:
-    """Join the tokens of ranges of passages into the collection's, without loading the ids."""
+    """Join the tokens of ranges of passages into one folder, without loading the ids."""
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for folder in folders:

@@ -1,4 +1,4 @@
-"""Tokenise each collection once per tokenizer, by the model's Hugging Face tokenizer.
+"""Tokenise each collection once with each Hugging Face tokenizer.
 
 WordPiece tokenizers read title and text separately, because neither changes the word-pieces of the
 other. Byte-level BPE and Unigram tokenizers read them joined by a space, like users of the trained
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-# the most single characters in a trained vocabulary, the most frequent; BERT has about 1,000
+# the most single characters in a trained vocabulary; BERT has about 1,000
 ALPHABET = 1000
 # maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
-SAMPLE = "a 1 é я 中 ا"  # text of which every tokenizer makes word-pieces
+SAMPLE = "a 1 é я 中 ا"  # sample text: every usable tokenizer makes word-pieces from some of it
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
@@ -81,7 +81,7 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    """Return the most frequent characters of the normalised texts, sorted."""
+    """Return the most frequent characters of the normalised texts, in sorted order."""
     raw: Counter[str] = Counter()
     for text in texts:
         raw.update(text)
@@ -141,7 +141,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
 
 @dataclass(frozen=True)
 class Texts:
-    """The training texts of a tokenizer: titles and texts of a collection, read at each use."""
+    """Iterate over a collection's titles and texts, which are read from disk each time."""
 
     collection: Path
 
@@ -206,7 +206,7 @@ def _tokenised(
 
 
 class _Separate:
-    """Tokenises batches of passages, titles and texts separately."""
+    """Tokenise batches of passages, with titles and texts separate."""
 
     def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
         self.backend = read_backend(tokenizer)
@@ -224,7 +224,7 @@ class _Separate:
 
 
 class _Joined:
-    """Tokenises batches of passages, each with its title and text joined."""
+    """Tokenise batches of passages, with each title and text joined."""
 
     def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
         self.backend = read_backend(tokenizer)

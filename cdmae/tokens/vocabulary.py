@@ -1,4 +1,4 @@
-"""Word-pieces and special tokens of a tokenizer's folder, read without importing transformers."""
+"""Read a tokenizer's word-pieces and special tokens without importing transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tok
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The properties of a tokenizer that masking and counting need; V word-pieces.
+    """Hold the properties of a tokenizer that masking and counting need; V is the number of ids.
 
     special: bool [V], tokens that are never masked. ordinary: int32 [.], ids that may replace a
     masked token (neither special nor ``[unused...]``). word_starts: bool [V], whether a word-piece
@@ -108,7 +108,7 @@ def special_tokens(folder: Path | str) -> dict[str, str]:
 
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
-    """Return the ids of the special tokens around a text, and the separators within a pair."""
+    """Return the ids of the special tokens around a text, and the separators in a pair."""
     text = tokenizer.encode("", add_special_tokens=False)
     other = tokenizer.encode("", add_special_tokens=False)
     framed_pair = tokenizer.post_process(text, other, True)

@@ -221,7 +221,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
     [
         ("corpus.jsonl", None, "holds no corpus.jsonl or corpus.jsonl.gz"),
         ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
-        ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: all are without text"),
+        ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: no passage has any text"),
         ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; every line holds one entry"),
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON ("),
         ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),

@@ -163,9 +163,7 @@ def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
     assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
     assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
     tokens = tokens_of([([], [1, 2, 3])])
-    with pytest.raises(
-        InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"
-    ):
+    with pytest.raises(InputError, match="2 words.* 3; delete both and run again"):
         ami.broadcast(np.arange(2), tokens, "wordpiece")
 
 
@@ -199,7 +197,7 @@ def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatc
     ami.estimate(tmp_path / "blocks", tmp_path / "ngrams", tokens, settings)
     whole = (tmp_path / "whole/values.npy").read_bytes()
     assert (tmp_path / "blocks/values.npy").read_bytes() == whole
-    with pytest.raises(InputError, match="the counts are of 60 passages, the tokens are 59;"):
+    with pytest.raises(InputError, match="60 passages.* 59;"):
         ami.estimate(tmp_path / "other", tmp_path / "ngrams", tokens.part(0, 59), settings)
 
 

@@ -70,5 +70,5 @@ def test_a_part_covers_its_share_and_no_other_text_is_one():
         edges = [Part.read(f"{number}-of-{parts_of}").of(10) for number in range(1, parts_of + 1)]
         assert [row for first, last in edges for row in range(first, last)] == list(range(10))
     for text in ("0-of-3", "4-of-3", "3", "1-of-x", "1-of-2-of-3"):
-        with pytest.raises(InputError, match="is not a part; allowed: such as 3-of-7"):
+        with pytest.raises(InputError, match="is not a part; allowed: .*3-of-7"):
             Part.read(text)

@@ -1,4 +1,4 @@
-"""Your own collection, or a collection of BEIR (Thakur et al. 2021), in BEIR's layout.
+"""Read a collection in BEIR's layout: your own data, or a BEIR data set (Thakur et al. 2021).
 
 ``corpus.jsonl``
     one JSON object per line: ``{"_id": "p1", "title": "...", "text": "..."}``
@@ -7,7 +7,7 @@
 ``qrels/{split}.tsv``
     a header, then query id, passage id and grade, separated by tabs; one file per split
 
-Each file may be packed (``.gz``). The header is optional; its last column is score, grade,
+Each file may be compressed (``.gz``). The header is optional; its last column is score, grade,
 relevance, relevancy, rel or label. Without judgments, all queries form the split ``test``.
 """
 
@@ -40,7 +40,7 @@ _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of th
 
 @settings
 class Settings(Folder):
-    """The keys of a collection in BEIR's layout."""
+    """Settings of a collection in BEIR's layout."""
 
     path: str = setting(
         meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path "
@@ -55,7 +55,7 @@ class Settings(Folder):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
-        """Return the file of the passages, and the files of queries and judgments by split."""
+        """Find the file of passages, and the files of queries and judgments for each split."""
         folder = check_folder(self.path)
         passages = File(find(folder, "corpus", ".jsonl", layout="BEIR's"), _passage(self.titles))
         queries = find(folder, "queries", ".jsonl")
@@ -94,7 +94,7 @@ def _whole(digits: str) -> int:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object from keys and values; raises ValueError for a repeated key."""
+    """Make a dictionary from the pairs of a JSON object; raise ValueError for a repeated key."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
         times = Counter(key for key, _ in pairs)
@@ -104,7 +104,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Return the passage or query of a line; raises ValueError for anything else."""
+    """Parse a line as a passage or query; raise ValueError if it is neither."""
     try:
         entry = json.loads(line, object_pairs_hook=_each_once, parse_int=_whole)
     except json.JSONDecodeError as error:
@@ -132,7 +132,7 @@ def _object(line: str) -> dict[str, Any]:
         if "\\ud" in line.lower() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise ValueError(f"{key!r} contains half a surrogate pair, which is not a character")
     if not entry["_id"].strip():
-        raise ValueError("'_id' is empty; allowed: text that names the entry")
+        raise ValueError("'_id' is empty; allowed: an id that is not empty")
     return entry
 
 

@@ -1,4 +1,4 @@
-"""MS MARCO's passages (Bajaj et al. 2016), TREC DL's queries, or any collection in their layout.
+"""Read a collection in MS MARCO's layout (Bajaj et al. 2016), such as the queries of TREC DL.
 
 ``collection.tsv``
     passage id, text; or, on every line, passage id, title, text (RocketQA's and later corpora)
@@ -7,9 +7,9 @@
 ``qrels.{split}.tsv``
     TREC's four columns: query id, 0, passage id, grade; optional for a split
 
-Columns are separated by tabs, in judgments by any white space. There are no headers and no
-quotation marks. Each file may be packed (``.gz``). The official files have these names; rename TREC
-DL's files, for example to ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
+Columns are separated by tabs, or in judgments by any white space. There are no headers and no
+quotation marks. Each file may be compressed (``.gz``). The official files have these names; rename
+TREC DL's files, for example to ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdmae.fields import setting, settings
 
 @settings
 class Settings(Folder):
-    """The keys of a collection in MS MARCO's layout."""
+    """Settings of a collection in MS MARCO's layout."""
 
     path: str = setting(
         meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a "
@@ -40,7 +40,7 @@ class Settings(Folder):
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def parts(self) -> Parts:
-        """Return the file of the passages, and the files of queries and judgments by split."""
+        """Find the file of passages, and the files of queries and judgments for each split."""
         folder = check_folder(self.path)
         passages = find(folder, "collection", ".tsv", layout="MS MARCO's")
         queries = by_split(folder, "queries.")

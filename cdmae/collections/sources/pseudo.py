@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-# words of a span
+# the fewest and the most words of a span
 SHORTEST_SPAN = 5
 LONGEST_SPAN = 16
 # the fewest words of a query, and of the rest of its passage
@@ -50,7 +50,7 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Source):
-    """The keys of a collection with queries made from the text of another collection."""
+    """Settings of a collection whose queries are made from another collection's text."""
 
     of: dict[str, Any] = setting(
         meaning="the collection whose text it uses: a `source` and its settings"
@@ -66,7 +66,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself pseudo; convert the other collection's settings."""
+        """Convert the original collection's settings; raise an error if its source is pseudo."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
@@ -103,14 +103,14 @@ class Settings(Source):
         return passages, words, queries
 
     def check(self) -> dict[str, int]:
-        """Read all files; without files, check the original collection as its source does."""
+        """Read all files; if there are none, run the check of the original collection's source."""
         if self.depends():
             return super().check()
         self.base.check()
         return {}
 
     def load(self, threads: int = 1) -> Collection:
-        """Make the queries, then divide the passages while they are written."""
+        """Make the queries; their words are removed from the passages while these are written."""
         import pyarrow as pa
 
         from cdmae.collections.store import PASSAGES, Collection
@@ -130,7 +130,7 @@ class Settings(Source):
         return Collection(passages, queries, qrels, about)
 
     def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
-        """Yield the passages, without the queries of the passages `asked`."""
+        """Yield all passages; remove the query from each passage whose id is in `asked`."""
         for name, title, text in self._passages(threads):
             if name in asked:
                 _, title, text = divided(name, title, text, self.method)
@@ -151,7 +151,8 @@ class Settings(Source):
     def _queries(self, threads: int) -> pd.DataFrame:
         """Return a frame (query_id, passage_id, text, split), one row per passage with a query.
 
-        ``dev`` takes the first passages by a hash of their ids, ``train`` the following passages.
+        Passages are ordered by a hash of their ids. The first belong to ``dev``, the next to
+        ``train``.
         """
         import numpy as np
         import pandas as pd

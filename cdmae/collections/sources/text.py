@@ -1,4 +1,4 @@
-"""Cut a folder of text files into passages: a collection without queries and judgments.
+"""Divide a folder of text files into passages, without queries and judgments.
 
 Paragraphs, separated by empty lines, are joined up to a number of words; a longer paragraph is cut.
 
@@ -27,7 +27,7 @@ from cdmae.log import say
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
-BYTES = 6  # the estimated length of a word
+BYTES = 6  # the estimated bytes per word
 LEVELS = 6  # the number of Markdown's heading levels
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
@@ -35,7 +35,7 @@ _HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 
 @settings
 class Settings(Source):
-    """The keys of a folder of text files."""
+    """Settings of a collection in a folder of text files."""
 
     path: str = setting(
         meaning="folder with text files in UTF-8; a relative path begins at the working directory"
@@ -49,11 +49,11 @@ class Settings(Source):
     )
 
     def folders(self) -> list[Path]:
-        """Return the folder: a later run would read result files there as passages."""
+        """Return the folder; results stored in it would be read as passages by the next run."""
         return [check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files to read, sorted by path; raises `InputError` for a folder without any."""
+        """List the files to read, sorted by path; raise `InputError` if there are none."""
         folder = check_folder(self.path)
         files, _ = self._found()
         for file in files:
@@ -88,7 +88,7 @@ class Settings(Source):
         return sorted(files), outside
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate passages and words per passage from the files' sizes; there are no queries."""
+        """Estimate the number of passages from the files' sizes; there are no queries."""
         words = sum(file.stat().st_size for file in self.depends()) // BYTES
         return max(1, words // self.words), self.words, {}
 
@@ -146,7 +146,7 @@ def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple
 
 
 def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each heading with the words of its paragraphs.
+    """Yield each heading, with the list of words of each of its paragraphs.
 
     A heading without paragraphs is joined to the next heading. If none follows, or if the joined
     headings exceed Markdown's number of levels, it becomes text: no heading is lost.
