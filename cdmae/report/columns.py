@@ -17,7 +17,7 @@ from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
-SIGNIFICANT = 0.05  # p below it is
+SIGNIFICANT = 0.05  # differences with a p below it are significant
 MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
 
 
@@ -25,7 +25,7 @@ MOST_SETS = 4  # zero-shot collections that are listed one by one next to the ot
 class Column:
     """The mean over `sets` of the means over their targets, in one measure.
 
-    The forums of CQADupStack are one set. key: the paper's column of these numbers, if there is
+    The forums of CQADupStack are one set. key: the corresponding column of the paper, if there is
     one.
     """
 
@@ -120,9 +120,9 @@ class Column:
     def noise(self) -> float:
         """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
-        It is 1.96 times the root of 2 times the variance over seeds, or the config's if that is
-        larger. It holds for single trainings, or for means over the seeds of the run. For several
-        targets it is the mean, because one seed serves them all.
+        It is 1.96 times the root of twice the variance over seeds, or the config's value if that is
+        larger. It applies to single trainings, or to means over the seeds of the run. For several
+        targets it is their mean, because all targets share the same trainings.
         """
         bands = []
         for some in self.sets:
@@ -184,14 +184,14 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
 
 def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot collections in the config's first measure, and again in their main one."""
+    """List the zero-shot columns for the config's first measure, and for their main measure."""
     both = [zero_shot(facts, first=True), zero_shot(facts)]
     same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
     return [columns for columns in (both[:1] if same else both) if columns]
 
 
 def together(columns: Sequence[Column], name: str) -> Column:
-    """Average over columns, each counting once, in the measure of the first."""
+    """Average columns with equal weight, in the measure of the first column."""
     return Column(
         columns[0].facts,
         name,
@@ -201,7 +201,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List all targets; many zero-shot collections are one mean."""
+    """List all targets; many zero-shot collections are combined in their mean."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -212,6 +212,6 @@ def everywhere(facts: Facts) -> list[Column]:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose the target of the first screen: the first one that is not zero-shot, if any."""
+    """Choose the main target: the first that is not zero-shot, or else the first."""
     targets = sorted(facts.targets, key=facts.zero_shot)
     return Column.of(facts, targets[0]) if targets else None

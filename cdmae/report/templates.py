@@ -1,4 +1,4 @@
-"""Put numbers into words: the jinja2 templates of the page's sections, and of the figures.
+"""Fill the jinja2 templates of the page's sections and of the figures.
 
 HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
 filters. The style sheets are next to this module; colours.css has a light and a dark form of each
@@ -45,9 +45,9 @@ def literal(style: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Let a text break after its signs.
+    """Allow line breaks after the punctuation of a text.
 
-    The text is not changed as `Markup`, because Python 3.11 would escape the inserted tags.
+    The text is processed as `str`, because Python 3.11 would escape tags inserted into `Markup`.
     """
     return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 
@@ -77,6 +77,6 @@ def fill(name: str, /, **values: Any) -> TemplateModule:
 
 
 def phrase(name: str, macro: str, /, **values: Any) -> str:
-    """Fill a macro of a template of plain text, in one line: the words of a table's cell."""
+    """Return the output of a plain-text macro as one line, for a cell of a table."""
     text = getattr(_ENVIRONMENT.get_template(name).module, macro)(**values)
     return re.sub(r"[ \n]+", " ", text).strip(" ")

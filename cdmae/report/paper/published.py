@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A method's or a setting's numbers in the paper's tables; `source` names their origin."""
+    """The numbers of a method or a setting in the paper's tables; `source` names their origin."""
 
     name: str
     source: str
@@ -46,18 +46,19 @@ METHODS = pd.read_csv(
 
 
 def _methods(column: str) -> dict[str, str]:
-    """Return a column of the table of methods, as far as it is filled."""
+    """Return the non-empty cells of a column of the table of methods, by method."""
     return {str(method): value for method, value in METHODS[column].items() if value}
 
 
 # the methods whose pre-training is a file in cdmae/pretraining/objectives
 OBJECTIVES = _methods("objective")
-MASKINGS = _methods("masking")  # of the decoder; the others' is uniform, where they have one
-# how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
+# the decoder's masking; methods that are not listed mask uniformly, if they have a decoder
+MASKINGS = _methods("masking")
+# the last fine-tuning stage in table 1: with hard negatives, or with distillation
 STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
-KINDS = _methods("kind")  # the two columns of ticks in table 1, in words
-# published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2,
-# and on general text alone, as in table 3; the authors of RetroMAE report both
+KINDS = _methods("kind")  # the meaning of the two columns of ticks in table 1
+# published checkpoints that result from a method: pre-trained on MS MARCO, as in tables 1 and 2, or
+# on general text only, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
 GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 
@@ -100,7 +101,7 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
 
 
 def dataset(facts: Facts, target: Target) -> str:
-    """Return a target's name in tables 1 and 2, such as ``msmarco dev``; "" if they lack it."""
+    """Return a target's name in tables 1 and 2, such as ``msmarco dev``; "" if it has none."""
     entry = facts.entries("collections").get(target.collection, {})
     if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
         return ""

@@ -1,4 +1,4 @@
-"""Fusions and rerankers: their gain over the runs that they build on, and a fusion's weights."""
+"""Show the gain of fusions and rerankers over their input runs, and the fusions' weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
-    """Compare fusions with BM25 and with their parts, and rerankers with their run.
+    """Compare fusions with BM25 and with their parts, and rerankers with their input run.
 
-    The config names the comparisons.
+    Only comparisons that the config lists are shown.
     """
     tables = [weights(facts)]
     figures = []
