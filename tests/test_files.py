@@ -321,7 +321,7 @@ def test_the_remedy_is_to_delete_the_whole_output(tmp_path):
 
 def test_a_truncated_row_is_refused(tmp_path):
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
-    with pytest.raises(InputError, match="a row is not complete"):
+    with pytest.raises(InputError, match="a row is incomplete"):
         read_table(tmp_path / "retrieval.tsv", gaps=False)
 
 
@@ -465,6 +465,6 @@ def test_vector_files_have_one_width(tmp_path, values):
     write_array(tmp_path / "00001.npy", values)
     with pytest.raises(
         InputError,
-        match=f"^{tmp_path}/00001.npy holds an array of float.*; delete it and run again$",
+        match=f"^{tmp_path}/00001.npy contains an array of float.*; delete it and run again$",
     ):
         read_vectors(tmp_path)

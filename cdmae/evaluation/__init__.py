@@ -1,1 +1,1 @@
-"""Measure runs (`measures`), and test the differences between them (`significance`)."""
+"""Measuring runs (`measures`), and testing the differences between them (`significance`)."""

@@ -15,17 +15,17 @@ from cdmae.log import say
 from cdmae.retrieval import trec
 from cdmae.terminal import printable
 
-# the columns that come from a `Difference`
+# the columns with the fields of a `Difference`
 TESTED = ("a", "b", "difference", "p", "low", "high", "queries")
 
 
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
     """Compare TREC runs with the first of them: a row for each measure and run.
 
-    Columns: measure, run, mean; and for all runs but the first, difference (its mean minus the
-    first's), low and high (95 % interval of the paired t-test; none for one query), p, and p_holm,
-    corrected over the runs of a measure. Queries without judgments do not count. A judged query
-    that is missing from a run counts as 0, and a message reports it.
+    Columns: measure, run and mean, and for all but the first run: difference (its mean minus the
+    first run's), low and high (the 95 % interval of the paired t-test; empty for one query), p, and
+    p_holm, which is corrected for the runs of a measure. Queries without judgments are ignored. A
+    judged query that is missing from a run counts 0, and a message is logged.
     """
     for index, path in enumerate(runs):
         if path in runs[:index]:
@@ -40,7 +40,7 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
 
 
 def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Measure each run: run -> values with a row per judged query and a column per measure."""
+    """Measure each run; map it to values with a row per judged query and a column per measure."""
     lines = [trec.read_lines(path) for path in runs]
     judged = trec.read_qrels(qrels)
     query_ids = _ids("query_id", judged, lines)
@@ -54,7 +54,7 @@ def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[
         if not answered:
             raise InputError(f"{path} and {qrels} have no query in common")
         if answered < len(asked):
-            say(f"{path} has {answered} of {len(asked)} judged queries; the others count as 0")
+            say(f"{path} contains {answered} of {len(asked)} judged queries; the others count 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
         ranked = trec.as_run(run, len(query_ids), len(run))
@@ -64,13 +64,13 @@ def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[
 
 
 def _ids(column: str, judged: pd.DataFrame, lines: Sequence[pd.DataFrame]) -> pd.Index:
-    """List the ids in a column of the judgments and the runs, each once."""
+    """List the distinct ids in a column of the judgments and the runs."""
     columns = [judged[column], *(run[column] for run in lines)]
     return pd.Index(pd.concat(columns).unique())
 
 
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
-    """Compare runs' values [Q] with the first run's: a row each, with columns as in `compare`."""
+    """Compare each series of values [Q] with the first; return a row each, as in `compare`."""
     first, *others = values
     tests = [paired(other, first) for other in others]
     corrected = holm([test.p for test in tests])
@@ -82,9 +82,9 @@ def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
 
 
 def table(compared: pd.DataFrame) -> str:
-    """Write a comparison as a Markdown table, measures times 100 as in the report.
+    """Format a comparison as a Markdown table, with measures times 100 as in the report.
 
-    Differences have their 95 % interval, which is not corrected, and p before and after Holm.
+    Each difference has its 95 % interval, which is not corrected, and p before and after Holm.
     """
     labels = compared.columns[: compared.columns.get_loc("mean")]
     rows = [_table_row(row, labels) for _, row in compared.iterrows()]
@@ -93,7 +93,7 @@ def table(compared: pd.DataFrame) -> str:
 
 
 def _table_row(row: pd.Series, labels: pd.Index) -> dict[str, str]:
-    """Write the cells of a row below the headers of the table."""
+    """Format a row's cells, keyed by the headings of the table."""
     cells = {label: printable(str(row[label])) for label in labels}
     cells["mean x 100"] = f"{100 * row['mean']:.2f}"
     if row["p"] is None:

@@ -1,8 +1,8 @@
-"""Measure the cost of storing a retriever's vectors in fewer bytes.
+"""Measuring the loss of quality when a retriever's vectors are stored in fewer bytes.
 
 Smaller vectors have fewer dimensions, or fewer bits per number. A prefix of a vector can be used as
-a vector, above all if the training optimised prefixes (Matryoshka, Kusupati et al. 2022). Prefixes
-of vectors of length 1, which are compared by cosine, are scaled to length 1 again.
+a vector, especially if the training optimised prefixes (Matryoshka, Kusupati et al. 2022). Prefixes
+of unit vectors, which are compared by cosine, are normalised again.
 
 float32 unchanged; with all dimensions, the run is the evaluation's
 float16  rounded
@@ -36,7 +36,7 @@ from cdmae.runs import Run
 
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 RESCORED = 4  # as in the library's examples
-UNIT = 1e-2  # tolerance of the lengths of normalised vectors, including bfloat16
+UNIT = 1e-2  # tolerance of the norms of normalised vectors, wide enough for bfloat16
 
 
 def compare_sizes(
@@ -53,10 +53,10 @@ def compare_sizes(
 ) -> pd.DataFrame:
     """Measure every size of the vectors [p, D] in `shards`, and compare it with the full size.
 
-    encode: texts to vectors, float32 [Q, D]. name: the measure. widths: the numbers of dimensions;
-    none: D, D/2, D/4, D/8. depth: of the runs, if the measure has no cutoff. The first row is the
-    full size. Columns: measure, dimensions, numbers, bytes (of a passage), and the columns of
-    `cdmae.evaluation.compare`.
+    encode: a function from texts to vectors, float32 [Q, D]. name: the measure. widths: the numbers
+    of dimensions to keep; by default D, D/2, D/4 and D/8. depth: the depth of the runs, if the
+    measure has no cutoff. The first row is the full size. Columns: measure, dimensions, numbers,
+    bytes (per passage), and the columns of `cdmae.evaluation.compare`.
     """
     full = shards[0].shape[1]
     for width in widths:
@@ -96,7 +96,7 @@ def compare_sizes(
 def prefixes(shards: Shards, width: int) -> Shards:
     """Keep the first `width` dimensions of vectors [p, D].
 
-    If all vectors have length 1, the results are scaled to length 1, too.
+    If all vectors have norm 1, the results are normalised, too.
     """
     full = shards[0].shape[1]
     if width == full:
@@ -124,7 +124,7 @@ def find(
 ) -> Run:
     """Find the `depth` best passages for queries, float32 [Q, D].
 
-    numbers: the form in which the vectors [p, D] are stored, a key of `BITS`.
+    numbers: the number format of the stored vectors [p, D], a key of `BITS`.
     """
     if numbers == "binary":
         return _by_signs(queries, shards, depth)

@@ -1,8 +1,8 @@
-"""Measures of a run, per query, by ir_measures and in its notation.
+"""Computing the measures of a run per query, with ir_measures and in its notation.
 
-The order of the run is the ranking, with ties by passage row. trec_eval ignores the rank column and
-breaks ties by passage id in reverse. Therefore `measure` passes scores that decrease with the rank,
-and `cdmae.retrieval.trec` writes runs for which trec_eval finds the same ranking.
+The ranking is the order of the run, with ties broken by passage row. trec_eval ignores the rank
+column and breaks ties by passage id in reverse. Therefore `measure` passes scores that decrease
+with the rank, and `cdmae.retrieval.trec` writes runs for which trec_eval finds the same ranking.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cdmae.log import say
 from cdmae.runs import Run
 
 COLUMNS = ("query", "passage", "grade")
-AT_ONCE = 500_000  # ranked passages; each takes some 200 bytes in the dictionaries of ir_measures
+AT_ONCE = 500_000  # ranked passages; each takes about 200 bytes in the dictionaries of ir_measures
 PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROVIDERS])
 
 
@@ -33,10 +33,10 @@ def measure(
     """Compute every measure of every judged query: a frame (query_id, measure, value).
 
     qrels: rows (query, passage, grade) as returned by `cdmae.collections.store.read_qrels`; a grade
-    below 0 counts as 0. query_ids: the id of every query of the run. judgments: their name in
-    messages. The value is 0 if the run ranks nothing for a query. Queries without judgments are
-    left out, as by trec_eval. Raises `InputError` if no grade reaches the lowest grade that any
-    measure counts as relevant.
+    below 0 counts as 0. query_ids: the ids of the run's queries. judgments: the name of the
+    judgments in messages. The value is 0 if the run ranks nothing for a query. Queries without
+    judgments are left out, as by trec_eval. Raises `InputError` if no grade reaches the lowest
+    grade that any measure counts as relevant.
     """
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
@@ -71,26 +71,26 @@ def measure(
 
 
 def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: object) -> None:
-    """Refuse judgments without a relevant passage; log measures that require a higher grade."""
+    """Refuse judgments without a relevant passage; log measures that need a higher grade."""
     grades = {name: key.params.get("rel", 1) for name, key in parsed.items()}
     highest = qrels["grade"].max()
     lowest = min(grades.values(), default=1)
     if lowest > highest:
         raise InputError(
             f"{judgments} have no relevant passage: their highest grade is {highest}; allowed: "
-            f"judgments with a grade of {lowest} or more, or measures that require less "
+            f"judgments with a grade of {lowest} or more, or measures with a lower threshold "
             "(evaluation.relevant, or rel in their names)"
         )
     for name, grade in grades.items():
         if grade > highest:
-            say(f"{name} is 0: it requires grade {grade}, and the highest grade is {highest}")
+            say(f"{name} is 0: it needs grade {grade}, but the highest grade is {highest}")
 
 
 def _judged(qrels: pd.DataFrame) -> dict[int, dict[str, int]]:
-    """Return the grades of each query by passage row, as text.
+    """Return each query's grades, keyed by passage row as text.
 
-    Judged passages that are not in the collection share one row; each still counts as a relevant
-    passage, under a name of its own.
+    Judged passages that are not in the collection share one row. Each gets a distinct name, so that
+    it still counts as a relevant passage.
     """
     judged: dict[int, dict[str, int]] = {}
     # trec_eval's C code crashes if all grades of a query are below 0.

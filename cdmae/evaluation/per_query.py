@@ -1,4 +1,4 @@
-"""Read and write tab-separated files: per-query measures, and the records of trainers and jobs."""
+"""Reading and writing tab-separated files: per-query measures, and records of jobs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
 
 
 def read_measures(path: Path | str) -> pd.DataFrame:
-    """Read per-query measures; names and ids are text, even if they look like numbers."""
+    """Read per-query measures; names and ids remain text even if they look like numbers."""
     types = {**dict.fromkeys(MEASURES, str), "value": float}
-    # An id may contain a carriage return, which pandas would read as the end of a line.
+    # An id may contain a carriage return, which pandas would treat as the end of a line.
     frame = read_table(path, dtype=types, keep_default_na=False, lineterminator="\n")
     if frame.columns.tolist() != MEASURES:
         raise InputError(
@@ -33,16 +33,16 @@ def read_measures(path: Path | str) -> pd.DataFrame:
 
 
 def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.DataFrame:
-    """Read a tab-separated file; raises `InputError` for an empty or truncated file.
+    """Read a tab-separated file; raise `InputError` if it is empty or truncated.
 
-    gaps: whether cells may be empty. options: of `pandas.read_csv`.
+    gaps: whether cells may be empty. options: arguments of `pandas.read_csv`.
     """
     import pandas as pd
 
     try:
         frame = pd.read_csv(path, sep="\t", **options)
-    except ValueError as error:  # raised by pandas' parser, too
+    except ValueError as error:  # includes errors of pandas' parser
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
     if not gaps and frame.isna().to_numpy().any():
-        raise InputError(f"{path} is damaged (a row is not complete); {remedy(path)}")
+        raise InputError(f"{path} is damaged (a row is incomplete); {remedy(path)}")
     return frame

@@ -1,4 +1,4 @@
-"""Test the difference between two systems: paired t-tests over queries, and the noise of seeds.
+"""Testing the difference of two systems: paired t-tests over queries, and the noise of seeds.
 
 Over many queries the t-test agrees with the randomisation test (Smucker, Allan, Carterette 2007).
 """
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-NORMAL = 1.96  # standard errors from the mean to an end of a 95 % interval
+NORMAL = 1.96  # half-width of a 95 % interval, in standard errors
 
 
 class Difference(NamedTuple):
-    """System a minus system b over the same queries.
+    """The difference of system a and system b, a minus b, over the same queries.
 
-    A single query has no interval: nan, with p = 1.
+    A single query allows no inference: its interval is nan, and its p is 1.
     """
 
     a: float  # mean
     b: float  # mean
     difference: float
     p: float  # two-sided, over the queries
-    low: float  # of the 95 % interval over the queries
+    low: float  # lower end of the 95 % interval over the queries
     high: float
     queries: int
-    p_with_seeds: float  # with the noise of seeds too (`with_seeds`); otherwise p
+    p_with_seeds: float  # includes the noise of seeds after `with_seeds`; otherwise equal to p
 
     @property
     def half_width(self) -> float:
@@ -49,10 +49,9 @@ class Difference(NamedTuple):
 def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
     """Compare the values of two systems, both [Q], query by query.
 
-    If all queries differ by the same amount, p comes from the sign test.
+    If all queries differ by the same amount, p comes from a sign test.
     """
-    # takes a second to import; few callers of this module need a test
-    from scipy.stats import ttest_rel
+    from scipy.stats import ttest_rel  # the import takes a second, and few callers need it
 
     a = np.asarray(a, dtype=np.float64)
     b = np.asarray(b, dtype=np.float64)
@@ -80,8 +79,8 @@ def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
 def pooled(several: Sequence[Difference]) -> Difference:
     """Average differences over collections with equal weight.
 
-    The queries of different collections are independent, so the variances of the means add up. p
-    follows from a normal distribution with the pooled interval.
+    The queries of different collections are independent, so that the variances of the means add up.
+    p is computed from a normal distribution with the pooled interval.
     """
     if len(several) == 1:
         return several[0]
@@ -102,12 +101,12 @@ def pooled(several: Sequence[Difference]) -> Difference:
 
 
 def with_seeds(gap: Difference, band: float) -> Difference:
-    """Add the p-value of the sum of both kinds of noise: the queries' and the seeds'.
+    """Add the p-value that includes the noise of both queries and seeds.
 
     Queries and seeds are crossed random effects (Clark 1973, "The language-as-fixed-effect
     fallacy"), so their variances add up: Var(mean difference) = Var(over queries) / n + Var(over
-    seeds). band: the half-width of the 95 % interval of the seeds' part alone, which is 1.96 times
-    the root of the second variance. The result is at least the p-value over the queries alone.
+    seeds). band: the half-width of the 95 % interval for seeds alone, which is 1.96 times the root
+    of the second variance. The result is never below the p-value over the queries alone.
     """
     p = _p_of_normal(gap.difference, math.hypot(gap.half_width, band)) if band else gap.p
     return gap._replace(p_with_seeds=max(gap.p, p))
@@ -115,7 +114,7 @@ def with_seeds(gap: Difference, band: float) -> Difference:
 
 def _p_of_normal(mean: float, half: float) -> float:
     """Return the two-sided p-value of a mean with a 95 % interval of `half` to either side."""
-    if not half > 0:  # nan, or no spread at all
+    if not half > 0:  # nan or 0
         return 1.0
     return math.erfc(abs(mean) / half * NORMAL / math.sqrt(2))
 

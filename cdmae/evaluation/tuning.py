@@ -1,4 +1,4 @@
-"""Choose the weights of a fusion on judged queries."""
+"""Choosing the weights of a fusion on judged queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = {2: 20, 3: 10, 4: 5}
 
 
 def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
-    """Yield all mixtures of weights that are whole steps and sum to 1."""
+    """Yield all weights for `systems` systems that are multiples of a step and sum to 1."""
     steps = STEPS[systems]
     for parts in product(range(steps + 1), repeat=systems):
         if sum(parts) == steps:
@@ -28,9 +28,9 @@ def best_weights(
 ) -> tuple[tuple[float, ...], float]:
     """Return the weights with the highest mean of the measure `name`, and that mean.
 
-    Ties go to the most even weights. Each system alone is among the mixtures, so on these
-    queries the fusion is never worse than one of its systems. depth: of the runs, if the
-    measure has no cutoff.
+    If means are equal, the most even weights win. The mixtures include every system alone, so that
+    on these queries the fusion is never worse than any of its systems. depth: the depth of the
+    runs, if the measure has no cutoff.
     """
     depth = min(depth, read_measure(name).params.get("cutoff", depth))
 

@@ -1,1 +1,1 @@
-"""Stages 1 to 3 and the reranker: equations 10 and 11, and the groups that they learn from."""
+"""Fine-tuning: retriever stages 1 to 3, the reranker, their losses and their training groups."""

@@ -44,12 +44,13 @@ class Data:
 class Task:
     """A stage's training of one kind of model.
 
-    stage: with the settings that depend on the data. columns: of the training curve, including the
-    numbers that `learn` returns. batch: makes the batch of some examples (rows [B]) in an epoch.
-    learn: adds a batch's gradient to the weights and returns the step's numbers
-    (`cdmae.finetuning.retriever.learn`). check: returns a note on the numbers of a step, counted
-    from 1, or nothing; raises `InputError` if continuing is pointless. notes: warnings about this
-    training that are known in advance.
+    stage: the settings, including those that depend on the data. columns: the columns of the curve,
+    including the numbers that `learn` returns. batch: a function that makes the batch of the given
+    examples (rows [B]) in an epoch. learn: a function that adds a batch's gradient to the weights
+    and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a function that
+    returns a warning about the numbers of a step (counted from 1), or nothing, and raises
+    `InputError` if the training cannot recover. notes: warnings that are known before the training
+    begins.
     """
 
     stage: Stage
@@ -61,9 +62,9 @@ class Task:
 
 
 def trainer(task: Callable[..., Task]) -> Callable[..., None]:
-    """Make the training command of a kind of model.
+    """Make the training command for one kind of model.
 
-    task: a function of (model, data, stage, teacher) and of the keywords `name`, `seed` and
+    task: a function that takes (model, data, stage, teacher) and the keywords `name`, `seed` and
     `device`.
     """
 
@@ -86,8 +87,8 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
 
         negatives: a run over the training queries; teacher: a reranker's run over the same
         candidates, from which a retriever may learn; ranking: a third-party run instead, which
-        scores only the passages that it ranks. From the state folder a killed training resumes
-        with bit-identical results (on the CPU).
+        scores only the passages that it ranks. A killed training resumes from the state folder; on
+        the CPU its results are bit-identical.
         """
         device = setup.set_up(threads)
         model = checkpoint.start_model(
@@ -149,7 +150,7 @@ def read(
 ) -> Data:
     """Read a stage's training data.
 
-    Raises `InputError` if the files do not belong together.
+    Raises `InputError` if the files do not match each other.
     """
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
@@ -163,11 +164,12 @@ def read(
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:
-    """Return a training's schedule, and log a shortened warm-up; the curve gets about 100 rows.
+    """Return a training's schedule, and log a message if the warm-up is shortened.
 
-    An epoch has one step per whole batch. A `warmup_steps` below 1 is a share of the steps,
-    rounded up, as in transformers. A warm-up as long as the training becomes a tenth of the steps:
-    at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are all.
+    The curve gets about 100 rows. An epoch has one step per complete batch. A `warmup_steps` below
+    1 is a share of the steps, rounded up, as in transformers. A warm-up that would cover the whole
+    training is reduced to a tenth of the steps. At the paper's size, 1,000 steps are a
+    twenty-fourth of the training; on a small collection they would be all of it.
     """
     steps = steps_of(stage, examples, name)
     share = stage.warmup_steps < 1
@@ -177,7 +179,7 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     if warmup >= steps > 1:
         warmup = steps // 10
         say(
-            f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not "
+            f"{name} has only {steps:,} steps: the warm-up is reduced to {warmup:,} steps from "
             f"{stage.warmup_steps:,.0f}"
         )
     return Schedule(
@@ -186,7 +188,7 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
 
 
 def steps_of(stage: Stage, examples: int, name: str) -> int:
-    """Return a training's number of steps; raises `InputError` for a batch of too many queries."""
+    """Return a training's number of steps; raise `InputError` if the batch exceeds the examples."""
     per_epoch = examples // stage.queries
     if not per_epoch:
         raise InputError(

@@ -1,10 +1,10 @@
 """Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
 
-Negatives are mined from a run over the training queries (`cdmae.finetuning.selection`), and some
-more are random passages (SimLM: 10 random ones for 200 mined ones). The passages that a query may
-draw, its *pool*, are fixed for (seed, query). The passages that it draws in an epoch are fixed for
-(seed, epoch, query). Neither depends on the batch, the number of devices or a restart. So a
-teacher's scores can be computed before its student is trained.
+Negatives are mined from a run over the training queries (`cdmae.finetuning.selection`). Random
+passages are added to them (SimLM adds 10 random passages to 200 mined ones). The passages that a
+query may draw form its *pool*, which is fixed for (seed, query). The passages that it draws in an
+epoch are fixed for (seed, epoch, query). Neither depends on the batch, the number of devices or a
+restart. A teacher's scores can therefore be computed before its student is trained.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P`
 passages, `N` group size.
@@ -28,7 +28,7 @@ from cdmae.models.ragged import Ragged
 from cdmae.runs import Run, read_run
 from cdmae.training.setup import seed_of
 
-ATTEMPTS = 64  # the most random draws before a collection counts as too small for the group
+ATTEMPTS = 64  # random draws before the collection is considered too small for the group
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Examples:
         return len(self.queries)
 
     def pool(self, example: int) -> np.ndarray:
-        """Return an example's negatives, mined then random, at least N - 1 in all; int32."""
+        """Return an example's mined negatives, then random ones: int32, at least N - 1 in all."""
         mined = self.mined[example]
         number = max(self.random_negatives, self.group - 1 - len(mined))
         if not number:
@@ -59,10 +59,10 @@ class Examples:
         return np.concatenate([mined, self._random(example, mined, number, generator)])
 
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
-        """Draw the groups of some examples in an epoch: int32 [B, N], the positive first.
+        """Draw the groups of the given examples in an epoch: int32 [B, N], the positive first.
 
-        Each epoch uses the next of a query's positives, and draws negatives from the pool without
-        replacement.
+        If a query has several positives, each epoch uses the next one. Negatives are drawn from the
+        pool without replacement.
         """
         groups = np.empty((len(examples), self.group), dtype=np.int32)
         for row, example in enumerate(examples):
@@ -88,7 +88,7 @@ class Examples:
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
-        The incomplete batch at the end of an epoch is dropped, so no batch has a query twice.
+        The incomplete batch at the end of an epoch is omitted, so that no batch repeats a query.
         """
         per_epoch = len(self) // queries
         order = np.empty(0, dtype=np.int64)
@@ -99,10 +99,10 @@ class Examples:
             yield step, epoch, order[batch * queries : (batch + 1) * queries]
 
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Return the mask of passages that are barred as negatives of a query: bool [B, B x N].
+        """Return a mask of the passages that must not be negatives of each query: bool [B, B x N].
 
-        These are false negatives, according to the qrels or the margin, and copies of their text.
-        The query's own positive stays.
+        They are false negatives according to the qrels or the margin, and passages with the same
+        text. The query's own positive is never masked.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
@@ -116,15 +116,14 @@ class Examples:
     def _random(
         self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator
     ) -> np.ndarray:
-        """Draw up to `number` distinct random passages, neither mined nor barred.
+        """Draw up to `number` distinct random passages that are neither mined nor barred by text.
 
-        Copies of a barred passage are barred, too. Raises `InputError` if the collection has too
-        few passages for a group.
+        Raises `InputError` if the collection has too few passages for a group.
         """
         passages = len(self.texts)
         barred = self.texts[self.barred[example]]
         drawn = np.empty(0, dtype=np.int32)
-        # In a tiny collection, drawing until enough passages are distinct would take long.
+        # In a tiny collection, drawing until enough passages are distinct would take too long.
         tiny = number + len(mined) > passages // 8
         for _ in range(1 if tiny else ATTEMPTS):
             if tiny:
@@ -161,10 +160,10 @@ def read(
 ) -> tuple[Examples, dict[str, int]]:
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
-    depth: ranks of the run from which negatives are taken. ranking: a third-party teacher's run;
-    groups then hold only passages that it ranks, since it scores no others. The counts come from
-    `Selection.counts`. Raises `InputError` if the files do not fit together, or if they
-    leave no example.
+    depth: the number of top ranks from which negatives are taken. ranking: a third-party teacher's
+    run; groups then contain only passages that it ranks, since it scores no others. The second
+    result is `Selection.counts`. Raises `InputError` if the files do not match, or if no example
+    remains.
     """
     qrels = read_qrels(collection, split)
     texts = text_ids(collection)
@@ -198,9 +197,9 @@ def read(
     )
     if not len(examples):
         raise InputError(
-            f"no query of {collection}, split {split!r}, has a relevant passage and the negatives "
-            f"of a group: {dropped or 'it has no queries'}; change the negatives, depth, margin, "
-            "group or teacher"
+            f"no query of {collection}, split {split!r}, has a relevant passage and enough "
+            f"negatives for a group: {dropped or 'it has no queries'}; change the "
+            "negatives, depth, margin, group or teacher"
         )
     return examples, selection.counts()
 
@@ -216,7 +215,7 @@ def select(
     margin: float = 0.0,
     ranking: Run | None = None,
 ) -> Selection:
-    """Select positives and negatives; texts: see `text_ids`, qrels: see `Selection.mined`."""
+    """Select each query's passages; for `texts` see `text_ids`, for `qrels` `Selection.mined`."""
     selection = Selection.mined(run, qrels, texts, depth)
     if margin:
         selection.limit_by_margin(margin)
@@ -228,7 +227,7 @@ def select(
 
 
 def examples_of(selection: Selection, *, group: int, random_negatives: int, seed: int) -> Examples:
-    """Make one example per query that the selection keeps."""
+    """Build one training example per query that the selection keeps."""
     rows = np.flatnonzero(selection.kept)
     return Examples(
         queries=rows.astype(np.int32),
@@ -243,7 +242,7 @@ def examples_of(selection: Selection, *, group: int, random_negatives: int, seed
 
 
 def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
-    """Describe the dropped queries and negatives by reason, with an example query for each."""
+    """List the reasons for dropped queries and negatives, with counts and example queries."""
     reasons = []
     for reason, count in selection.counts().items():
         text = f"{count:,} {reason}"
@@ -258,11 +257,11 @@ def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
-    """Return a number per text, int64 [P], that ignores the case and white space of title and text.
+    """Return a number per text, int64 [P], that is equal for texts of equal words.
 
-    Texts are compared rather than word-pieces, because a teacher with another tokenizer must know
-    which passages its student draws. They are compared by 64-bit hashes: among 10^8 pairs, 5 x
-    10^-12 false matches are expected.
+    Case and white space are ignored. Texts are compared instead of word-pieces, because a teacher
+    with another tokenizer must select the same passages. They are compared by 64-bit hashes: among
+    10^8 pairs, 5 x 10^-12 false matches are expected.
     """
     hashes = [np.empty(0, np.uint64)]
     for passages in stream_passages(collection, ["title", "text"]):

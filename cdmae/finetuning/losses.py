@@ -1,4 +1,4 @@
-"""The losses of fine-tuning (section 3.4): pure functions of scores, means over queries.
+"""The fine-tuning losses (section 3.4): pure functions of scores, averaged over queries.
 
 Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
 query, `D` dimensions. Logarithms are natural. Every loss is a mean over the queries of the *global*
@@ -28,13 +28,12 @@ def contrastive(
 ) -> Tensor:
     """Return L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
 
-    queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all
-    B x N passages of the batch, otherwise over the query's own N. excluded: bool [B, B x N],
-    candidates that the sum omits because they are other positives of the query; never the query's
-    own positive. No temperature.
+    queries: [B, D]; passages: [B, N, D], the positive first.
 
-    With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds
-    its query among all B: mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
+    With `in_batch` the sum runs over all B x N passages of the batch, otherwise over the query's
+    own N. excluded: bool [B, B x N], candidates that the sum omits because they are other positives
+    of the query; never the query's own positive. There is no temperature. mean_q -log( exp s(q, d+)
+    / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
@@ -69,7 +68,7 @@ def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
 def flops(vectors: Tensor) -> Tensor:
     """Return sum_j (mean_texts |w_j|)^2 of vectors [n, V], the FLOPS regulariser.
 
-    It approximates the number of nonzero products in the score of two texts (Paria et al. 2020,
+    It approximates the number of non-zero products in the score of two texts (Paria et al. 2020,
     equation 4; SPLADE, equation 5). The mean is over the global batch.
     """
     return vectors.abs().mean(0).square().sum()
@@ -78,8 +77,8 @@ def flops(vectors: Tensor) -> Tensor:
 def listwise(scores: Tensor) -> Tensor:
     """Return L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ), the list-wise loss.
 
-    Equation 10 without in-batch negatives, the loss of the reranker, with s the cross-encoder's
-    logit. scores: [B, N], the positive first.
+    This is equation 10 without in-batch negatives, where s is the cross-encoder's logit. The
+    reranker is trained with it. scores: [B, N], the positive first.
     """
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.long))
 
@@ -88,7 +87,7 @@ def rdrop(first: Tensor, second: Tensor, *, weight: float = 1.0) -> Tensor:
     """Return L = 1/2 (L(s1) + L(s2)) + weight x 1/2 ( KL(p1 || p2) + KL(p2 || p1) ).
 
     L(s) is the list-wise loss. first, second: scores [B, N] of the same pairs under two dropout
-    masks (R-Drop, Liang et al. 2021; SimLM's reranker has weight 1).
+    masks (R-Drop, Liang et al. 2021; SimLM's reranker uses weight 1).
     """
     return (listwise(first) + listwise(second)) / 2 + weight * (
         kl(first, second) + kl(second, first)

@@ -1,4 +1,4 @@
-"""The FLOPS regulariser of a sparse head, its warm-up, and checks for dead or saturated vectors.
+"""Training a sparse head: the FLOPS regulariser, its warm-up, and checks of the vectors.
 
 Shapes: `B` queries, `N` passages per query, `V` word-pieces.
 """
@@ -15,13 +15,13 @@ from cdmae.config.stages import Sparse
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 
-# share of the vocabulary: with more entries per passage on average, an index is of little use
+# the mean share of the vocabulary with a weight in a passage above which an index is of little use
 SATURATED = 0.5
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """The regulariser of the training `name`: its steps, and the word-pieces V of a vector."""
+    """The regulariser of the training `name`, with its steps and its vocabulary size V."""
 
     stage: Sparse
     name: str
@@ -30,12 +30,12 @@ class Sparsity:
 
     @property
     def warmup(self) -> int:
-        """Return the number of steps until both weights have their full value."""
+        """Return the number of steps until both weights reach their full values."""
         share = self.stage.flops_warmup <= 1
         return math.ceil(self.stage.flops_warmup * (self.steps if share else 1))
 
     def grown(self, step: int) -> float:
-        """Return the share of the full weights at step t, from 0: (t / warm-up)^2, at most 1."""
+        """Return the factor of the weights in a step counted from 0: (t / warm-up)^2, at most 1."""
         return min(1.0, ((step + 1) / max(1, self.warmup)) ** 2)
 
     def penalty(
@@ -43,9 +43,8 @@ class Sparsity:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the regulariser of a global batch and numbers for the curve.
 
-        queries: [B, V]; passages: [B x N, V]. flops: the mean number of nonzero products of a query
-        and a passage; query_entries, passage_entries: the mean number of positive weights of a
-        text.
+        queries: [B, V]; passages: [B x N, V]. The numbers are means. flops: non-zero products per
+        pair of query and passage; query_entries, passage_entries: positive weights per text.
         """
         query_weight = self.grown(step) * self.stage.query_flops
         passage_weight = self.grown(step) * self.stage.passage_flops
@@ -63,10 +62,10 @@ class Sparsity:
         return penalty, numbers
 
     def check(self, numbers: dict[str, float], step: int) -> str:
-        """Raise `InputError` if a step's vectors died; return a note if they saturated, or "".
+        """Raise `InputError` if a step's vectors are all 0; return a warning if they saturated.
 
-        They are saturated if, after the warm-up, a passage has a weight for more than half of the
-        word-pieces. numbers: the result of `penalty`; step: counted from 1.
+        They are saturated if, after the warm-up, the mean passage has weights for more than half of
+        the word-pieces. numbers: the result of `penalty`; step: the step, counted from 1.
         """
         for texts, key in (("queries", "query"), ("passages", "passage")):
             if not numbers[f"{key}_entries"]:
@@ -79,7 +78,7 @@ class Sparsity:
         if step <= self.warmup or numbers["passage_entries"] <= SATURATED * self.words:
             return ""
         return (
-            f"after the warm-up of its regulariser, a passage's vector had more than "
+            f"after the regulariser's warm-up, the mean passage vector had more than "
             f"{SATURATED:.0%} of the {self.words:,} possible entries: raise passage_flops (now "
             f"{self.stage.passage_flops:g}) and query_flops (now {self.stage.query_flops:g}), or "
             "train for more steps"

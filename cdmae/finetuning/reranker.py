@@ -1,11 +1,11 @@
 """The reranker (section 3.4, stage 3), a cross-encoder of query and passage: s_ce = CE(q, d).
 
 It is trained by the list-wise contrastive loss over each query's own group, without in-batch
-negatives. A group is scored once without dropout, and only its best 1 / forward_factor passages,
-the positive among them, are learnt from (SimLM). The loss of a query does not depend on other
-queries, so a chunk is a few whole queries, and the gradients of the chunks are added up.
+negatives. A group is first scored without dropout. The model then learns only from the positive and
+the best-scored negatives, 1 / forward_factor of the group (SimLM). The loss has no terms across
+queries. A chunk therefore consists of complete queries, and the gradients of all chunks are added.
 
-Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them learnt from.
+Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages to learn from.
 """
 
 from __future__ import annotations
@@ -41,12 +41,10 @@ def task(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Learn from judgments only."""
+    """Make the training of a reranker, which learns from judgments only."""
     del seed, device
     if teacher:
-        raise InputError(
-            f"{name} is a reranker, which does not learn from a teacher; remove {teacher}"
-        )
+        raise InputError(f"{name} is a reranker, which cannot have a teacher; remove {teacher}")
     columns = ["step", "loss", "listwise", "accuracy", "spread", "learning_rate"]
     return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
 
@@ -55,7 +53,7 @@ train = trainer(task)
 
 
 def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
-    """Return the B x N pairs of some examples in an epoch, group by group, the positive first."""
+    """Return the B x N pairs of the given examples in an epoch, by group, the positive first."""
     drawn = data.examples.draw(rows, epoch)
     asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
     return sequences.pairs(
@@ -76,8 +74,9 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
 
-    Every process gets the gradient. pairs: B x N, query by query. The loss is the mean over the B
-    queries, for any chunks and processes; dropout is drawn for (seed, step, chunk, process).
+    Every process receives the whole gradient. pairs: B x N, query by query. The loss is the mean
+    over the B queries, whatever the chunks and processes. Dropout is drawn for (seed, step, chunk,
+    process).
     """
     device = next(network.parameters()).device
     queries = len(pairs) // stage.group
@@ -147,9 +146,9 @@ def scores(
 ) -> Tensor:
     """Return s_ce of packed pairs, raw logits [n], from the classification head on [CLS].
 
-    Dropout follows the model's config if a generator is given, and is off otherwise. The head
-    computes in float32 under autocast too: bfloat16 has 8 significant bits, and half of the best
-    ten scores would tie.
+    With a generator, dropout follows the model's config; without one, it is off. The head computes
+    in float32 even under autocast: bfloat16 has 8 bits for a score, and half of the best ten would
+    tie.
     """
     head = architectures.classifier(network)
     states = transformer.vectors(network.base_model, packed, head.pooling, generator=generator)

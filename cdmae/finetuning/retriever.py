@@ -3,12 +3,12 @@
 A head (`cdmae.models.heads`) makes the vectors: D is the width of the encoder for the dense head,
 and the number of word-pieces for the sparse head. The sparse head adds a regulariser to the loss.
 
-The settings fix the global batch, B queries with N passages each. It is encoded in chunks sorted by
-length, twice (gradient caching, Gao et al. 2021). The first pass, without gradients, gives all
-vectors and the loss's gradient with respect to each vector. The second pass propagates the
-gradients to the weights, chunk by chunk. Memory follows the chunk; loss and gradient are equal to
-the whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a batch
-that fits one chunk costs no more than without caching.
+The settings fix the global batch, B queries with N passages each. It is encoded twice, in chunks
+sorted by length (gradient caching, Gao et al. 2021). The first pass, without gradients, computes
+all vectors and the loss's gradient with respect to each vector. The second pass propagates these
+gradients to the weights, chunk by chunk. Memory depends on the chunk's size; loss and gradient are
+equal to the whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a
+batch that fits one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
 """
@@ -41,11 +41,11 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-# in temperatures: a spread of scores at which one candidate gets nearly all the probability
+# spread of scores, in temperatures, at which one candidate gets nearly all of a softmax
 SATURATED = 5.0
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
-# a learning rate: published retrievers without a temperature are trained at up to 5e-5
+# the learning rate that causes a warning: published retrievers without a temperature use up to 5e-5
 HIGH = 1e-4
 
 
@@ -59,7 +59,7 @@ def task(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Learn from judgments, and from a reranker's scores if there is a teacher."""
+    """Make the training of a retriever, which learns from judgments and from a teacher if given."""
     notes: list[str] = []
     sparsity = None
     if isinstance(stage, Sparse):
@@ -102,9 +102,9 @@ def spread_of_scores(
 ) -> float:
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
-    Dropout is as in training: it contributes most of the spread of random weights, because their
-    vectors are nearly equal. Three digits are kept: a training that resumes on another machine
-    computes the same number. The result is 0 if the spread is only rounding.
+    Dropout is active as in training. For random weights it causes most of the spread, because their
+    vectors are nearly equal. The result is rounded to three digits, so that a training that resumes
+    on another machine computes the same number. It is 0 if the spread is only rounding error.
     """
     network = model.network.to(device)
     head = heads.of(stage.head)
@@ -124,10 +124,10 @@ def spread_of_scores(
 def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
     """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
-    A [CLS] vector is the output of a LayerNorm: its length is about the square root of its width D,
-    and dot products differ by ten and more. Their softmax is close to 0 or 1, and the loss is
-    several times the loss of guessing. With the learning rates that small networks need, the first
-    steps undo the pre-training.
+    A [CLS] vector is the output of a LayerNorm. Its length is about the square root of its width D,
+    and the standard deviation of dot products is ten or more. A softmax over them is nearly 0 or 1,
+    and the loss is several times the loss of guessing. At the learning rates that small networks
+    need, the first steps then undo the pre-training.
     """
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
@@ -136,7 +136,7 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
     notes = []
     if not spread:
         notes = [
-            "the initial weights give all texts of the first batch the same vector: they carry no "
+            "the initial weights map all texts of the first batch to one vector: they carry no "
             "information"
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
@@ -156,10 +156,10 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
 
 @dataclass(frozen=True)
 class Batch:
-    """A step: B queries, then their B x N passages, as sequences.
+    """The input of a step: sequences of B queries, followed by their B x N passages.
 
     excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
-    teacher: the reranker's scores of the groups, float32 [B, N], or None.
+    teacher: the teacher's scores for the groups, float32 [B, N], or None.
     """
 
     sequences: Ragged
@@ -176,7 +176,7 @@ def batch(
     stage: Retriever,
     teacher: Teacher | None = None,
 ) -> Batch:
-    """Return the batch of some examples in an epoch."""
+    """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked = data.examples.queries[rows]
     queries = sequences.texts(model, "query", data.queries, asked)
@@ -204,9 +204,9 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
-    Every process encodes its share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk drop
-    the same. sparsity: adds the regulariser of a sparse head to the loss.
+    Every process encodes a share of the sequences, of all lengths, and computes the loss of the
+    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk
+    use the same mask. sparsity: the regulariser of a sparse head, which is added to the loss.
     """
     device = next(network.parameters()).device
     head = heads.of(stage.head)
@@ -246,9 +246,10 @@ def cached_backward(
 ) -> dict[str, Tensor]:
     """Back-propagate ``loss(vectors)`` to the weights, with the graph of one chunk at a time.
 
-    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk,
-    in all processes of the group together 0 to `count` - 1; loss: of all vectors [count, D], with
-    numbers for the curve. The caller adds up the gradients of the processes.
+    encode: a function that returns the vectors of chunk i, the same at each call. cuts: the rows of
+    each chunk; the chunks of all processes together cover 0 to `count` - 1. loss: a function that
+    maps all vectors [count, D] to the loss and numbers for the curve. The caller adds up the
+    gradients of the processes.
     """
     last = len(cuts) - 1
     parts = []
@@ -263,7 +264,7 @@ def cached_backward(
     value, numbers = loss(vectors.requires_grad_())
     (gradient,) = torch.autograd.grad(value, vectors)
     kept.backward(gradient[cuts[last]])
-    del kept, parts  # the last chunk's graph, before another is built
+    del kept, parts  # frees the last chunk's graph before the next one is built
     for chunk in range(last):
         encode(chunk).backward(gradient[cuts[chunk]])
     return numbers
@@ -274,10 +275,10 @@ def objective(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of a batch and its numbers: equation 10, with a teacher L_kl + alpha L_cont.
 
-    The student's scores are divided by the stage's temperature, the teacher's are not. queries: [B,
-    D]; passages: [B x N, D]. accuracy: the share of groups in which the positive is best; spread:
-    the standard deviation of the passages' vectors relative to their size, 0 where all are the
-    same.
+    The student's scores are divided by the stage's temperature; the teacher's scores are not.
+    queries: [B, D]; passages: [B x N, D]. accuracy: the share of groups in which the positive
+    scores best. spread: the standard deviation of the passages' vectors relative to their size; it
+    is 0 if all vectors are equal.
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]

@@ -1,11 +1,11 @@
-"""Selection of passages for training queries: a run minus the qrels, then filters (section 3.4).
+"""Selecting passages for training queries: a run minus the qrels, then filters (section 3.4).
 
 Filters, in this order:
 
-1. `mined`: the best passages of the run, without relevant passages, passages that the qrels exclude
-   (BRIGHT's grade of -100), and copies of either.
-2. `limit_by_margin`: without passages that the run scores nearly as high as the relevant one.
-3. `limit_to_ranked`: only passages that a third-party teacher has scored.
+1. `mined`: keeps the best passages of the run, except relevant passages, passages that the qrels
+exclude (BRIGHT's grade of -100), and passages with the same text as either. 2. `limit_by_margin`:
+removes passages that the run scores nearly as high as the relevant one. 3. `limit_to_ranked`: keeps
+only passages that a third-party teacher has scored.
 
 Shapes: `Q` queries of the split, `P` passages.
 """
@@ -38,7 +38,7 @@ class Selection:
     negatives: Ragged  # best first
     kept: np.ndarray  # bool [Q]
     left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
-    # by reason, negatives per query, int64 [Q]
+    # removed negatives per query, int64 [Q], by reason
     removed: dict[str, np.ndarray] = field(default_factory=dict)
     # negatives per query after each filter
     sizes: dict[str, np.ndarray] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Selection:
     def mined(cls, run: Run, qrels: pd.DataFrame, texts: np.ndarray, depth: int) -> Selection:
         """Mine the best `depth` passages of each query of a run.
 
-        qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are relevant.
+        qrels: a sorted frame (query, passage, grade) of row numbers; grades from 1 are relevant.
         """
         known = qrels[qrels["passage"] < len(texts)]
         relevant = known["grade"] > 0
@@ -56,10 +56,10 @@ class Selection:
         nothing = Ragged.of([[]] * len(run), np.int32)
         everyone = np.ones(len(run), dtype=bool)
         selection = cls(run, texts, depth, positives, barred, nothing, everyone)
-        selection._leave_out("left out for want of a judged passage", positives.lengths == 0)
+        selection._leave_out("left out without a relevant passage", positives.lengths == 0)
         copies = selection._mine()
-        selection._leave_out("left out for want of negatives", selection.negatives.lengths == 0)
-        selection.removed["negatives removed that have the text of a judged passage"] = copies
+        selection._leave_out("left out without negatives", selection.negatives.lengths == 0)
+        selection.removed["negatives removed as copies of a judged passage"] = copies
         selection.sizes["mined"] = selection.negatives.lengths
         return selection
 
@@ -68,11 +68,11 @@ class Selection:
 
         d+ is the relevant passage with the best score.
 
-        TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that
-        is mined. A relevant passage below the best `depth` scores no higher than any of them: all
-        are barred, whatever its score. A query without negatives after this filter stays, with
-        random ones. Raises `InputError` for a relevant passage with a score of 0 or less, because a
-        margin relative to such a score is meaningless.
+        This is TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), applied to the scores
+        of the mined run. A relevant passage that is not among the best `depth` scores no higher
+        than any of them, so that all are barred. A query without negatives after this filter is
+        kept with random negatives. Raises `InputError` for a relevant passage with a score of 0 or
+        less, because the margin is relative to the score.
         """
         barred = []
         for query in range(len(self.run)):
@@ -82,7 +82,7 @@ class Selection:
                 raise InputError(
                     f"margin is {margin:g}, a share of the positive's score, which is {best:g} for "
                     f"query {query} of the run; allowed: 0, or negatives of a system whose scores "
-                    "are above 0, such as BM25 or the cosine"
+                    "are above 0, such as BM25 or cosine similarity"
                 )
             suspects = passages[scores > (1 - margin) * float(best)]
             barred.append(np.union1d(self.barred[query], suspects))
@@ -110,7 +110,7 @@ class Selection:
             "left out because the teacher ranks no judged passage", self.positives.lengths == 0
         )
         self._leave_out("left out because the teacher ranks too few negatives", left < negatives)
-        self.removed["mined negatives removed that the teacher does not rank"] = before - left
+        self.removed["mined negatives removed as not ranked by the teacher"] = before - left
         self.sizes["ranked by the teacher"] = left
 
     def counts(self) -> dict[str, int]:
@@ -127,12 +127,12 @@ class Selection:
         return int(np.argmax(which)) if which.any() else None
 
     def _leave_out(self, reason: str, which: np.ndarray) -> None:
-        """Leave out queries; a query that an earlier filter left out keeps its first reason."""
+        """Leave out queries; a query that is already left out keeps its first reason."""
         self.left_out[reason] = which & self.kept
         self.kept &= ~which
 
     def _mine(self) -> np.ndarray:
-        """Mine each query's best passages without barred texts; return copies removed, [Q]."""
+        """Mine each query's best passages without barred texts; count the copies removed, [Q]."""
         negatives = []
         copies = np.zeros(len(self.run), dtype=np.int64)
         for query in range(len(self.run)):

@@ -1,6 +1,6 @@
 """Teachers: a run with scores for every passage that a student draws (section 3.4, stage 3).
 
-Missing or uninformative scores are refused before the first step, not after hours of training.
+Missing or uninformative scores are reported before the first step, not after hours of training.
 
 Shapes: `B` queries of a batch, `N` passages per query, `E'` examples that are looked up.
 """
@@ -17,15 +17,15 @@ from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.runs import Run, read_run
 
-UNSURE = 0.85  # of the entropy of guessing, above which scores are uninformative
+UNSURE = 0.85  # share of the entropy of guessing above which scores are uninformative
 
 
 @dataclass(frozen=True)
 class Teacher:
     """A run with scores for every passage that the student draws, and the name of its file.
 
-    The run is either a reranker's, made for the student, or a third party's, which limits the
-    student's draws to the passages that it ranks.
+    The run was either made by a reranker for the student, or it is a third-party run. A third-party
+    run limits the student's draws to the passages that it ranks.
     """
 
     run: Run
@@ -36,12 +36,12 @@ class Teacher:
         """Read an existing run; raises `InputError` if it is missing."""
         if not path.exists():
             raise InputError(
-                f"the teacher's scores {path} do not exist; make them, or train without a teacher"
+                f"the teacher's scores {path} do not exist; compute them or remove the teacher"
             )
         return cls(read_run(path), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
-        """Return the scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
+        """Return the scores of each query's group: [B], [B, N] -> float32 [B, N].
 
         Raises `InputError` if a score is missing.
         """
@@ -65,7 +65,7 @@ class Teacher:
         return scores
 
     def check(self, examples: Examples, epochs: int) -> None:
-        """Look up 1,000 examples of every epoch: scores made for another training fail early."""
+        """Look up 1,000 examples of every epoch, to detect scores for another training early."""
         if len(self.run) <= examples.queries.max(initial=-1):
             raise InputError(
                 f"{self.name} has {len(self.run)} queries, too few for the training queries; "
@@ -92,14 +92,14 @@ class Teacher:
         if entropy >= UNSURE:
             right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
-                f"alpha of {name} is {alpha:g}, but its teacher's scores are uninformative: they "
-                f"have {entropy:.0%} of the entropy of guessing, and put the positive first in "
-                f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}); "
-                "allowed: alpha of 1 or more, or a better teacher (a reranker with more training "
-                "queries, more epochs, another learning rate; a run with more distinct scores)"
+                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the "
+                f"entropy of guessing and rank the positive first in {right:.0%} of the groups "
+                f"(chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
+                "allowed: an alpha of 1 or more, or a better teacher (a reranker with more "
+                "training queries, more epochs, another learning rate; a run with finer scores)"
             )
 
 
 def _thousand(examples: Examples) -> np.ndarray:
-    """Return 1,000 evenly spaced examples, or all examples if there are fewer: int64 [E']."""
+    """Return 1,000 evenly spaced examples, or all if there are fewer: int64 [E']."""
     return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)

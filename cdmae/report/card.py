@@ -17,12 +17,11 @@ from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
-# the uses of a collection, by the part of the recipe that names it
+# the uses of a collection, by the part of the facts that refers to it
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
-# the values for retrievers whose cdmae.json lacks them
+# defaults for retrievers whose cdmae.json does not record these settings
 POOLED = {"head": "dense", "pooling": "cls", "similarity": "dot"}
-# the parts of the recipe whose settings are listed
-PARTS = ("start", "before", "importance", "encoder", "stage")
+PARTS = ("start", "before", "importance", "encoder", "stage")  # the parts whose settings are listed
 
 
 def release(
@@ -66,9 +65,9 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
 
     facts: `card` of `workflow/facts.py`: name, system, stage, encoder, start, importance,
     collections, and perhaps the encoders `before` the encoder. The contents of about.json are under
-    `about` per collection, and under `training`. measures: per query. lengths: the model's
-    cdmae.json. place: the folder in the example code. A card is published, so it shows only the
-    last parts of local paths.
+    `about` per collection, and under `training`. measures: per query. lengths: the contents of the
+    model's cdmae.json. place: the folder in the example code. Because cards are published, they
+    show only the last components of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)

@@ -20,10 +20,10 @@ from cdmae.formats import minus, printable
 from cdmae.report.templates import fill
 
 WIDTH = 340.0
-# the mean advance of a letter of a sans-serif font, in units of its size, estimated generously
+# a generous mean width of a letter in a sans serif font, in units of its size
 LETTER = 0.56
-SIZE = 12.0  # of labels
-SMALL = 11.0  # of numbers at axes
+SIZE = 12.0  # font size of labels
+SMALL = 11.0  # font size of numbers at axes
 DASHES = 3
 LANE = 14.0  # height of the marks of a row
 BESIDE = 110.0  # the maximum width of a label to the left of its marks
@@ -62,8 +62,7 @@ class Figure:
 class Row:
     """A label, its number, and marks on a common scale: a bar, an interval, or dots.
 
-    The middle of an interval is marked, too. band: the distance from zero, to both sides, that is
-    shaded.
+    The middle of an interval is marked, too. band: the half-width of the shaded band around zero.
     """
 
     label: str
@@ -102,7 +101,7 @@ def rows(
     legend: Sequence[tuple[str, int]] = (),
     beside: bool = False,
 ) -> Figure | None:
-    """Draw one row per entry, with a scale below; None without entries.
+    """Draw one row per entry, from top to bottom, above a scale; None without entries.
 
     `beside` sets labels left of their marks instead of above, if all of them are short.
     """
@@ -172,7 +171,7 @@ def lines(
     """
     if not series:
         return None
-    # several lines differ in more than colour
+    # lines also differ in their dashes, not only in colour
     classes = [f"s{one.colour} curve d{number % DASHES}" for number, one in enumerate(series)]
     named = []
     if len(series) > 1 or reference:
@@ -233,7 +232,7 @@ def lines(
 
 
 def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
-    """Stack figures into one; several figures keep their titles."""
+    """Combine figures vertically; each keeps its title if there are several."""
     panels = []
     y = 0.0
     for figure in figures:
@@ -249,9 +248,9 @@ def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
 def _legend(
     named: Sequence[tuple[str, int]], classes: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], float]:
-    """Place names and their colours in lines that wrap; also return the y of the space below.
+    """Lay out a legend in wrapped lines; return its entries and the y below it.
 
-    classes: CSS classes of the named lines; one more name is the reference's.
+    classes: the CSS classes of the named lines; an additional name belongs to the reference.
     """
     x = 0.0
     y = 0.0

@@ -17,15 +17,15 @@ from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
-SIGNIFICANT = 0.05  # p-values below it are significant
-MOST_SETS = 4  # the most zero-shot collections that get their own columns next to the others
+SIGNIFICANT = 0.05  # differences with a p below it are significant
+MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
     """The mean over `sets` of the means over their targets, in one measure.
 
-    The forums of CQADupStack are one set. key: the paper's column of these numbers, if there is
+    The forums of CQADupStack are one set. key: the corresponding column of the paper, if there is
     one.
     """
 
@@ -121,9 +121,9 @@ class Column:
     def noise(self) -> float:
         """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
-        It is 1.96 times the root of twice the variance over seeds, or the config's noise if that is
+        It is 1.96 times the root of twice the variance over seeds, or the config's value if that is
         larger. It applies to single trainings, or to means over the seeds of the run. For several
-        targets it is the mean, because all targets share a seed.
+        targets it is their mean, because all targets share the same trainings.
         """
         bands = []
         for some in self.sets:
@@ -185,14 +185,14 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
 
 def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot columns twice: in the config's first measure and in their main measure."""
+    """List the zero-shot columns for the config's first measure, and for their main measure."""
     both = [zero_shot(facts, first=True), zero_shot(facts)]
     same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
     return [columns for columns in (both[:1] if same else both) if columns]
 
 
 def together(columns: Sequence[Column], name: str) -> Column:
-    """Average over columns with equal weight, in the measure of the first."""
+    """Average columns with equal weight, in the measure of the first column."""
     return Column(
         columns[0].facts,
         name,
@@ -202,7 +202,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List all targets; many zero-shot collections are averaged into one column."""
+    """List all targets; many zero-shot collections are combined in their mean."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -213,6 +213,6 @@ def everywhere(facts: Facts) -> list[Column]:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose the target of the first screen: the first in-domain target, if any."""
+    """Choose the main target: the first that is not zero-shot, or else the first."""
     targets = sorted(facts.targets, key=facts.zero_shot)
     return Column.of(facts, targets[0]) if targets else None

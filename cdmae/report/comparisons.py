@@ -19,14 +19,14 @@ UNIFORM = ("whole_word", "uniform")
 
 
 class Pair(NamedTuple):
-    """`system` is compared with `reference`."""
+    """A comparison of `system` with `reference`."""
 
     system: str
     reference: str
 
 
 class Change(NamedTuple):
-    """`system` is `reference` with one setting changed from `before` to `after`."""
+    """A comparison of systems that differ in one setting: `before` in `reference`, else `after`."""
 
     reference: str
     system: str
@@ -123,7 +123,7 @@ def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the compared system that differs only in having no pre-training; "" without one."""
+    """Return the compared system that differs only in lacking pre-training; "" if there is none."""
     for change in single_changes(facts):
         if change.setting != "encoder.objective":
             continue
@@ -192,7 +192,7 @@ def steps(facts: Facts) -> dict[str, str]:
 
 @cache
 def chains(facts: Facts) -> list[list[str]]:
-    """List chains of at least two retrievers, from stage to stage.
+    """List chains of at least two retrievers, in the order of their stages.
 
     Each retriever takes its negatives from the retriever before it.
     """
@@ -206,9 +206,9 @@ def chains(facts: Facts) -> list[list[str]]:
 
 @cache
 def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
-    """Return the retrievers on the snapshots of each pre-training: (step, system), ascending.
+    """Return the retrievers of each pre-training's snapshots: (step, system), ascending.
 
-    The keys are encoders. The retrievers of one encoder are otherwise alike; step 0 is the compared
+    The keys are encoders. The retrievers of one encoder are otherwise equal. Step 0 is the compared
     retriever without pre-training, if there is one.
     """
     families: dict[str, list[str]] = {}

@@ -28,13 +28,13 @@ from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
-# the parts of the facts file that are paths
+# the keys of the facts file that hold paths
 FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
     "teachers", "runs", "fusions", "latency",
 }  # fmt: skip
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, processor seconds, MB
-MANY = 5  # judgments per query above which the first relevant passage is not enough
+BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
+MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
 
 
 class Target(NamedTuple):
@@ -44,13 +44,13 @@ class Target(NamedTuple):
     split: str
 
     def __str__(self) -> str:
-        """Write it as in a table."""
+        """Return the name as shown in tables."""
         return f"{self.collection} {self.split}"
 
 
 @dataclass(frozen=True)
 class Training:
-    """The curve of a training (a frame with `step` and losses, or None) and its about.json.
+    """The records of a training: a curve (a frame with `step` and losses, or None) and about.json.
 
     bottleneck: the decoder's losses with three vectors at some steps
     (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results of
@@ -85,12 +85,12 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a section may show; trainings and masks are from the first seed.
+    """The facts that sections may show; trainings and masks are from the first seed.
 
     values: (system, target, measure) -> a frame with a row per query id and a column per seed of
-    the system. fusions: their weights, and the queries on which these were chosen. sparsity: of the
-    vectors of sparse systems, a row per target. paths: the contents of the facts file; its runs,
-    negatives and teachers are read by the sections that show them.
+    the system. fusions: the weights of fusions, and the queries on which the weights were chosen.
+    sparsity: the sparsity of sparse systems' vectors, with a row per target. paths: the contents of
+    the facts file; its runs, negatives and teachers are read by the sections that show them.
     """
 
     config: dict[str, Any]
@@ -141,7 +141,7 @@ class Facts:
 
     @cached_property
     def evaluation(self) -> Evaluation:
-        """Return the section `evaluation` of the config, with defaults."""
+        """Return the config's `evaluation` section, with defaults."""
         return parse(Evaluation, self.config.get("evaluation"))
 
     @cached_property
@@ -202,7 +202,7 @@ class Facts:
         return self.entries("systems").get(name, {})
 
     def kind(self, system: str) -> type[System]:
-        """Return the class of a system's kind."""
+        """Return the class that describes a system's kind."""
         return kind_of(AnySystem, self.system(system)) or System
 
     def encoder_of(self, system: str) -> str:

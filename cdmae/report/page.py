@@ -50,7 +50,7 @@ TITLE = "Importance-aware masking for dense retrieval"
 
 
 def build(facts: Path | str, output: Path | str, root: str = "") -> None:
-    """Write the report from the facts file `facts`, whose paths are below `root`, into `output`."""
+    """Read the facts file `facts`, whose paths are relative to `root`, and write the report."""
     write(facts_module.read(facts, root), output)
 
 

@@ -23,7 +23,7 @@ _COUPLED = (
     ("encoder.steps", "encoder.epochs"),
     ("encoder.mask_share", "encoder.random_share"),
 )
-_SOURCES = ("negatives", "teacher", "reranks")  # the keys of the systems that a system depends on
+_SOURCES = ("negatives", "teacher", "reranks")  # the keys of systems from which a system is built
 # settings of all encoders, including those without pre-training
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 # names of entries, whose settings are in the recipe instead
@@ -34,7 +34,7 @@ _NAMES = ("importance", "snapshot_of")
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     """Return a system's settings, such as ``encoder.sigma``, and the recipes of its sources.
 
-    own: the encoder of the system for which the recipe is made.
+    own: the encoder of the system for which the recursion began.
     """
     entry = facts.system(system)
     encoder = entry.get("encoder", "")

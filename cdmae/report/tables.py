@@ -16,9 +16,9 @@ from markupsafe import Markup
 from cdmae import formats
 from cdmae.report.templates import fill
 
-# A table with more columns, or with prose, keeps its width on a narrow screen and scrolls in a box.
+# A table with more columns, or with prose, keeps its width on a narrow screen, and scrolls.
 WIDE = 5
-LONG = 14  # characters of a column's name above which it counts as prose
+LONG = 14  # characters above which a column's name counts as prose
 _TEX = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%$#_{}"}
     | {
@@ -56,10 +56,10 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
+    """A cell of a table.
 
-    spread: in the units of `value`; it follows the text. In the CSV, notes and spreads are columns
-    of their own.
+    The CSV shows `value` instead of `text`; `note` explains the `mark`. spread: the spread of
+    `value`, shown after the text. In the CSV, notes and spreads have their own columns.
     """
 
     text: str
@@ -88,8 +88,8 @@ def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
 class Table:
     """Rows of cells below the names of the `columns`.
 
-    The first `heads` columns name the row, the others hold numbers. texts: columns of prose, which
-    are aligned to the left. name: of its files.
+    The first `heads` columns name the row; the others contain numbers. texts: the columns of prose,
+    which are left-aligned. name: the base name of the table's files.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Table:
         forms: Mapping[str, Callable[[Any], str]] | None = None,
         **sides: Any,
     ) -> Table:
-        """Make a table from a frame; `forms` formats a column's numbers, with a dash if missing."""
+        """Make a table from a frame; `forms` formats columns, and missing values become dashes."""
         cells = []
         for column, values in frame.items():
             own = values.tolist()
@@ -139,7 +139,7 @@ class Table:
         return Markup(page)
 
     def markdown(self) -> str:
-        """Return the table for a README, below its title: the best bold."""
+        """Return the table as Markdown below its title, with the best values in bold."""
         text = self._written(_markdown).to_markdown(
             index=False, colalign=self._sides, disable_numparse=True
         )
@@ -185,7 +185,7 @@ class Table:
 
     @cached_property
     def _seeds(self) -> list[int]:
-        """Count, for every column, the seeds behind its spreads; 0 without spreads."""
+        """Return each column's number of seeds in its spreads; 0 for a column without spreads."""
         columns = self._cells.to_numpy().T
         return [
             max((cell.spread.seeds for cell in column if cell.spread), default=0)

@@ -47,7 +47,7 @@ def literal(style: str) -> Markup:
 def breakable(text: str) -> Markup:
     """Allow line breaks after the punctuation of a text.
 
-    The text is not changed as `Markup`, because Python 3.11 would escape the inserted tags.
+    The text is processed as `str`, because Python 3.11 would escape tags inserted into `Markup`.
     """
     return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 
@@ -77,6 +77,6 @@ def fill(name: str, /, **values: Any) -> TemplateModule:
 
 
 def phrase(name: str, macro: str, /, **values: Any) -> str:
-    """Fill a macro of a plain-text template, in one line: the text of a table's cell."""
+    """Return the output of a plain-text macro as one line, for a cell of a table."""
     text = getattr(_ENVIRONMENT.get_template(name).module, macro)(**values)
     return re.sub(r"[ \n]+", " ", text).strip(" ")

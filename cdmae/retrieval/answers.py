@@ -1,4 +1,4 @@
-"""Passages found for a question: ranked and wrapped, with the question's words emphasised."""
+"""Formatting the passages found for a question, with the question's words emphasised."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cdmae.terminal import printable
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 4
-LINES = 6  # lines of a passage that are shown
-TITLE = 300  # characters of a title, and of an id, that are shown
+LINES = 6  # shown lines of a passage
+TITLE = 300  # shown characters of a title or an id
 
 
 class Answer(NamedTuple):
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
-    """Format answers, best first, in `width` columns; `coloured`: with terminal escapes."""
+    """Format answers, best first, in `width` columns, with terminal escapes if `coloured`."""
     words = question_words(question) if coloured else set()
     dim = DIM if coloured else ""
     plain = PLAIN if coloured else ""
@@ -49,7 +49,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return a question's words to emphasise: all but stop-words, unless there are no others."""
+    """Return the words of a question to emphasise: all except stop-words, or else all."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 
@@ -62,5 +62,5 @@ def _emphasised(line: str, words: set[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return one line without control characters, which would control the terminal."""
+    """Return the text as one line without control characters, which would affect the terminal."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,4 +1,4 @@
-"""A user's own query, answered by a system of any kind."""
+"""Answering a user's own query with a system of any kind."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Question:
     """A user's query.
 
-    depth: number of passages to rank; length: the length at which texts are cut, 0 for the model's
-    own; parts: the answers of the systems that this system combines, in their order.
+    depth: the number of passages to rank. length: the number of word-pieces at which texts are cut;
+    0 means the model's own limit. parts: the answers of the system's parts, in their order.
     """
 
     text: str
@@ -28,11 +28,11 @@ class Question:
 
 
 def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threads: int = 1) -> Run:
-    """Rank a system's best `depth` passages for a text, as its rule does for a split.
+    """Rank a system's best `depth` passages for a text, as its Snakemake rule does for a split.
 
-    system: the result of its `asked` (`cdmae.config.kinds`): its settings, the paths that it reads,
-    its `parts`, which are mappings of the same form, and `answered_by`, the module with the
-    function `answer`. length: the length at which texts are cut; 0: the model's own lengths.
+    system: the result of the system's `asked` (`cdmae.config.kinds`). It contains its settings, the
+    paths that it reads, its `parts` in the same form, and `answered_by`, the module whose `answer`
+    ranks. length: the number of word-pieces at which texts are cut; 0 means the model's own limit.
     """
     runs = [ask(part, text, depth, length=length, threads=threads) for part in system["parts"]]
     question = Question(text, depth, length, threads, tuple(runs))
@@ -40,7 +40,7 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
 
 
 def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> Vectors:
-    """Encode queries with a system that makes vectors, as its rule does: float32 [Q, D]."""
+    """Encode queries with a system that computes vectors: float32 [Q, D]."""
     return _module(system["encoded_by"]).encode_asked(system, texts, length, threads)
 
 

@@ -1,9 +1,9 @@
 """BM25 by Anserini's commands IndexCollection and SearchCollection, in a JVM inside this process.
 
 Anserini reads passages as JSON lines and queries as tab-separated topics, and writes runs as TREC
-files. The ids in these files are row numbers with leading zeros: Anserini breaks ties by id as
-text, so ties are broken by row. It rounds scores to four decimals and lowers each tied score by
-1e-6 more than the previous score.
+files. The ids in these files are row numbers with leading zeros. Anserini breaks ties by the text
+of the id, so that ties are broken by row. It rounds scores to four decimals, and lowers each tied
+score by 1e-6 more than the previous one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
-    """Index the titles and texts of a collection's passages as the folder `folder`, in one segment.
+    """Index the titles and texts of a collection's passages in `folder`, as one segment.
 
-    The ranking does not depend on the number of threads. The index has rows, term frequencies and
-    lengths, but no text. While it is built, a copy of the text takes disk space as well.
+    The ranking does not depend on the number of threads. The index contains rows, term frequencies
+    and lengths, but no text. While it is built, a copy of the text also takes disk space.
     """
     count = count_passages(collection)
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()  # one file per thread
@@ -80,11 +80,11 @@ def search(
 ) -> Run:
     """Rank the best `depth` passages for each text by BM25(k1, b), ties by row: a run of Q queries.
 
-    A passage without any word of the query is not ranked, so a query may have fewer than `depth`
-    passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant factor
-    k1 + 1, as in Lucene.
+    Passages that share no word with the query are not ranked, so that a query may have fewer than
+    `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
+    factor k1 + 1, as in Lucene.
     """
-    # Without the full stop, which is not indexed, an empty query would be a line of one column.
+    # The full stop, which is not a word, keeps the second column for an empty query.
     topics = (re.sub(r"[\t\r\n]", " ", text) + " ." for text in texts)
     weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
     with Progress(len(texts), unit="queries", label="search BM25") as progress:
@@ -92,7 +92,7 @@ def search(
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Rank passages for a user's query; system: BM25's settings, and its `index`."""
+    """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
     texts = [question.text]
     k1, b = system["k1"], system["b"]
     return search(system["index"], texts, question.depth, k1, b, question.threads)

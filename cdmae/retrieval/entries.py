@@ -1,9 +1,9 @@
-"""Sparse vectors on disk, and exact search among them.
+"""Storing sparse vectors, and searching them exactly.
 
 A shard is a SciPy matrix in a file of ``scipy.sparse.save_npz``, with checksums. The search
 multiplies sparse matrices: for each query it walks the postings of the query's word-pieces, as an
-inverted index does. A score is the sum over the query's word-pieces in ascending order. So the
-result depends on neither blocks nor threads.
+inverted index does. A score is summed over the query's word-pieces in ascending order. The result
+therefore depends neither on blocks nor on threads.
 
 Q queries, P passages, V word-pieces, K depth.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
 
 SUFFIX = ".npz"
-QUERIES = 256  # queries per block, whose scores of all passages of a shard are in memory
+QUERIES = 256  # queries per block; memory holds their scores for all passages of a shard
 DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError)
 
 
@@ -35,13 +35,13 @@ DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError)
 
 
 def write(path: Path, vectors: sparse.csr_array) -> None:
-    """Write a matrix."""
+    """Write a sparse matrix to a file."""
     with complete(path) as aside, open(aside, "wb") as file:
         sparse.save_npz(file, vectors, compressed=False)
 
 
 def read(path: Path) -> sparse.csr_array:
-    """Read a matrix; raises `InputError` if its file is damaged."""
+    """Read a sparse matrix; raise `InputError` if its file is damaged."""
     try:
         return sparse.csr_array(sparse.load_npz(path))
     except DAMAGED as error:
@@ -49,7 +49,7 @@ def read(path: Path) -> sparse.csr_array:
 
 
 def shape(path: Path) -> tuple[int, int]:
-    """Return the shape of a matrix, without reading its entries."""
+    """Return the shape of a stored matrix without reading its entries."""
     try:
         with np.load(path) as parts:
             passages, words = parts["shape"].tolist()
@@ -64,7 +64,7 @@ def shape(path: Path) -> tuple[int, int]:
 def search(queries: sparse.csr_array, shards: Sequence[Shard], depth: int) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
-    queries: [Q, V]; shards: [p, V] each, rows are numbered across shards. A passage that shares no
+    queries: [Q, V]; shards: [p, V] each, with rows numbered across shards. A passage that shares no
     word-piece with a query is not ranked, as in BM25.
     """
     passages = [np.empty(0, np.int32)] * queries.shape[0]
@@ -89,7 +89,7 @@ def search(queries: sparse.csr_array, shards: Sequence[Shard], depth: int) -> Ru
 
 
 def _best(passages: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best passages by score, ties by row, and their scores."""
+    """Return the `depth` best passages by score, ties by row, and their scores."""
     if len(scores) > depth:
         least = np.partition(scores, -depth)[-depth]
         candidates = scores >= least

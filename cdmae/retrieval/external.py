@@ -1,8 +1,8 @@
-"""Third-party retrievers in sentence-transformers, with their pooling, prompts and normalisation.
+"""Running third-party retrievers in sentence-transformers, with their pooling and prompts.
 
-Vectors are compared by inner product throughout. For a dense model with cosine similarity they are
-normalised, which is equivalent; a model that uses a distance is refused. A `SparseEncoder` gives
-sparse matrices.
+Vectors are always compared by inner product. The vectors of a dense model with cosine similarity
+are normalised, which is equivalent; models that use a distance are rejected. A `SparseEncoder`
+returns sparse matrices.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BATCH = 64
 
 
 def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
-    """Load the model in a folder, or with a name at the hub.
+    """Load a model from a folder or by its name on the hub.
 
-    Raises `InputError` with the reason if this fails.
+    Raises `InputError` with the reason if loading fails.
 
-    Files in the hub's cache are not downloaded again. A model's own code is not run. Texts are cut
-    at `length` word-pieces, or at the model's own. head: `dense`, `sparse`, or `auto`, which
-    follows the model's files.
+    Files in the hub's cache are not downloaded again. Custom code of a model is not executed. Texts
+    are cut at `length` word-pieces, or at the model's own limit if it is 0. head: `dense`,
+    `sparse`, or `auto`, which follows the model's files.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
@@ -53,12 +53,12 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     try:
         if not local:
             local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
-        if not local:  # checked once; loading would check, and wait, for every file
+        if not local:  # one request; otherwise loading would wait for a request per file
             huggingface_hub.model_info(name, revision=revision, timeout=10)
         where_from = {"revision": revision, "local_files_only": local}
         loaded = _class_of(head, name, where_from)(name, trust_remote_code=False, **where_from)
-    except Exception as error:  # of many libraries
-        where = "" if local else ", neither a folder here nor in the cache of the hub"
+    except Exception as error:  # from any of many libraries
+        where = "" if local else ", which is neither a local folder nor in the hub's cache"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
         reason = networks.PICKLED if pickled else cause(error)
         raise InputError(
@@ -73,8 +73,8 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
             f"{', '.join(compared)}"
         )
     for commit in networks.commits(model=model).values():
-        say(f"{model} is commit {commit} of the hub")
-    # A model's own lengths for queries and passages precede its length for all texts.
+        say(f"{model}: using commit {commit} of the hub")
+    # A model's limits for queries and passages override its limit for all texts.
     for holder, key in (
         (loaded, "max_seq_length"),
         (loaded[0], "query_length"),
@@ -94,7 +94,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
 
 
 def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]:
-    """Return the class of sentence-transformers that reads a model."""
+    """Return the sentence-transformers class that loads a model."""
     from sentence_transformers import SentenceTransformer, SparseEncoder
     from sentence_transformers.util import load_file_path
 
@@ -106,7 +106,7 @@ def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]
 
 
 def is_sparse(model: Encoder) -> bool:
-    """Return whether a model gives sparse vectors."""
+    """Return whether a model computes sparse vectors."""
     from sentence_transformers import SparseEncoder
 
     return isinstance(model, SparseEncoder)
@@ -116,7 +116,7 @@ def width(model: Encoder) -> int:
     """Return the number of dimensions D of a model's vectors."""
     if not is_sparse(model):
         return model.get_embedding_dimension()
-    # A sparse model knows its width only after its first text.
+    # A sparse model reports its width only after the first text.
     return model.encode_document(["a"], show_progress_bar=False).shape[1]
 
 
@@ -129,10 +129,10 @@ def encode_passages(
     head: str = "auto",
     engine: str = "exact",
 ) -> None:
-    """Write a collection's vectors, float32 shards [p, D], of titles and texts joined and cut.
+    """Encode a collection's titles and texts, and write float32 shards [p, D].
 
-    Texts follow the prompt, or the model's own, and are cut at `length` word-pieces. A killed run
-    resumes after its last whole shard.
+    A passage follows the given prompt, or else the model's own, and is cut at `length` word-pieces.
+    A killed run resumes after its last complete shard.
     """
     files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
     with Progress(
@@ -158,7 +158,7 @@ def shards(
     prompt: str = "",
     head: str = "auto",
 ) -> list[Shard]:
-    """Return the shards of `encode_passages`, encoded at each read."""
+    """Return shards as in `encode_passages` that are encoded at each read."""
     loaded = load(model, length, head)
 
     def make(first: int, last: int) -> Vectors:
@@ -183,9 +183,9 @@ def shards(
 def encode_queries(
     model: str, texts: list[str], length: int, prompt: str = "", head: str = "auto"
 ) -> Vectors:
-    """Encode queries after a prompt, cut to `length` word-pieces: float32 [Q, D].
+    """Encode queries after a prompt, cut at `length` word-pieces: float32 [Q, D].
 
-    The prompt is `prompt`, or else the model's own.
+    Without a given prompt, the model's own is used.
     """
     loaded = load(model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
@@ -201,7 +201,7 @@ def _encode(
 ) -> Vectors:
     """Encode texts, float32 [n, D].
 
-    Raises `InputError` if the model `name` fails or returns NaN or infinity.
+    Raises `InputError` if the model `name` fails, or returns NaN or infinity.
     """
     task = "query_length" if function == model.encode_query else "document_length"
     _check_room(name, model, prompt, task)
@@ -222,11 +222,11 @@ def _encode(
     shape = (len(texts), found.shape[1] if is_sparse(model) else model.get_embedding_dimension())
     if found.shape != shape:
         raise InputError(
-            f"the model {name} gives an array of the shape {found.shape} for {len(texts)} texts"
+            f"the model {name} returns an array of shape {found.shape} for {len(texts)} texts"
         )
     if not np.isfinite(found.data if is_sparse(model) else found).all():
         raise InputError(
-            f"the model {name} gives vectors with NaN or infinity: it is damaged; use another one"
+            f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
         )
     if progress:
         progress.advance(len(texts))
@@ -234,7 +234,7 @@ def _encode(
 
 
 def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
-    """Turn a sparse tensor [n, D] into a matrix, without stored zeros."""
+    """Convert a sparse tensor [n, D] to a matrix without stored zeros."""
     vectors = vectors.coalesce()
     rows, columns = vectors.indices().numpy()
     values = vectors.values().numpy().astype(np.float32)
@@ -246,8 +246,8 @@ def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
 def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
     """Refuse a prompt that leaves no room for a text: all texts would have the same vector.
 
-    Models without a tokenizer of transformers are not checked. `task`: the name of the length that
-    some models have for queries or passages.
+    Models without a transformers tokenizer are not checked. task: `query` or `document`, because
+    some models have a limit for each.
     """
     from transformers import PreTrainedTokenizerBase
 
@@ -266,7 +266,7 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
 def encode_asked(
     system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
 ) -> Vectors:
-    """Encode queries, as `cdmae.retrieval.asking.encode`; system: its settings."""
+    """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the model's settings."""
     cut = length or system["query_length"]
     prompt = system["query_prompt"]
     return encode_queries(system["model"], texts, cut, prompt, system["head"])

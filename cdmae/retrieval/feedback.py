@@ -1,4 +1,4 @@
-"""Vector pseudo-relevance feedback for dense retrievers (Li et al. 2021, arXiv 2108.11044).
+"""Vector pseudo-relevance feedback for dense retrievers (Li et al. 2021, arXiv:2108.11044).
 
 Rocchio's formula: q' = alpha q + beta mean(p_1 .. p_k), where p_i are the vectors of the best k
 passages of a first search. The second search ranks by q'.
@@ -27,7 +27,7 @@ def refined(
 ) -> np.ndarray:
     """Move query vectors [Q, D] towards the mean of their best passages' vectors: float32 [Q, D].
 
-    first: the run of the first search, whose best `depth` passages are used. A query without
+    first: the run of the first search; its best `depth` passages are averaged. A query without
     passages keeps its direction.
     """
     best = [first.ranked(row)[0][:depth] for row in range(len(first))]
@@ -64,10 +64,10 @@ def write_runs(
 ) -> None:
     """Search each collection again for the queries of its splits; write a run per target.
 
-    encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`);
-    model: its folder, if it was trained here. vectors: a folder per collection. runs, collections,
-    splits, lengths, outputs: one per target. feedback: the depth of the feedback. Queries are cut
-    at the length of the target, or at the model's own length if that is 0.
+    encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`).
+    model: the system's folder, if it was trained here. vectors: one folder per collection. runs,
+    collections, splits, lengths, outputs: one per target. feedback: the number of passages that are
+    averaged. Queries are cut at the target's length, or at the model's own limit if that is 0.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
@@ -95,7 +95,7 @@ def write_runs(
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Answer a user's query; system: `depth`, `alpha`, `beta`, and the dense system as part."""
+    """Answer a user's query; `system` holds `depth`, `alpha`, `beta` and its dense part."""
     (dense,) = system["parts"]
     query = encode(dense, [question.text], question.length, question.threads)
     shards = read_vectors(dense["vectors"])

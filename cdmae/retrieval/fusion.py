@@ -1,9 +1,9 @@
 """Fusion of several systems by weighted sums of reciprocal ranks or of scores.
 
 Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
-and Ingber (2023). It scales the scores of a query to 1 at the top of a system's list and 0 at its
-end. A passage that is not in the list counts as slightly less than 0, so a system with all the
-weight keeps its order.
+and Ingber (2023). It scales a query's scores to 1 at the top of a system's list and 0 at its end. A
+passage outside of the list gets slightly less than 0, so that a system with all the weight keeps
+its order.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage tha
 class Fusion:
     """The values of several systems for each passage that any of them ranks, before weighting.
 
-    votes: per query the passages, ascending, int32 [U], and the values of the S systems for them,
-    float64 [S, U].
+    votes: for each query, its passages in ascending order, int32 [U], and the values that the S
+    systems assign to them, float64 [S, U].
     """
 
     def __init__(self, runs: Sequence[Run], method: Method, k: float) -> None:
@@ -57,7 +57,7 @@ class Fusion:
         scores = []
         for union, votes in self.votes:
             summed = (np.asarray(weights) @ votes).astype(np.float32)
-            # Rows ascend, so that a stable sort breaks ties by row.
+            # The rows are in ascending order, so that a stable sort breaks ties by row.
             order = np.argsort(-summed, kind="stable")[:depth]
             passages.append(union[order])
             scores.append(summed[order])
@@ -65,7 +65,7 @@ class Fusion:
 
 
 def _scaled(scores: np.ndarray) -> np.ndarray:
-    """Scale scores to 0 at the lowest and 1 at the highest; equal scores are 1."""
+    """Scale scores linearly to the range from 0 to 1; if all are equal, they become 1."""
     low = scores.min(initial=np.inf)
     high = scores.max(initial=-np.inf)
     if high > low:
@@ -74,6 +74,6 @@ def _scaled(scores: np.ndarray) -> np.ndarray:
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Fuse the answers of the systems to a user's query; system: settings and `weights`."""
+    """Fuse the systems' answers to a user's query; `system` holds settings and `weights`."""
     fusion = Fusion(question.parts, system["method"], system["k"])
     return fusion.run(system["weights"], question.depth)

@@ -1,8 +1,8 @@
-"""Search sparse vectors with Lucene: an inverted index of whole numbers, through Anserini.
+"""Searching sparse vectors with Lucene, in an inverted index of integers, through Anserini.
 
-Weights are multiplied by 100 and rounded, as in SPLADE's and uniCOIL's published indexes; weights
-that become 0 are left out. A score is the product of these numbers, and ties are ranked by row. The
-passages are the same as by the exact product of the rounded vectors.
+Weights are multiplied by 100 and rounded, as in the published indexes of SPLADE and uniCOIL;
+weights that become 0 are omitted. A score is the inner product of the rounded vectors, and equal
+scores are ranked by row. Exact search of the rounded vectors ranks the same passages.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ HOW = ("-impact", "-pretokenized")
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index in a folder, for vectors with `width` word-pieces."""
+    """An index of vectors of `width` word-pieces, stored in `folder`."""
 
     folder: Path
     width: int
 
 
 def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
-    """Return the vectors that the index holds: whole numbers, int64."""
+    """Return the vectors as the index stores them: integers, int64."""
     whole = sparse.csr_array(vectors * SCALE)
     whole.data = np.rint(whole.data).astype(np.int64)
     whole.eliminate_zeros()
@@ -47,7 +47,7 @@ def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
 
 
 def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
-    """Index the passages of all shards in the folder `folder`, in one segment."""
+    """Index the passages of all shards in `folder`, as one segment."""
     count = sum(map(len, shards))
     with complete(folder) as aside:
         lines = aside / "vectors"
@@ -79,10 +79,9 @@ def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
 
 
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:
-    """Rank the best `depth` passages for each query, ties by row; scores are whole numbers."""
+    """Rank the best `depth` passages for each query, ties by row; scores are integers."""
     count = queries.shape[0]
-    # A word-piece counts as often as it is repeated. The full stop is not indexed: see
-    # `bm25.search`.
+    # A word-piece is repeated as often as its weight. For the full stop, see `bm25.search`.
     topics = (
         " ".join([*(f"{piece} " * weight for piece, weight in entries.items()), "."])
         for entries in _entries(rounded(queries))
@@ -92,7 +91,7 @@ def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int =
 
 
 def _entries(vectors: sparse.csr_array) -> Iterator[dict[str, int]]:
-    """Yield the weight of each word-piece of a vector; the id stands for the word-piece."""
+    """Yield, for each vector, a mapping from word-piece ids (as text) to weights."""
     for begin, end in zip(vectors.indptr[:-1], vectors.indptr[1:], strict=True):
         pieces = vectors.indices[begin:end].tolist()
         weights = vectors.data[begin:end].tolist()

@@ -1,4 +1,4 @@
-"""BM25's runs over the splits of collections."""
+"""Writing BM25's runs for the splits of collections."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def search(
     b: float,
     threads: int = 1,
 ) -> None:
-    """Search for each split's queries in its collection's index, and write each run to its output.
+    """Search each collection's index for the queries of its splits, and write a run per split.
 
-    The index of each collection is opened once.
+    indexes: one per distinct collection. collections, splits, outputs: one per target.
     """
     index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
 

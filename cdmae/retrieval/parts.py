@@ -1,7 +1,7 @@
-"""Search in parts: each job searches a range of the passages, and one job merges the runs.
+"""Searching in parts: each job searches a range of the passages, and one job merges the runs.
 
-A pair's score depends on nothing but the pair (`cdmae.retrieval.search`), so the merged run is
-bit-identical to the run of one search.
+A score depends only on its query and passage (`cdmae.retrieval.search`). The merged run is
+therefore bit-identical to the run of a single search.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cdmae.runs import QUERIES_AT_ONCE, QUERY_GROUP, RUN, Run
 
 
 def part_of(shards: Shards | Impacts, part: Part) -> tuple[Shards | Impacts, int]:
-    """Return the shards of vectors of one part, and the row of its first passage."""
+    """Return one part's shards of vectors, and the row of the part's first passage."""
     if isinstance(shards, Impacts):
         if part.parts > 1:
             raise InputError(
-                f"{shards.folder} is an index, which is searched as a whole; allowed: engine: "
+                f"{shards.folder} is an index, which cannot be searched in parts; allowed: engine: "
                 "exact, or a run without --set-scatter"
             )
         return shards, 0
@@ -37,14 +37,15 @@ def part_of(shards: Shards | Impacts, part: Part) -> tuple[Shards | Impacts, int
 
 
 def shifted(run: Run, first: int) -> Run:
-    """Return a run over a range of passages with their rows in the collection."""
+    """Convert the rows of a run over a range of passages to rows of the collection."""
     return replace(run, passages=(run.passages + np.int64(first)).astype(np.int32))
 
 
 def merge_runs(runs: list[Path], outputs: list[Path], depth: int) -> None:
     """Merge the runs of all parts: the best `depth` passages per query, ties by row.
 
-    runs: by part, and within a part by output. Memory holds a block of queries.
+    runs: the runs of the first part in the order of `outputs`, then of the second part, and so on.
+    Memory holds only a block of queries.
     """
     for number, output in enumerate(outputs):
         _merge(runs[number :: len(outputs)], output, depth)
@@ -73,7 +74,7 @@ def _merge(parts: Sequence[Path], output: Path, depth: int) -> None:
 
 
 def _best(batches: Sequence[pa.RecordBatch], depth: int) -> pa.RecordBatch:
-    """Merge the lists of the same queries in several batches."""
+    """Merge batches that hold lists for the same queries."""
     queries = np.concatenate(
         [
             np.repeat(np.arange(len(batch)), batch["passages"].value_lengths().to_numpy())
@@ -96,7 +97,7 @@ def _best(batches: Sequence[pa.RecordBatch], depth: int) -> pa.RecordBatch:
 
 
 def join_vectors(output: Path, folders: list[Path]) -> None:
-    """Join the vectors of all parts into the folder of a collection, by hard links if possible."""
+    """Join the vectors of all parts in a collection's folder, by hard links if possible."""
     files = [path for folder in folders for path in sorted(folder.glob("[0-9]*"))]
     with complete(output) as aside:
         aside.mkdir()

@@ -37,7 +37,7 @@ def score(
     passages: Tokens,
     lists: list[np.ndarray],
 ) -> np.ndarray:
-    """Compute s_ce for a list of passages per query: raw logits, lists joined, float32 [n]."""
+    """Compute s_ce for a list of passages per query: raw logits, float32 [n], list by list."""
     device = next(model.network.parameters()).device
     asked = np.repeat(query_rows, [len(rows) for rows in lists])
     rows = np.concatenate(lists)
@@ -73,9 +73,9 @@ def ordered(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each query its passages, best first, ties by row, and their scores.
 
-    asked: rows of the queries. lists: the passages of the query at an index of `asked`. at_once:
-    queries per piece. kept: prefix of the files in which each piece saves its scores; "" saves
-    none.
+    asked: the rows of the queries. lists: a function that returns the passages of the query at an
+    index of `asked`. at_once: the number of queries per piece. kept: the path prefix of the files
+    that save each piece's scores; "" saves none.
     """
     with Progress(len(asked), unit="queries", label=label) as progress:
         for begin in range(0, len(asked), at_once):
@@ -106,8 +106,8 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the passages that it draws, including positives; no other passage needs a score. The
-    precision is the precision of training. A killed run resumes after its last piece.
+    determine the positives and negatives that it draws; no other passage needs a score. The
+    precision is the same as in training. A killed run resumes after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -158,8 +158,8 @@ def rerank(
     """Rerank the best `depth` passages of each run, and keep the order of the rest below them.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
-    Pairs are cut at the length of the target, or at the model's own length if that is 0. The scores
-    of the rest decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
+    Pairs are cut at the target's length, or at the model's own limit if that is 0. The scores of
+    the rest decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
     `depth` stays the same. A killed job resumes after its last piece.
     """
     device = setup.set_up(threads)
@@ -208,7 +208,7 @@ def reorder(
     label: str = "",
     kept: str = "",
 ) -> Run:
-    """Rerank the best `depth` passages per query of a run; `label` and `kept` as in `ordered`."""
+    """Rerank the best `depth` passages per query; for `label` and `kept` see `ordered`."""
     lists = [run.ranked(row)[0] for row in range(len(run))]
     tops = [listed[:depth] for listed in lists]
     at_once = max(1, PIECE // depth)
@@ -225,7 +225,7 @@ def reorder(
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Rerank another system's answer to a user's query; system: `depth`, `model` and `tokens`."""
+    """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
     judge = checkpoint.at(checkpoint.load(system["model"], "reranker"), question.length)
     judge.network.to(setup.device())
     query = sequences.queries([question.text], system["model"], question.threads)

@@ -1,23 +1,23 @@
-"""Exact search by inner product: faiss scans passages block by block, and the best hits are kept.
+"""Exact search by inner product: faiss scans the passages block by block.
 
 faiss's products come from matrix multiplication. Their last bits depend on the shape of the block,
-and among equal scores faiss keeps arbitrary passages. So faiss only finds candidates: every passage
-of a block that could be among a query's best K. Each candidate is scored again by faiss's product
-of one pair of vectors, and ranked by that score, ties by row. The result does not depend on blocks,
-threads or the device.
+and faiss breaks ties arbitrarily. Therefore, faiss only finds candidates: every passage of a block
+that could be among a query's best K. Each candidate is scored again by faiss's product of one pair
+of vectors, and ranked by that score, ties by row. The result depends neither on blocks, nor on
+threads, nor on the device.
 
 Which passages are candidates? Summed in any order, a product of float32 vectors is off by at most g
 = D 2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1]. So the two
 scores of a pair differ by at most 2 g, the slack. A passage is a candidate if its score by faiss is
-at most the slack below the lowest possible score of the K-th best. faiss is asked for slightly more
-than K passages, and again for four times as many while the last passage is still a candidate, so no
-tie is missed. If nearly all scores are equal, as after a collapsed training, that takes several
-scans instead of one.
+at most the slack below the least possible score of the K-th best. faiss first returns slightly more
+than K passages. If the last of them is still a candidate, the search is repeated with four times as
+many, so that no tie is missed. If nearly all scores are equal, as after a collapsed training, this
+takes several scans instead of one.
 
-On a CPU, NumPy with a floor per query needs less processor time: 0.8 s instead of 2.1 s for 200
-queries, depth 1000 and 100,000 passages of 768 numbers. At depth 100 it is 4.5 times faster, and
-for one query 1.6 times slower. faiss is used because it also runs on GPUs, and gives one engine for
-all devices.
+On a CPU, NumPy with a minimum score per query needs less processor time: 0.8 s instead of 2.1 s for
+200 queries, depth 1000 and 100,000 passages of 768 numbers. At depth 100 it is 4.5 times faster,
+and for one query 1.6 times slower. faiss is used because it also runs on GPUs, so that one engine
+serves all devices.
 
 Memory is bounded by the result and one block, whatever the number of passages.
 
@@ -45,7 +45,7 @@ from cdmae.runs import Run
 from cdmae.training import setup
 
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
-GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
+GPU_MOST = 2048  # the most hits that faiss returns per query on a GPU
 
 Shards = Sequence[np.ndarray | Shard]
 # [b, D], [n, D], k -> two of [b, k]
@@ -62,10 +62,10 @@ def search(
 ) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
-    queries: [Q, D]; shards: [p, D] each, memory-mapped, made when read, or in memory, or Lucene's
-    index of sparse vectors; rows are numbered across shards. Products are float32. Every query gets
-    min(depth, P) passages, but sparse vectors only passages with a product above 0. Raises
-    `InputError` for vectors that do not fit together or are not finite.
+    queries: [Q, D]. shards: arrays [p, D], which may be memory-mapped, computed when read, or in
+    memory; or Lucene's index of sparse vectors. Rows are numbered across shards. Products are
+    float32. Every query gets min(depth, P) passages; with sparse vectors, only passages with a
+    product above 0. Raises `InputError` for vectors that are not finite or differ in width.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
@@ -73,7 +73,7 @@ def search(
     for width in widths:
         if width != queries.shape[1]:
             raise InputError(
-                f"the passages' vectors have {width} dimensions and the queries' "
+                f"the passage vectors have {width} dimensions and the query vectors "
                 f"{queries.shape[1]}: they come from different models"
             )
     if isinstance(shards, Impacts):
@@ -103,7 +103,7 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
     lengths = _lengths(queries)
     first = 0
     if not np.isfinite(lengths).all():
-        raise InputError("the vectors of some queries are not finite: the model has diverged")
+        raise InputError("some query vectors are not finite: the model's training diverged")
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
         for shard in shards:
             vectors = shard[:]
@@ -112,10 +112,10 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
                 longest = _lengths(block).max()
                 if not np.isfinite(longest):
                     raise InputError(
-                        f"the vectors of passages from row {first + start} on are not finite: "
-                        "delete the vectors"
+                        f"the passage vectors from row {first + start} on are not finite: "
+                        "delete the vectors and encode the passages again"
                     )
-                # 0.02 covers the higher-order terms.
+                # The 0.02 covers terms of higher order.
                 slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest
                 for begin in range(0, len(queries), QUERIES):
                     some = np.arange(begin, min(begin + QUERIES, len(queries)))
@@ -127,7 +127,7 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
 
 
 def _lengths(vectors: np.ndarray) -> np.ndarray:
-    """Return upper bounds of the Euclidean lengths, float64 [n]; inf or nan beyond float32."""
+    """Return upper bounds of the Euclidean norms, float64 [n]; inf or nan on float32 overflow."""
     squares = np.empty(len(vectors), np.float32)
     faiss.fvec_norms_L2sqr(*map(faiss.swig_ptr, (squares, vectors)), vectors.shape[1], len(vectors))
     lost = vectors.shape[1] * np.finfo(np.float32).tiny  # squares below it count as 0
@@ -145,14 +145,14 @@ def _merge(
 ) -> None:
     """Merge a block's passages, from row `row` on, into the best hits of the queries `left`.
 
-    Of equal scores the heap keeps the earliest, and then drops the lowest id. So passages come by
-    row, and their ids decrease from -2, because -1 is faiss's id for no passage.
+    Among equal scores, the heap keeps the earliest, and then drops the lowest id. Therefore,
+    passages are added by row, and their ids decrease from -2; faiss uses the id -1 for no passage.
     """
     depth = best.k
     count = min(len(block), _asked(depth))
     while len(left):
         scores, columns = knn(queries[left], block, count)
-        sure = best.D[left, 0].astype(np.float64)  # the K-th best so far, or the lowest number
+        sure = best.D[left, 0].astype(np.float64)  # the K-th best score so far, or the lowest float
         if count >= depth:
             sure = np.maximum(sure, scores[:, depth - 1] - slack[left])
         enters = scores >= (sure - slack[left])[:, None]
@@ -171,7 +171,7 @@ def _asked(depth: int) -> int:
 
 
 def _products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Multiply each query and its passages `columns` [b, k], pair by pair; -1 means no passage."""
+    """Multiply each query by its passages `columns` [b, k], pair by pair; -1 means no passage."""
     scores = np.empty(columns.shape, np.float32)
     columns = np.ascontiguousarray(columns)
     arrays = map(faiss.swig_ptr, (scores, queries, passages, columns))
@@ -180,21 +180,21 @@ def _products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) ->
 
 
 def _knn(device: str, depth: int) -> Knn:
-    """Return faiss's search on `device` (cpu, cuda, cuda:1); log it if only the CPU can do it."""
+    """Return faiss's search on `device` (cpu, cuda, cuda:1); log a fallback to the CPU."""
     on_cpu = partial(faiss.knn, metric=faiss.METRIC_INNER_PRODUCT)
     kind, _, number = device.partition(":")
     if kind == "cpu":
         return on_cpu
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         say(
-            f"search: faiss {faiss.__version__} finds no usable GPU (faiss-gpu would); "
-            "searching on the CPU"
+            f"search: faiss {faiss.__version__} found no usable GPU (GPUs need faiss-gpu); "
+            "the CPU searches"
         )
         return on_cpu
     if _asked(depth) > GPU_MOST:
         say(
-            f"search: on a GPU faiss finds {GPU_MOST:,} hits at most, too few for depth "
-            f"{depth:,}; searching on the CPU"
+            f"search: on a GPU, faiss returns at most {GPU_MOST:,} hits, too few for depth "
+            f"{depth:,}; the CPU searches"
         )
         return on_cpu
     resources = faiss.StandardGpuResources()
@@ -202,7 +202,7 @@ def _knn(device: str, depth: int) -> Knn:
     on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=index)
 
     def on_both(queries: np.ndarray, block: np.ndarray, count: int) -> tuple:
-        # With many near-ties, more hits are needed than a GPU finds.
+        # With many near-ties, more hits are needed than a GPU returns.
         knn = on_gpu if count <= GPU_MOST else on_cpu
         return knn(queries, block, count)
 
@@ -210,7 +210,7 @@ def _knn(device: str, depth: int) -> Knn:
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
-    """Search for a user's query; system: one that makes vectors, with `vectors` of passages."""
+    """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
     query = encode(system, [question.text], question.length, question.threads)
     shards = read_vectors(system["vectors"])
     device = str(setup.device())

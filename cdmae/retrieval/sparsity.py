@@ -1,4 +1,4 @@
-"""Measure sparsity: the entries of query and passage vectors, and the cost of a search."""
+"""Measuring the sparsity of a system's vectors, and the cost of a search among them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def measure(
     output: Path,
     threads: int = 1,
 ) -> None:
-    """Write the sparsity of a sparse system on each split, a list of rows, as JSON.
+    """Measure the sparsity of a sparse system on each split, and write a list of rows as JSON.
 
-    encoder: the settings of the system that affect the vectors of queries, with `encoded_by`
-    (`retrieval.asking.encode`). model: its folder, if it was trained here. vectors: one folder per
-    distinct collection; the other lists have an item per split.
+    encoder: the system's settings for encoding queries, with `encoded_by`
+    (`retrieval.asking.encode`). model: the system's folder, if it was trained here. vectors: one
+    folder per distinct collection; the other lists have an item per split.
     """
     system = encoder | ({"model": model} if model else {})
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True))
@@ -46,7 +46,7 @@ def measure(
 
 
 def _passages(folder: Path) -> tuple[np.ndarray, float]:
-    """Return the share of passages with a weight for each word-piece [V], and bytes."""
+    """Return each word-piece's share of passages with a weight [V], and the vectors' bytes."""
     shards = read_shards(folder)
     counts = sum(texts_with(shard[:]) for shard in shards)
     index = folder / FOLDER
@@ -58,9 +58,9 @@ def _passages(folder: Path) -> tuple[np.ndarray, float]:
 def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
     """Describe the queries [Q, V] of a split, and the passages.
 
-    in_passages: the share of the passages in which a word-piece has a weight [V]; size: bytes of
-    their vectors. flops: the mean number of nonzero products of a query and a passage (SPLADE,
-    section 4).
+    in_passages: for each word-piece, the share of passages in which it has a weight, [V]. size: the
+    bytes of the passage vectors. The result's flops is the mean number of non-zero products of a
+    query and a passage (SPLADE, section 4).
     """
     in_queries = texts_with(queries) / max(1, queries.shape[0])
     return {

@@ -1,10 +1,10 @@
-"""Read the queries of splits, search for them, and write the runs, for systems of any kind.
+"""Searching for the queries of splits, and writing the runs, for systems of any kind.
 
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's
-evaluation drops a passage with the id of its query. If queries and passages are numbered, equal ids
-may be accidental. Here the text must therefore be equal, too. BRIGHT's judgments exclude passages
-from the ranking of a query by a grade of -100. Both kinds of passages are left out of the run, and
-are therefore never negatives.
+evaluation drops a passage with the id of its query. If queries and passages are simply numbered,
+equal ids may be accidental. Therefore, the text must be equal here, too. BRIGHT's judgments exclude
+passages from a query's ranking by a grade of -100. Runs omit both kinds of passages, which are
+therefore never negatives.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def search(
 
 
 def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
-    """List pairs (query, passage) that a run must not rank, and log why: int64 [n, 2]."""
+    """List pairs (query, passage) that a run must not rank, and log the reason: int64 [n, 2]."""
     own = own_passages(collection, queries)
     asked = np.flatnonzero(own >= 0)
     if len(asked):
-        say(f"{len(asked):,} queries of {split} are passages: they are left out of their own runs")
+        say(f"{len(asked):,} queries of {split} are also passages, which their rankings omit")
     qrels = read_frame(Path(collection) / "qrels.parquet", QRELS)
     which = (qrels["split"] == split) & (qrels["grade"] == EXCLUDED)
     excluded = qrels.loc[which, ["query", "passage"]].to_numpy()
     if len(excluded):
-        say(f"{len(excluded):,} judgments of {split} exclude a passage from the run of its query")
+        say(f"{len(excluded):,} judgments of {split} exclude a passage from its query's ranking")
     return np.concatenate([np.stack([asked, own[asked]], axis=1), excluded.astype(np.int64)])
 
 
@@ -88,7 +88,7 @@ def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
     query_of = np.repeat(np.arange(len(run)), np.diff(run.starts))
     dropped = left_out[:, 0] << 32 | left_out[:, 1]
     kept = ~np.isin(query_of << 32 | run.passages, dropped)
-    before = np.cumsum(kept) - kept  # number of kept passages before each
+    before = np.cumsum(kept) - kept  # the number of kept passages before each passage
     first = np.minimum(run.starts[query_of], len(query_of) - 1)
     kept &= before - before[first] < depth  # ranks within the query
     counts = np.bincount(query_of[kept], minlength=len(run))

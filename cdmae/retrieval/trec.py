@@ -1,4 +1,4 @@
-"""TREC run files, as trec_eval, ir_measures and pyserini read them.
+"""Reading and writing TREC run files, as used by trec_eval, ir_measures and pyserini.
 
 The columns are ``query_id Q0 passage_id rank score system``, separated by white space. Ids with
 white space are percent-encoded, ``a%20b``, and so is every ``%`` in them.
@@ -24,11 +24,11 @@ from cdmae.files import check_file, complete
 from cdmae.log import say
 from cdmae.runs import Run
 
-# white space of str.split(), an empty id, and a byte order mark, which readers drop at the
-# beginning of a file
+# matches white space of str.split(), an empty id, and a leading byte order mark, which readers drop
+# at the beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
-LARGEST = float(np.finfo(np.float32).max)  # the maximum score: beyond it float32 is infinite
-PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # not unpacked
+LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
+PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # formats that are not supported
 GRADES = 2**15  # collections have int16 grades
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
@@ -40,7 +40,7 @@ def write_run(
     passage_ids: Sequence[str] | pa.Array,
     system: str,
 ) -> None:
-    """Write a run as text; ids may be an Arrow array, which needs a tenth of a list's memory.
+    """Write a run as text; ids in an Arrow array take a tenth of a list's memory.
 
     Other programs order passages by score, and ties by passage id. To preserve the run's ranking, a
     tie is written as the next smaller float32.
@@ -79,13 +79,13 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Return distinct ids that are valid in these files; log a line if any had to change."""
+    """Encode distinct ids for these files; log a message if any id had to change."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
     say(
-        f"{odd:,} {what} ids contain white space, which separates the columns; it is "
-        "percent-encoded, a%20b"
+        f"{odd:,} {what} ids contain white space, which separates columns; it is percent-encoded, "
+        "as in a%20b"
     )
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [
@@ -100,8 +100,8 @@ def read_run(
     """Read the best `depth` passages per query of a third-party run, by score, ties by rank.
 
     Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
-    without six columns, an unknown id, a duplicate passage of a query, and a score that is not a
-    number.
+    that lacks six columns, has an unknown id, repeats a passage of a query, or has a score that is
+    not a number.
     """
     lines = read_lines(path)
     for column, known, of in (
@@ -124,7 +124,7 @@ def read_run(
 
 
 def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
-    """Make a run from lines with row numbers as ids: the best `depth` passages of each query."""
+    """Build a run of each query's best `depth` passages from lines whose ids are row numbers."""
     lines = lines.sort_values(
         ["query_id", "score", "rank"], ascending=[True, False, True], kind="stable"
     )
@@ -134,7 +134,7 @@ def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
 
 
 def read_lines(path: Path | str) -> pd.DataFrame:
-    """Read and check a run's lines: a frame (query_id, passage_id, rank, score), ids as text."""
+    """Read and check the lines of a run: a frame (query_id, passage_id, rank, score)."""
     lines = _columns(path, COLUMNS)
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
@@ -158,7 +158,7 @@ def read_lines(path: Path | str) -> pd.DataFrame:
 
 
 def read_qrels(path: Path | str) -> pd.DataFrame:
-    """Read judgments of TREC or BEIR (three columns): a frame (query_id, passage_id, grade)."""
+    """Read judgments in TREC's format or BEIR's: a frame (query_id, passage_id, grade)."""
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
         raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
@@ -179,9 +179,10 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read the columns of a file, plain or ``.gz``, as text; with BEIR's header, without Q0.
+    """Read the given columns of a file as text; BEIR's files have a header and lack Q0.
 
-    The index is the line number, from 1, because no line is left out.
+    The file may be compressed as ``.gz``. The index is the line number, from 1, because no line is
+    skipped.
     """
     options = {
         "sep": r"\s+",
@@ -191,7 +192,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         "skip_blank_lines": False,
         "keep_default_na": False,
         "na_values": [""],
-        "index_col": False,  # otherwise pandas takes surplus columns as an index
+        "index_col": False,  # otherwise, pandas uses surplus columns as an index
     }
     check_file(path)
     suffix = Path(path).suffix.lower()
@@ -202,7 +203,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     packed = "gzip" if suffix == ".gz" else None
     try:
         lines = pd.read_csv(path, names=[*columns, "rest"], compression=packed, **options)
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # also pandas' parser errors
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # includes pandas' parser errors
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
@@ -218,7 +219,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         path,
         lines[columns[0]].fillna(""),
         "the line is empty:",
-        "leave it out",
+        "remove it",
     )
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
     expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
@@ -229,7 +230,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
 def _refuse(
     wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str
 ) -> None:
-    """Raise `InputError` for the first wrong line, if there is one."""
+    """Raise `InputError` for the first wrong line, if any."""
     wrong = np.asarray(wrong)
     if wrong.any():
         line = int(wrong.argmax())

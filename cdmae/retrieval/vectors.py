@@ -1,8 +1,8 @@
-"""Inference (section 3.5): a retriever's vectors of a collection and of queries.
+"""Inference (section 3.5): encoding passages and queries with a retriever.
 
 Vectors are arrays, or sparse matrices (CSR) for retrievers with a sparse head. Passages are encoded
-shard by shard, each shard sorted by length: sequences of one chunk have nearly equal lengths, and a
-killed run keeps its finished shards.
+shard by shard. Each shard is sorted by length, so that the sequences of a chunk have nearly equal
+lengths. Finished shards are reused after a kill.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -39,13 +39,13 @@ SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
 BUDGET = {
     "cpu": 1 << 13,
     "cuda": 1 << 17,
-}  # word-pieces computed together, to suit a cache, or a GPU
+}  # word-pieces per chunk, suited to the processor's cache or to a GPU
 Vectors = np.ndarray | sparse.csr_array  # float32 [n, D]
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of vectors of `shape` [p, D], which `make` computes or checks at each read."""
+    """A shard of vectors of `shape` [p, D]; `make` computes or reads them at each access."""
 
     shape: tuple[int, int]
     make: Callable[[], Vectors]
@@ -60,7 +60,7 @@ class Shard:
 
 
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
-    """Open a collection's vectors for a search: as shards, or as Lucene's index if there is one."""
+    """Open a collection's vectors for a search: Lucene's index if it exists, or else the shards."""
     shards = read_shards(folder)
     index = Path(folder) / impacts.FOLDER
     return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
@@ -69,7 +69,7 @@ def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
 def read_shards(folder: Path | str) -> list[Shard]:
     """Open a collection's vector shards in passage order: float32 [p, D] each.
 
-    Each shard is checked against its checksum when it is read for the search: the disk is read
+    Each shard is compared with its checksum when the search reads it, so that the disk is read only
     once. Arrays are memory-mapped, sparse matrices are read into memory.
     """
     shards = []
@@ -78,21 +78,21 @@ def read_shards(folder: Path | str) -> list[Shard]:
         return [Shard(entries.shape(path), partial(entries.read, path)) for path in paths]
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
-        raise InputError(f"{folder} holds no vectors; delete it and run again")
+        raise InputError(f"{folder} contains no vectors; delete it and run again")
     for path in paths:
         found = map_array(path)
         width = shards[0].shape[1] if shards else found.shape[-1]
         if found.ndim != 2 or found.dtype != np.float32 or found.shape[1] != width:
-            what = f"an array of {found.dtype} of the shape {list(found.shape)}"
+            what = f"an array of {found.dtype} with shape {list(found.shape)}"
             raise InputError(
-                f"{path} holds {what}; allowed: float32 in two dimensions; {remedy(path)}"
+                f"{path} contains {what}; allowed: float32 in two dimensions; {remedy(path)}"
             )
         shards.append(Shard(found.shape, partial(read_array, path)))
     return shards
 
 
 def cut(count: int, width: int, make: Callable[[int, int], Vectors]) -> list[Shard]:
-    """Cut `count` passages into shards of D = `width`; make(first, last) makes their vectors."""
+    """Cut `count` passages into shards of D = `width`; make(first, last) returns their vectors."""
     edges = [*range(0, count, SHARD), count]
     return [
         Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)
@@ -107,7 +107,7 @@ def write(
     engine: str = "exact",
     threads: int = 1,
 ) -> None:
-    """Write shards as the folder `output`, and reuse shards of a killed run (see `pieces`).
+    """Write shards into the folder `output`, and reuse shards of a killed run (see `pieces`).
 
     engine: `lucene` adds an index of sparse vectors.
     """
@@ -140,13 +140,13 @@ def encode_passages(
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
-    Passages are cut at `length` word-pieces, or at the model's own. A killed run resumes after its
-    last whole shard. part: the share of the shards to write, such as 3-of-7. engine: see
-    `write`.
+    Passages are cut at `length` word-pieces, or at the model's own limit if that is 0. A killed run
+    resumes after its last complete shard. part: the part of the shards to write, such as 3-of-7.
+    engine: see `write`.
     """
     if engine == "lucene" and part != WHOLE:
         raise InputError(
-            f"engine is lucene, whose index is built in one job, but this job builds part {part}; "
+            f"engine is lucene, whose index is built by one job, but this job is part {part}; "
             "allowed: engine: exact, or a run without --set-scatter"
         )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
@@ -165,7 +165,7 @@ def shards(
     length: int = 0,
     progress: Progress | None = None,
 ) -> list[Shard]:
-    """Return a collection's vectors in passage order, float32 [p, D], encoded at each read."""
+    """Return a collection's shards in passage order, float32 [p, D], encoded at each read."""
     device = setup.set_up(threads)
     source = read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
@@ -183,7 +183,7 @@ def shards(
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
 ) -> Vectors:
-    """Encode queries with the retriever in a folder, cut at `length` or its own: float32 [Q, D]."""
+    """Encode queries with the retriever in a folder, cut at `length` if not 0: float32 [Q, D]."""
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     retriever.network.to(device)
@@ -203,7 +203,7 @@ def joined(parts: Sequence[Vectors]) -> Vectors:
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> Vectors:
-    """Encode sequences as vectors, float32 [n, D], in order.
+    """Encode sequences as vectors in their order: float32 [n, D].
 
     Raises `InputError` for NaN or infinity.
     """
@@ -225,7 +225,7 @@ def encode(
 def _chunks(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of some sequences of nearly equal lengths, and their vectors."""
+    """Yield the rows of a chunk of sequences of nearly equal lengths, and their vectors."""
     head = heads.of(model.head)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
@@ -233,23 +233,24 @@ def _chunks(
             vectors = head.vectors(model.network, batch, model).float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise InputError(
-                "the model gives vectors that are not numbers: its training diverged; train it "
-                "again"
+                "the model's vectors contain NaN or infinity: its training diverged; train it again"
             )
         yield rows, vectors
         if progress:
             progress.advance(len(rows))
 
 
-# --- pieces of an output, kept until it is complete -----------------------------------------------
+# --- pieces of an output, kept until it is complete
+# --------------------------------------------------
 
 
 @contextlib.contextmanager
 def pieces(output: Path, key: Any) -> Iterator[Path]:
     """Yield a hidden folder next to `output` for its finished pieces; delete it after success.
 
-    After a kill it stays, and the next run reuses the pieces, unless its `key` differs (JSON values
-    that identify the input). It is outside `output`, which Snakemake deletes before a job.
+    After a kill, the folder remains, and the next run reuses its pieces if `key` is equal (JSON
+    values that identify the input). It is outside of `output`, which Snakemake deletes before a
+    job.
     """
     folder = output.with_name(f".{output.name}.pieces")
     kept = folder / "key.json"
@@ -265,7 +266,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read the array at a path; if it is missing, make it and write it atomically."""
+    """Read an array if its file exists; otherwise compute it and write it atomically."""
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())
@@ -273,7 +274,7 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def stamp(path: Path) -> list[Any]:
-    """Return the facts of a file that change when it is written again."""
+    """Return the attributes of a file that change when it is rewritten."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
 
@@ -281,5 +282,5 @@ def stamp(path: Path) -> list[Any]:
 def encode_asked(
     system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
 ) -> Vectors:
-    """Encode queries, as `cdmae.retrieval.asking.encode`; system: with the folder `model`."""
+    """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the folder `model`."""
     return encode_queries(system["model"], texts, threads, length)

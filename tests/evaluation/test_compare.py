@@ -121,7 +121,7 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
     part = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
     assert (
         capsys.readouterr().err
-        == f"{files / 'b'} has 2 of 40 judged queries; the others count as 0\n"
+        == f"{files / 'b'} contains 2 of 40 judged queries; the others count 0\n"
     )
     assert part["mean"][0] == whole["mean"][0] and part["mean"][1] <= 2 / 40
 

@@ -191,8 +191,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     assert capsys.readouterr().err == ""
     assert measure(run, qrels, ["q"], ["RR(rel=3)@10", "R(rel=2)@10"])["value"].tolist() == [0, 1]
     assert (
-        "RR(rel=3)@10 is 0: it requires grade 3, and the highest grade is 2"
-        in capsys.readouterr().err
+        "RR(rel=3)@10 is 0: it needs grade 3, but the highest grade is 2" in capsys.readouterr().err
     )
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
@@ -205,6 +204,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
 def test_judgments_without_a_relevant_passage_are_refused(grade, names, lowest):
     sentence = f"docs, split dev, have no relevant passage: their highest grade is {grade}; allowed: judgments with a "
     with pytest.raises(
-        InputError, match=f"^{sentence}grade of {lowest} or more, or measures that require less"
+        InputError,
+        match=f"^{sentence}grade of {lowest} or more, or measures with a lower threshold",
     ):
         measure(run_of([0, 1]), qrels_of((0, 1, grade)), ["q"], names, "docs, split dev,")

@@ -103,6 +103,6 @@ def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, 
 def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher):
     with pytest.raises(
         InputError,
-        match="tiny is a reranker, which does not learn from a teacher; remove .*teacher.parq",
+        match="tiny is a reranker, which cannot have a teacher; remove .*teacher.parq",
     ):
         train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)

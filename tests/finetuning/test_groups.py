@@ -115,7 +115,7 @@ def test_passages_with_the_text_of_a_positive_are_no_negatives(run):
     texts[duplicate] = texts[3]
     examples, counts = make(run, texts=texts)
     assert duplicate not in examples.mined[3]
-    assert counts["negatives removed that have the text of a judged passage"] == 1
+    assert counts["negatives removed as copies of a judged passage"] == 1
     drawn = [examples.draw(np.array([3]), epoch)[0, 1:] for epoch in range(50)]
     assert duplicate not in np.concatenate(drawn)
 
@@ -152,8 +152,8 @@ def test_what_is_left_out_is_counted(run):
     shorter = Run.of(passages, [np.ones(len(each), np.float32) for each in passages])
     examples, counts = make(shorter, QRELS[QRELS["query"] != 7])
     assert sorted(set(range(QUERIES)) - set(examples.queries.tolist())) == [4, 7]
-    assert counts["left out for want of a judged passage"] == 1
-    assert counts["left out for want of negatives"] == 1
+    assert counts["left out without a relevant passage"] == 1
+    assert counts["left out without negatives"] == 1
     assert counts["with short lists, completed by random passages"] == 1
     row = int(np.flatnonzero(examples.queries == 5)[0])
     assert len(examples.pool(row)) == 7
@@ -250,7 +250,7 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_p
     assert {what: count for what, count in counts.items() if count} == {
         "left out because the teacher ranks no judged passage": 1,
         "left out because the teacher ranks too few negatives": 1,
-        "mined negatives removed that the teacher does not rank": 13,
+        "mined negatives removed as not ranked by the teacher": 13,
     }
     written = {(line.split()[0], line.split()[2]): np.float32(line.split()[4]) for line in lines}
     for epoch in range(3):
@@ -267,7 +267,7 @@ def test_a_grade_of_zero_or_a_judged_passage_that_is_not_there_is_no_positive(ru
     examples, counts = make(run, qrels_of([(0, 0, 1), (0, PASSAGES, 1), (1, PASSAGES, 2)]))
     assert examples.positives[0].tolist() == [0]
     assert examples.queries.tolist() == [0]
-    assert counts["left out for want of a judged passage"] == QUERIES - 1
+    assert counts["left out without a relevant passage"] == QUERIES - 1
 
 
 def test_a_collection_too_small_for_the_group_is_an_error(run):
@@ -350,8 +350,8 @@ def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_hea
     with pytest.raises(InputError) as refused:
         check(1.0, 0.2)
     assert str(refused.value).startswith(
-        f"alpha of student is 0.2, but its teacher's scores are uninformative: they have {entropy:.0%} of the entropy of "
-        "guessing, and put the positive first in 100% of the groups (chance: 33%); allowed: alpha of 1 or more"
+        f"alpha of student is 0.2, and its teacher's scores have {entropy:.0%} of the entropy of guessing and rank the "
+        "positive first in 100% of the groups (chance: 33%): they carry too little information; allowed: an alpha of 1 or more"
     )
     check(1.0, 1.0)
     check(9.0, 0.2)
@@ -403,7 +403,7 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     for name, message in (
         ("short", "has 1 queries"),
         ("far", "names passage 99"),
-        ("none", "no query .*: 12 left out for want of negatives, such as query q0; change"),
+        ("none", "no query .*: 12 left out without negatives, such as query q0; change"),
     ):
         with pytest.raises(InputError, match=message):
             groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)

@@ -127,7 +127,7 @@ def test_dead_vectors_are_refused_and_saturated_ones_noted():
 def test_saturation_is_noted_once(tiny, tmp_path):
     folder = train(retriever, tiny, tmp_path, stage("sparse", flops_warmup=0.2))
     (note,) = read_json(folder / "about.json")["notes"]
-    assert note.startswith("after the warm-up of its regulariser, a passage's vector had more than")
+    assert note.startswith("after the regulariser's warm-up, the mean passage vector had more than")
 
 
 def test_training_ends_where_its_vectors_died(tiny, tmp_path):

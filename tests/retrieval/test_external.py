@@ -164,7 +164,7 @@ def test_vectors_that_are_no_numbers_are_refused_where_they_are_made(model, coll
     weights["embeddings.word_embeddings.weight"][-1] = np.nan
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(
-        InputError, match=f"^the model {folder} gives vectors with NaN or infinity: it is damaged"
+        InputError, match=f"^the model {folder} returns vectors with NaN or infinity: it is damaged"
     ):
         external.encode_passages(str(folder), collection, tmp_path / "vectors", 0)
     assert not (tmp_path / "vectors").exists()
@@ -203,7 +203,7 @@ def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
             InputError, match=f"^sentence-transformers cannot load the model {model}[:,] ."
         ) as said:
             external.load(model)
-        absent = "neither a folder here nor in the cache of the hub" in str(said.value)
+        absent = "neither a local folder nor in the hub's cache" in str(said.value)
         assert absent == model.endswith(("missing", "nothing"))
 
 

@@ -147,13 +147,13 @@ def test_nothing_to_search():
 
 def test_what_does_not_fit_is_refused():
     ones = np.ones((3, 4), np.float32)
-    with pytest.raises(InputError, match="have 5 dimensions and the queries' 4"):
+    with pytest.raises(InputError, match="have 5 dimensions and the query vectors 4"):
         search(ones, [np.ones((3, 5), np.float32)], 2)
     with pytest.raises(InputError, match="depth is 0; allowed: from 1"):
         search(ones, [ones], 0)
     broken = ones.copy()
     broken[1, 2] = np.nan
-    with pytest.raises(InputError, match="queries are not finite"):
+    with pytest.raises(InputError, match="query vectors are not finite"):
         search(broken, [ones], 2)
     with pytest.raises(InputError, match="from row 3 on are not finite"):
         search(ones, [ones, broken], 2)
@@ -190,14 +190,13 @@ def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_res
     ones = np.ones((3, 4), np.float32)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
-    assert "finds no usable GPU (faiss-gpu would); searching on the CPU" in capsys.readouterr().err
+    assert "found no usable GPU (GPUs need faiss-gpu); the CPU searches" in capsys.readouterr().err
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
     monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
     many = np.ones((3000, 4), np.float32)
     assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
     assert (
-        "2,048 hits at most, too few for depth 2,000; searching on the CPU"
-        in capsys.readouterr().err
+        "at most 2,048 hits, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
     )
     before = faiss.omp_get_max_threads()
     search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)

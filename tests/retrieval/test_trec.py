@@ -67,8 +67,8 @@ def test_ids_with_white_space_are_escaped_aloud(tmp_path, capsys, odd):
     trec.write_run(tmp_path / "run", RUN, queries, passages, "us")
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "1 query ids contain white space, which separates the columns; it is percent-encoded, a%20b",
-        "1 passage ids contain white space, which separates the columns; it is percent-encoded, a%20b",
+        "1 query ids contain white space, which separates columns; it is percent-encoded, as in a%20b",
+        "1 passage ids contain white space, which separates columns; it is percent-encoded, as in a%20b",
     ]
     assert all(len(line.split()) == 6 for line in (tmp_path / "run").read_text().splitlines())
     rows = list(ir_measures.read_trec_run(str(tmp_path / "run")))

@@ -137,7 +137,7 @@ def test_other_sentences_of_the_first_screen_have_their_rows_in_tables(first_scr
 
 
 def test_a_run_so_small_advises_nothing(first_screen):
-    assert "The numbers below mean nothing." in first_screen
+    assert "Do not draw conclusions from the numbers below." in first_screen
     assert not re.search(r"so use|improves the run|undo the", first_screen)
 
 

@@ -1,7 +1,7 @@
 """Score the paper's claims on a run: true, false, undecided within the noise, or not tested.
 
-A claimed difference of two systems is true if it is significant with the noise of queries and
-seeds together, and false if the opposite is.
+A claimed difference of two systems is true if it is significant with the noise of queries and seeds
+together. It is false if the opposite difference is significant.
 
 The claims are rows of ``claims.csv``: the statement; its section; the evidence (a pair of `sides`,
 or a function of `JUDGES`); the config that the evidence needs; and the paper's number. That number
@@ -35,10 +35,11 @@ FILE = Path(__file__).with_suffix(".csv")
 TRUE, FALSE, UNDECIDED, NOT_TESTED = OUTCOMES = ("true", "false", "undecided", "not tested")
 OF_VERDICT = {"better": TRUE, "worse": FALSE, "noise": UNDECIDED, "open": UNDECIDED}
 DASH = Cell(formats.NONE)
-FEWER = 0.01  # a smaller change in the share of stop-words among masked word-pieces is undecided
+# smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
+FEWER = 0.01
 SHORT = 60  # seconds; the time of a shorter pre-training depends on the machine's other work
-# Ratios of pre-training time to the time with uniform masks: up to the first it costs no more, from
-# the second on it costs more.
+# Ratios of the pre-training's time to the time with uniform masks: up to the first, the cost counts
+# as equal; from the second, as higher.
 SAME_COST = 1.1
 HIGHER_COST = 1.25
 
@@ -48,7 +49,7 @@ CORPORA_COMPARED = ("general, then domain", "domain")
 
 
 class Evidence(NamedTuple):
-    """The evidence of a run for a claim: outcome, number, interval, and the systems compared."""
+    """A run's evidence on a claim: outcome, number, interval, and compared systems."""
 
     outcome: str
     here: Cell
@@ -58,7 +59,7 @@ class Evidence(NamedTuple):
 
 @cache
 def claims() -> list[Any]:
-    """Read the paper's claims in its order: named tuples with the columns of the file."""
+    """Read the paper's claims in their order, as named tuples with the columns of the file."""
     return list(
         pd.read_csv(FILE, dtype=str, keep_default_na=False).itertuples(index=False, name="Claim")
     )
@@ -86,8 +87,8 @@ def papers_number(claim: Any) -> Cell:
 def score(claim: Any, facts: Facts) -> Evidence | None:
     """Score whether the first system of a pair beats the second in the main measure.
 
-    They are compared on the main target, or on the zero-shot collections. Returns None if the run
-    lacks the pair.
+    They are compared on the main target, or on the zero-shot collections. The result is None if the
+    run lacks the pair.
     """
     if claim.decided_by in JUDGES:
         return JUDGES[claim.decided_by](facts)
@@ -217,7 +218,7 @@ JUDGES = {
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
-    """List all claims: those that the run tests first, then the others with their configs."""
+    """List all claims: first those that the run tests, then the rest with their requirements."""
     scored = [(claim, score(claim, facts)) for claim in claims()]
     rows = []
     for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):

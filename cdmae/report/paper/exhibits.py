@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 def _main(facts: Facts) -> list[Entry]:
     """List every method of table 1, and the last stage of the methods that are trained here.
 
-    A system is shown next to the paper's line only after the same number of stages.
+    A system is compared with the paper's row only after the same number of stages.
     """
     chains = {"BM25": [facts.bm25], **methods(facts)}
     entries = []
@@ -91,7 +91,7 @@ def _stages(facts: Facts) -> list[Entry]:
 
 
 def _beir(facts: Facts) -> list[Entry]:
-    """List the same systems for table 3, on collections without training queries."""
+    """List the same systems for table 3, the zero-shot results."""
     chains = {
         "BM25": [facts.bm25],
         **methods(facts, published.GENERAL),
@@ -103,7 +103,7 @@ def _beir(facts: Facts) -> list[Entry]:
 def _nano(facts: Facts) -> list[Entry]:
     """List the published results on NanoBEIR, and the systems of table 3.
 
-    External models are listed by their own names.
+    External models appear under their own names.
     """
     systems = {}
     for name, entry in facts.entries("systems").items():
@@ -124,22 +124,22 @@ def _projection(facts: Facts) -> list[Entry]:
 def _corpora(facts: Facts) -> list[Entry]:
     """List table 5, and the general corpus alone.
 
-    The paper's row appears next to the first system of a corpus.
+    The first system of a corpus is compared with the paper's row.
     """
     return _beside("table 5", dict.fromkeys(CORPORA, [""]) | corpora(facts))
 
 
 def _negatives(facts: Facts) -> list[Entry]:
-    """List the passages per query of figure 4, at the same number of passages per step."""
+    """List the group sizes of figure 4, with a constant number of passages per step."""
     systems = arms(facts, "stage.group")
     sizes = sorted({*(int(name) for name, _ in published.rows("figure 4")), *systems})
     return _beside("figure 4", {str(size): [systems.get(size, "")] for size in sizes})
 
 
 def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """List the rows of a published table without stages next to the systems of the same label.
+    """Pair the rows of a published table without stages with the systems of the same label.
 
-    The first system of a label appears next to its row.
+    Only the first system of a label is paired with the row.
     """
     rows = {name: row for (name, _), row in published.rows(source).items()}
     entries = []
@@ -288,7 +288,7 @@ def _is_shown(grid: Grid, facts: Facts) -> bool:
 
 
 def figure(name: str, facts: Facts) -> Figure:
-    """Draw an exhibit that is a figure."""
+    """Return the figure of an exhibit."""
     if name == "figure_negatives":
         return grids.figure(GRIDS[name], name, facts)
     if name == "figure_steps":

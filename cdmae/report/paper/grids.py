@@ -1,7 +1,7 @@
-"""Show systems in a table or a figure of the paper, its lines next to ours.
+"""Show systems in a table or a figure of the paper, with the paper's numbers next to ours.
 
-On the paper's collections an entry has the lines *paper*, *ours*, *difference* and *band*. On other
-collections it has only ours, and the caption notes this.
+An entry has the lines *paper*, *ours*, *difference* and *band* where the collections are the
+paper's. On other collections it has only the line *ours*, as the caption states.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from cdmae.report.paper import published
 from cdmae.report.paper.published import Key, Row
 from cdmae.report.tables import Cell, Table, number_cell
 
-MOST_ACROSS = 8  # tables with more collections have a row per collection and a column per method
+# above this number of collections, a table has them as rows and the methods as columns
+MOST_ACROSS = 8
 SETS = {"table 3": 14, published.NANO: 13}  # the number of datasets in their averages
 PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
@@ -38,9 +39,9 @@ class Entry(NamedTuple):
 class Grid:
     """A table of systems: `entries` below `heads`, compared with the paper's table `source`.
 
-    It needs at least `least` entries with a system. lacks: the entries that other configs lack;
-    has: a config file with them. measures: the columns if the paper's are not measured; by default
-    the main measure.
+    It needs at least `least` entries with a system. lacks: a description of the entries that a
+    config may lack. has: a config file that has them. measures: the columns if the paper's
+    collections are not measured; by default the main measure.
     """
 
     entries: Callable[[Facts], list[Entry]]

@@ -1,4 +1,4 @@
-"""Find the systems for the paper's names: of a method by stage, and of a setting, on and off."""
+"""Find the systems that correspond to the paper's methods and settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def methods(
 ) -> dict[str, list[str]]:
     """Return the systems of stages 1, 2 and 3 of each method trained here, by the paper's name.
 
-    checkpoints: published checkpoints -> the methods that they are results of.
+    checkpoints: maps each published checkpoint to the method that produced it.
     """
     trained = {published.OURS: main_chain(facts)}
     encoders = facts.entries("encoders")
@@ -71,7 +71,7 @@ def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
 
 
 def _chain_of(facts: Facts, encoder: str) -> list[str]:
-    """Return an encoder's longest chain of stages; its first retriever without a second stage."""
+    """Return an encoder's longest chain of stages, or its first retriever if there is no chain."""
     firsts = [name for name, entry in retrievers(facts).items() if entry.get("encoder") == encoder]
     return _longest(facts, firsts, firsts)
 

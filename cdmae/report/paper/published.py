@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A method's or a setting's numbers in the paper's tables; `source` names their origin."""
+    """The numbers of a method or a setting in the paper's tables; `source` names their origin."""
 
     name: str
     source: str
@@ -46,19 +46,19 @@ METHODS = pd.read_csv(
 
 
 def _methods(column: str) -> dict[str, str]:
-    """Return the filled cells of a column in the table of methods."""
+    """Return the non-empty cells of a column of the table of methods, by method."""
     return {str(method): value for method, value in METHODS[column].items() if value}
 
 
 # the methods whose pre-training is a file in cdmae/pretraining/objectives
 OBJECTIVES = _methods("objective")
-# masking of the decoder; other methods mask uniformly, if they have a decoder
+# the decoder's masking; methods that are not listed mask uniformly, if they have a decoder
 MASKINGS = _methods("masking")
-# the last stage of fine-tuning in table 1: hard negatives, or distillation
+# the last fine-tuning stage in table 1: with hard negatives, or with distillation
 STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
-KINDS = _methods("kind")  # the two columns of ticks in table 1, in words
-# published checkpoints of methods: pre-trained on MS MARCO, as in tables 1 and 2, or only on
-# general text, as in table 3; the authors of RetroMAE report both
+KINDS = _methods("kind")  # the meaning of the two columns of ticks in table 1
+# published checkpoints that result from a method: pre-trained on MS MARCO, as in tables 1 and 2, or
+# on general text only, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
 GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 
@@ -101,7 +101,7 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
 
 
 def dataset(facts: Facts, target: Target) -> str:
-    """Return a target's name in tables 1 and 2, such as ``msmarco dev``; "" if they lack it."""
+    """Return a target's name in tables 1 and 2, such as ``msmarco dev``; "" if it has none."""
     entry = facts.entries("collections").get(target.collection, {})
     if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
         return ""

@@ -1,6 +1,6 @@
 """Make the page's sections: functions of the facts that return a `Section`, or None without data.
 
-A section gathers numbers, tables and figures; the template of the same name contains the text.
+A section gathers numbers, tables and figures; the template of the same name has the words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdmae.report.facts import Difference, Facts
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
-# the verdicts of `Column.verdict`, in words
+# the wording of the verdicts of `Column.verdict`
 READINGS = {
     "better": "better",
     "worse": "worse",
@@ -26,16 +26,16 @@ READINGS = {
 }
 SERIES = 8  # colours of lines, s0 to s7
 GREY = 2  # the colour of systems that are not trained here
-ONE_QUERY = "one query"  # shown instead of the interval of a single query
-LONG = 12  # secondary tables with more rows are collapsed
+ONE_QUERY = "one query"  # replaces an interval, since one query allows no inference
+LONG = 12  # rows beyond which secondary tables are folded
 
 
 @dataclass
 class Section:
-    """A part of the page; its tables and figures are also written as files.
+    """A section of the page; its tables and figures are also written as files.
 
-    The template ``<id>.html.j2`` contains the text around its `values`. Empty tables and missing
-    figures are omitted.
+    The template ``<id>.html.j2`` has the text around its `values`. Empty tables and missing figures
+    are left out.
     """
 
     id: str
@@ -49,12 +49,12 @@ class Section:
 
     @cached_property
     def text(self) -> TemplateModule:
-        """Fill its template, which sets a `title`, and `short` if links use another name."""
+        """Fill the template, which sets a `title`, and `short` if links use another name."""
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
 
 def colour(facts: Facts, system: str) -> int:
-    """Choose the colour of a system: its encoder's, or grey if it is not trained here."""
+    """Choose the colour of a system: its encoder's, or grey if it was not trained here."""
     return encoder_colour(facts, facts.encoder_of(system))
 
 
@@ -80,7 +80,7 @@ def encoder_colour(facts: Facts, encoder: str) -> int:
 
 
 def difference_cells(gap: Difference | None) -> list[Cell]:
-    """Show the difference in points, its interval and its p-value; dashes for None."""
+    """Make cells for a difference in points, its interval and its p-value; dashes for None."""
     if gap is None:
         return [Cell(formats.NONE)] * 3
     difference = Cell(formats.signed(gap.difference), 100 * gap.difference)

@@ -1,4 +1,4 @@
-"""Make the first and the last screen: the effect of masking by importance, and its limits."""
+"""Make the first and the last section: the effect of masking by importance, and its limits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from cdmae.report.facts import Difference, Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
-# a smaller run only shows that the workflow works
+# a run with fewer queries only shows that the workflow works
 SMALL_QUERIES = 30
 SMALL_STEPS = 300
-COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
-# steps of the paper's pre-training, up to the checkpoint that it keeps
+COUNTING = ("ngrams", "importance")  # the Snakemake rules that only masking by importance needs
+# passages of the paper's pre-training, up to the checkpoint that it uses
 PAPER_PASSAGES = 80_000 * 2048
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
-    """Gather the facts of both screens: main target, difference, and the size of the run."""
+    """Gather the facts of both sections: main target, difference, and the size of the run."""
     pairs = masking_pairs(facts)
     column = main_column(facts)
     queries = facts.queries(column.target) if column else 0
@@ -78,7 +78,7 @@ def section(facts: Facts) -> Section | None:
 def _best(column: Column) -> dict[str, Any]:
     """Return the system with the highest mean, and its difference from BM25 if they are compared.
 
-    Of equal systems the first is returned.
+    If several systems have the same mean, the first one is returned.
     """
     facts = column.facts
     means = {name: column.value(name) for name in facts.systems}
@@ -107,7 +107,7 @@ def _counting_seconds(facts: Facts, encoder: str) -> float:
 
 
 def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
-    """List (reranker, the run that it reorders, the difference, the verdict on it)."""
+    """List (reranker, the system whose run it reorders, their difference, its verdict)."""
     facts = column.facts
     found = []
     for name in facts.systems:

@@ -1,4 +1,4 @@
-"""Show the gain of each change over the unchanged system: a stage, steps, a setting, a seed."""
+"""Show the effect of one change on a system: a stage, steps, a setting, or a seed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table, highlight
 
-# the names of settings on the axes of figures
+# the axis titles of settings in figures
 AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}
-OF_GROWTH = "encoder.take_step"  # the setting that has its own section
+OF_GROWTH = "encoder.take_step"  # the setting with a separate section
 
 
 def distances(
@@ -37,8 +37,8 @@ def distances(
 ) -> pd.DataFrame:
     """Make a row per (system, reference): labels, means, and the difference under the name `over`.
 
-    shown: the columns of the means by their names; by default `column`. Pairs that are not compared
-    have no difference.
+    shown: the columns whose means are shown, by name; by default only `column`. Pairs that the
+    report does not compare have no difference.
     """
     pairs = list(pairs)
     shown = shown or {column.unit: column}
@@ -55,7 +55,7 @@ def distances(
 
 
 def stages(facts: Facts) -> Section | None:
-    """Show a table and the gains per target, and the levels of the first."""
+    """Show a table and the gains for each target, and the means for the first target."""
     columns = in_domain(facts)
     if not chains(facts) or not columns:
         return None
@@ -74,7 +74,7 @@ def stages(facts: Facts) -> Section | None:
 
 
 def stage_table(column: Column) -> Table:
-    """Make a row per stage of each chain: measures, and the gain over the previous stage."""
+    """Make a row per stage of each chain: its measures, and its gain over the previous stage."""
     facts = column.facts
     target = column.target
     before = comparisons.steps(facts)
@@ -126,7 +126,7 @@ def _heights(column: Column, systems: Iterable[str]) -> list[float]:
 
 
 def growth(facts: Facts) -> Section | None:
-    """Show the gain of later pre-training steps: a figure per target, the main target's table."""
+    """Show the gain from more pre-training steps: a figure per target, and one table."""
     columns = in_domain(facts) or [Column.of(facts, target) for target in facts.targets[:1]]
     labels: dict[str, list[Any]] = {"encoder": [], "steps": []}
     pairs = []
@@ -162,7 +162,7 @@ def over_steps(column: Column) -> Figure | None:
 
 
 def section(facts: Facts) -> Section | None:
-    """Show a table and a figure per setting with several values, then other changes and seeds."""
+    """Show settings with several values one by one, then the other changes, then the seeds."""
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
     column = main_column(facts)
     if not column or not (shown or repeated(facts)):
@@ -175,7 +175,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference) with several values; return the single ones, too."""
+    """Group changes by (setting, reference); return groups of several values, and the rest."""
     groups: dict[tuple[str, str], list[Change]] = {}
     for change in shown:
         groups.setdefault((change.setting, change.reference), []).append(change)
@@ -184,7 +184,7 @@ def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], l
 
 
 def _number(text: str) -> float:
-    """Read a shown value as a number for sorting; other texts count as infinite and come last."""
+    """Parse a shown value for sorting; texts that are not numbers become infinite."""
     try:
         return float(text.replace("∞", "inf"))
     except ValueError:
@@ -201,7 +201,7 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
 
 
 def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
-    """Show the values of one setting: a table, and a figure for three or more numbers."""
+    """Show the values of one setting: a table, and a figure if there are at least three numbers."""
     setting = group[0].setting
     reference = group[0].reference
     shown = [value for value, _ in values(group)]

@@ -1,4 +1,4 @@
-"""Show fusions and rerankers: their gain over the runs that they use, and fusion weights."""
+"""Show the gain of fusions and rerankers over their input runs, and the fusions' weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdmae.report.tables import Table
 def section(facts: Facts) -> Section | None:
     """Compare fusions with BM25 and with their parts, and rerankers with their input run.
 
-    The config names the comparisons.
+    Only comparisons that the config lists are shown.
     """
     tables = [weights(facts)]
     figures = []

@@ -1,7 +1,7 @@
-"""Analyse runs beyond measures: overlap of negatives, false negatives, queries that moved.
+"""Analyse runs beyond measures: overlap of negatives, false negatives, and changed ranks.
 
-A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged
-passages of its query, as in training (`cdmae.finetuning.groups`); a key is query x passages +
+From a long run, `SAMPLE` evenly spaced queries are used. Negatives are the passages of a run except
+the query's judged passages, as in training (`cdmae.finetuning.groups`); a key is query x passages +
 passage.
 """
 
@@ -29,8 +29,8 @@ SAMPLE = 2000  # queries
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)  # ends of the buckets of the audit
 RANDOM = "random ones"  # the negatives that were drawn, not mined
-SHOWN = 5  # queries of each kind
-LETTERS = 220  # of a passage
+SHOWN = 5  # queries that are shown of each kind
+LETTERS = 220  # characters that are shown of a passage
 NOTHING = np.empty(0, np.int64)
 EVERYTHING = np.iinfo(np.int32).max
 _WIDTH = 1 << 32  # more passages than any collection has
@@ -38,7 +38,7 @@ percent = partial(formats.percent, decimals=1)
 
 
 def evenly(count: int, most: int) -> np.ndarray:
-    """Return the indices of at most `most` rows of `count`, evenly spaced, int64."""
+    """Return at most `most` evenly spaced indices below `count`, int64."""
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
 
 
@@ -72,7 +72,7 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show the overlap of the importance-aware chain's lists, and the last teacher's scores."""
+    """Show the overlap of the importance-aware chain's negatives, and the last teacher's scores."""
     pairs = overlaps(facts)
     by_pair = pairs.groupby(["negatives of", "and of"], sort=False)
     teachers = facts.paths.get("teachers", {})
@@ -100,7 +100,7 @@ def negatives(facts: Facts) -> Section | None:
 
 
 def _overlap_figure(pairs: pd.DataFrame, title: str) -> Figure | None:
-    """Draw a line per pair of lists over the depths of the lists."""
+    """Draw the overlap by depth, with a line per pair of lists."""
     depths = sorted(pairs["best K"].unique())
     series = []
     for names, pair in pairs.groupby(["negatives of", "and of"], sort=False):
@@ -155,7 +155,7 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 
 
 def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
-    """Average |A and B| / |A or B| of the best `depth` over the queries.
+    """Return the mean over queries of |A and B| / |A or B|, for the best `depth` passages.
 
     Queries without any passage count as 0.
     """
@@ -178,8 +178,8 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
     """Count, by mined rank, the negatives that score above the best judged passage of their query.
 
-    Scored passages that were not mined were drawn at random: the last row. The frame has the
-    columns negatives, scored (their number) and above (the share).
+    Scored passages that were not mined are random negatives; they form the last row. The frame has
+    the columns negatives, scored (their number) and above (the share).
     """
     scores = lists(teacher)
     positive = scores["key"].isin(judged)
@@ -198,7 +198,7 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
 
 
 def queries(facts: Facts) -> Section | None:
-    """Show the queries that differ most between the maskings, and the hardest; lists collapsed."""
+    """Show the queries whose ranks changed most, and the hardest ones, in folded lists."""
     frame = cases(facts)
     if frame.empty:
         return None
@@ -229,17 +229,17 @@ def queries(facts: Facts) -> Section | None:
 
 
 def cut(text: str) -> str:
-    """Shorten a passage at the end of a word."""
+    """Shorten a passage at a word boundary."""
     return text if len(text) <= LETTERS else text[:LETTERS].rsplit(" ", 1)[0] + " …"
 
 
 def rank_in_words(rank: int) -> str:
-    """Describe the rank of a passage; 0 if it was not found."""
+    """Format a passage's rank, where 0 means that it was not found."""
     return formats.count(rank) if rank else "not found"
 
 
 def compared(facts: Facts) -> tuple[str, str] | None:
-    """Return (before, after): the first screen's pair, or else the baseline and the last stage."""
+    """Return (before, after): the first section's pair, or else the baseline and the last stage."""
     pairs = masking_pairs(facts)
     chain = main_chain(facts)
     if pairs:
@@ -254,7 +254,7 @@ def compared(facts: Facts) -> tuple[str, str] | None:
 
 
 def cases(facts: Facts) -> pd.DataFrame:
-    """Return the queries that gained most ranks, that lost most, and that are hardest for both.
+    """Return the most improved, the most worsened and the hardest queries.
 
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0:
     not found), first_before and first_after (the texts of the passages at rank 1), and relevant
@@ -291,7 +291,7 @@ def cases(facts: Facts) -> pd.DataFrame:
 
 
 def _first_passages(run: Run, queries: pd.Series) -> list[int]:
-    """Return the row of the passage at rank 1 for each query; -1 if the run has none."""
+    """Return the row of each query's passage at rank 1; -1 if the run has none."""
     return [next(iter(run.ranked(query)[0].tolist()), -1) for query in queries]
 
 

@@ -1,4 +1,4 @@
-"""Show the masked words: terms and stop-words (figure 2), the example (figure 3), and sigma."""
+"""Show which words are masked: terms (figure 2), an example (figure 3), and sigma's effect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ percent = partial(formats.percent, decimals=1)
 
 
 def section(facts: Facts) -> Section | None:
-    """Show terms, example and sigma of the first screen's encoder, or else of the first encoder."""
+    """Show the masks of the first section's encoder, or else of the first encoder."""
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
@@ -59,7 +59,7 @@ def shown_encoder(facts: Facts) -> str:
 
 
 def by_kind(masked: dict[str, Any], key: str) -> list[float]:
-    """Look up a number of uniform masks and of masks by importance."""
+    """Look up a value for uniform masks and for masks by importance."""
     return [masked[kind][key] for kind, _, _ in KINDS]
 
 

@@ -16,13 +16,13 @@ from cdmae.report.recipes import differences
 from cdmae.report.sections import READINGS, Section, colour, difference_cells, difference_figure
 from cdmae.report.tables import Table
 
-LEAST = 4  # the minimum number of encoders in a ranking
+LEAST = 4  # the number of encoders that a ranking needs
 
 
 class Ranking(NamedTuple):
-    """The retrievers of a stage that differ only in their encoders, sorted by a column, best first.
+    """The retrievers of a stage that differ only in their encoders, best mean first.
 
-    systems: system -> encoder.
+    systems: maps each system to its encoder.
     """
 
     stage: str
@@ -32,7 +32,7 @@ class Ranking(NamedTuple):
     def judged(self, reference: str) -> dict[str, tuple[Difference, str]]:
         """Subtract `reference` from every other system; return differences and verdicts.
 
-        p is corrected after Holm for all of them.
+        The p-values are corrected after Holm.
         """
         gaps = self.column.compared(self.systems, reference)
         return {name: (gap, self.column.verdict(gap)) for name, gap in gaps.items()}
@@ -67,8 +67,8 @@ def _part(ranked: Ranking, facts: Facts) -> dict[str, object]:
 def rankings(facts: Facts) -> list[Ranking]:
     """Order the encoders of each stage with more than three, by the main target's main measure.
 
-    Their systems differ from the baseline, or else from the first system, only in the encoder.
-    Encoders with equal means are ordered by the mean over all targets.
+    The systems differ only in the encoder from the baseline, or from the first system if the stage
+    lacks the baseline. Encoders with equal means are ordered by the mean over all targets.
     """
     column = main_column(facts)
     if not column:
@@ -123,14 +123,14 @@ def ranking_table(ranked: Ranking) -> Table:
 
 
 def _seconds(facts: Facts, encoder: str) -> float:
-    """Return the seconds of a pre-training of the first seed; nan without pre-training."""
+    """Return the seconds of an encoder's pre-training (first seed); nan without pre-training."""
     if facts.entries("encoders").get(encoder, {}).get("objective") == "none":
         return math.nan
     return facts.pretraining_seconds(encoder)
 
 
 def levels(ranked: Ranking) -> Figure | None:
-    """Draw each mean as a dot, with its standard deviation over seeds to either side."""
+    """Draw each system's mean as a dot, and its standard deviation over seeds as a line."""
     stage, column, systems = ranked
     entries = []
     for system, encoder in systems.items():

@@ -1,7 +1,7 @@
 """Compare every system on every collection: overview, distance from the baseline, all measures.
 
-Collections without training queries have their own section, with the customary table: nDCG@10 and
-the average.
+Collections without training queries have a separate section, with the customary table: nDCG@10 per
+collection and the average.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, difference_figure
 from cdmae.report.tables import Table, highlight
 
-# marks for positive and negative differences: significant with the noise of seeds, or only without
+# marks by the sign of the difference: significant even with the noise of seeds, or without it
 SURE = {True: "▲", False: "▼"}
 DOUBTFUL = {True: "△", False: "▽"}
-WIDE = 8  # more zero-shot columns than this are turned into rows, or cut into several tables
+WIDE = 8  # above this number, zero-shot columns become rows, or are divided among several tables
 
 
 def section(facts: Facts) -> Section | None:
@@ -105,7 +105,7 @@ def against_baseline(column: Column) -> Figure | None:
 
 
 def _file_name(text: str) -> str:
-    """Turn a text into a file name: lower case, with hyphens."""
+    """Turn a text into a file name in lower case, with hyphens."""
     return re.sub(r"[^\w.]+", "-", text.lower())
 
 

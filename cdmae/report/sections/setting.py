@@ -16,7 +16,7 @@ from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
 
-# The steps of the pipeline in its order: rule -> step. Other rules follow under their own names.
+# Maps rules to steps, in the order of the pipeline. Other rules follow under their own names.
 STEPS = {
     "collection": "collections",
     "tokenizer": "tokenizers",
@@ -58,14 +58,14 @@ in_words = partial(phrase, "setting.txt.j2")
 
 
 def section(facts: Facts) -> Section | None:
-    """Show collections and encoders as tables; the rest is collapsed."""
+    """Show tables of collections and encoders, and fold the rest."""
     tables = [collections(facts), encoders(facts), systems(facts)]
     section = Section("setting", {"facts": facts, "long": LONG}, tables)
     return section if section.tables else None
 
 
 def collections(facts: Facts) -> Table:
-    """Make a row of each collection: its size and its uses."""
+    """Make a row per collection: its size and its uses."""
     used = {entry.get("encoder") for entry in facts.entries("systems").values()}
     encoders = facts.entries("encoders")
     pretrained = [entry.get("collection") for name, entry in encoders.items() if name in used]
@@ -91,7 +91,7 @@ def collections(facts: Facts) -> Table:
 
 
 def encoders(facts: Facts) -> Table:
-    """Make a row of each encoder: its initial weights and its pre-training."""
+    """Make a row per encoder: its initial weights and its pre-training."""
     body = []
     for name, entry in facts.entries("encoders").items():
         training = facts.encoders.get(name, Training())
@@ -106,7 +106,7 @@ def encoders(facts: Facts) -> Table:
         ]
         body.append(row)
     columns = ["encoder", "starts from", "pre-training", "steps × batch", "parameters"]
-    # objects keep whole numbers in a column with missing values
+    # dtype object keeps integers in columns with missing values
     frame = pd.DataFrame(body, columns=columns, dtype=object)
     return Table.of(
         "encoders", "Encoders", frame, {"parameters": formats.short_count}, texts=columns[1:3]
@@ -114,7 +114,7 @@ def encoders(facts: Facts) -> Table:
 
 
 def systems(facts: Facts) -> Table:
-    """Make a row of each measured system: its kind and its training."""
+    """Make a row per measured system: its kind and its training."""
     body = []
     for name in facts.systems:
         entry = facts.entries("systems").get(name, {})
@@ -150,7 +150,7 @@ def cost(facts: Facts) -> Section | None:
 
 
 def _sums(jobs: pd.DataFrame) -> pd.DataFrame:
-    """Sum the times of jobs by step; the memory is the largest."""
+    """Aggregate jobs by step: the sums of the times, and the maximum of the memory."""
     return jobs.groupby("step", sort=False).agg(
         jobs=("seconds", "size"),
         seconds=("seconds", "sum"),

@@ -1,4 +1,4 @@
-"""Sparse retrievers: the entries of their vectors, and the cost of a search among them."""
+"""Show the sparsity of sparse retrievers' vectors, and the cost of searching them."""
 
 from __future__ import annotations
 

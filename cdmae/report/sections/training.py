@@ -16,11 +16,11 @@ from cdmae.report.facts import Facts, Training
 from cdmae.report.sections import Section, colour, encoder_colour
 from cdmae.report.tables import Table
 
-POINTS = 120  # points of a curve: more steps are averaged
+POINTS = 120  # points per curve; further steps are averaged
 MOST = 5  # loss curves in a figure
 MOST_PROBED = 6  # curves of a probe in a figure
-# The first part of a curve is cut if it is more than twice as high as the rest, because it would
-# flatten the scale.
+# This first share of a curve is cut if it is more than twice as high as the rest, because it would
+# flatten the rest.
 START = 0.1
 SHOWN = 6  # figures of fine-tuning that are not collapsed
 VECTORS = {"true": "its own vector", "shuffled": "another passage's", "zero": "none"}
@@ -29,7 +29,7 @@ CHANCE = sum(1 / rank for rank in range(1, 11))
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the losses of pre-training by side, and of fine-tuning by stage.
+    """Show pre-training losses for encoder and decoder, and fine-tuning losses by stage.
 
     Curves of one stage are comparable.
     """
@@ -66,7 +66,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
-    """Average a curve down to at most `POINTS` points; None without records."""
+    """Return at most `POINTS` points, each a mean over some steps; None without data."""
     if training.curve is None or column not in training.curve:
         return None
     frame = training.curve[["step", column]].apply(pd.to_numeric, errors="coerce").dropna()
@@ -77,7 +77,7 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 
 def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
-    """Draw one figure, or several on one scale if there are too many curves."""
+    """Draw one figure, or several with the same scale if there are too many curves for one."""
     if not series:
         return []
     low = min(min(line.y) for line in series)
@@ -94,7 +94,7 @@ def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
 def _several(
     name: str, title: str, series: Sequence[Series], most: int, **style: Any
 ) -> list[Figure]:
-    """Draw lines over the steps, at most `most` of them in a figure."""
+    """Draw lines over the steps, at most `most` per figure."""
     figures = []
     for start in range(0, len(series), most):
         number = f"-{start // most + 1}" if start else ""
@@ -108,7 +108,7 @@ def _several(
 
 
 def bottleneck(facts: Facts) -> Section | None:
-    """Show the vector's use to the decoder and in a search; the numbers are collapsed."""
+    """Show the information in the vector, for the decoder and for a search."""
     losses = _probed(facts, "bottleneck", list(VECTORS))
     searches = _probed(facts, "retrieval", ["passages", "rr"])
     if losses.empty and searches.empty:
@@ -156,7 +156,7 @@ def bottleneck(facts: Facts) -> Section | None:
 
 
 def _vector_figures(losses: pd.DataFrame) -> list[Figure | None]:
-    """Draw a figure per encoder: the decoder's loss with each of the vectors."""
+    """Draw a figure per encoder with the decoder's loss for each kind of vector."""
     figures = []
     for name, frame in losses.groupby("encoder", sort=False):
         series = [
