@@ -509,7 +509,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ),
         (
             "importance word --configfile bare.yaml",
-            "no encoder of the config is masked by importance, so that ",
+            "no encoder of the config is masked by importance; give ",
         ),
         (
             "--workflow-profile nosuch -n",
