@@ -60,7 +60,7 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_sea
         Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained)
     )
     assert [figure.name for figure in found.figures] == ["halves"]
-    assert "search without labels" in str(found.text)
+    assert "without labels" in str(found.text)
     assert "restored" not in str(found.text)
 
 
