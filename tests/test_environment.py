@@ -512,6 +512,10 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "no encoder of the config is masked by importance; give ",
         ),
         (
+            "-n --configfile a.yaml --configfile b.yaml",
+            "--configfile is given twice, and only the last one would count",
+        ),
+        (
             "--workflow-profile nosuch -n",
             "--workflow-profile is nosuch; allowed: a folder with a profile.yaml",
         ),

@@ -56,6 +56,19 @@ def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
     assert settings.check() == {split: len(ids) for split, ids in splits.items()}
 
 
+@pytest.mark.parametrize(
+    ("holdout", "message"),
+    [
+        ({"dev": 0.01}, "gives dev 0.01 of train, which rounds to none of 10 queries"),
+        ({"dev": 0.99}, "takes all 10 queries of train; allowed: smaller shares"),
+    ],
+)
+def test_a_share_that_leaves_a_split_empty_is_refused(tmp_path, holdout, message):
+    path = folder(tmp_path, [[query] for query in range(10)])
+    with pytest.raises(InputError, match=message):
+        beir.Settings(path=path, holdout=holdout).check()
+
+
 def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
     path = folder(tmp_path, [[query] for query in range(10)])
     with open(tmp_path / "qrels/train.tsv", "a") as file:

@@ -13,7 +13,7 @@ from cdmae.config import pretrained
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.errors import InputError
-from cdmae.plan import flops
+from cdmae.plan import flops, sizes
 
 
 @pytest.fixture
@@ -414,7 +414,16 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
         load(values)
     make_weights(folder / "model.safetensors", {"cls.predictions.bias": (1,)})
     values["systems"]["foreign"]["engine"] = "lucene"
-    assert load(values).systems["foreign"].head == "sparse"
+    config = load(values)
+    assert config.systems["foreign"].head == "sparse"
+    with pytest.raises(
+        InputError, match="systems.foreign.engine is lucene, .* but shards=3; allow"
+    ):
+        sizes.check(config, shards=3)
+    (folder / "modules.json").write_text("[]")
+    with pytest.raises(InputError, match="head is sparse, but the modules of mine make dense vec"):
+        load(values)
+    (folder / "modules.json").unlink()
     values["evaluation"]["keep_vectors"] = False
     with pytest.raises(InputError, match="engine is lucene, but evaluation.keep_vectors is false"):
         load(values)
