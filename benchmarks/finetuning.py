@@ -14,9 +14,6 @@ most 144, queries have 9. Fails unless every form in float32 has the loss of the
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,13 +22,11 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-from benchmarks.forms import measure_each
+from benchmarks.forms import compare, measure_step
 from benchmarks.naive import tensor
-from benchmarks.tables import table
 from cdmae.config.stages import Dense
 from cdmae.finetuning import losses, retriever
 from cdmae.models.ragged import Ragged
-from cdmae.plan.describe import describe
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
@@ -81,24 +76,26 @@ def pairs(size: str, count: int) -> Ragged:
 
 def network(size: str) -> BertModel:
     """Make an encoder with random weights, the same in every process, without dropout."""
-    with _seeded():
-        return BertModel(_config(size), add_pooling_layer=False)
+    with seeded():
+        return BertModel(config_of(size), add_pooling_layer=False)
 
 
 def cross_encoder(size: str) -> BertForSequenceClassification:
     """Make a reranker with random weights, the same in every process, without dropout."""
-    with _seeded():
-        return BertForSequenceClassification(_config(size))
+    with seeded():
+        return BertForSequenceClassification(config_of(size))
 
 
 @contextmanager
-def _seeded() -> Iterator[None]:
+def seeded() -> Iterator[None]:
+    """Draw weights from a fixed seed, without changing the global generator."""
     with torch.random.fork_rng():
         torch.manual_seed(1)
         yield
 
 
-def _config(size: str) -> BertConfig:
+def config_of(size: str) -> BertConfig:
+    """Return the configuration of a size."""
     layers, width, vocabulary, _, longest = SIZES[size]
     return BertConfig(
         vocab_size=vocabulary,
@@ -194,79 +191,26 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Return CPU time per step, memory above the weights, loss and gradient."""
+    """Measure a form in this process, with the texts and weights of all forms."""
     setup.set_up(arguments.threads)
     model = network(arguments.size)
     work = batch(arguments.size, arguments.queries, arguments.group)
     longest = SIZES[arguments.size][4]
     small = batch(arguments.size, 2, 2)
     step(form, model, small, arguments.chunk, longest)  # kernels are compiled, gradients allocated
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    taken = []
-    for _ in range(arguments.repeats):
-        model.zero_grad(set_to_none=False)
-        begun = time.process_time()
-        loss = step(form, model, work, arguments.chunk, longest)
-        taken.append(time.process_time() - begun)
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
-    gradient = torch.cat([each.grad.flatten() for each in model.parameters()])
-    return {
-        "seconds": float(np.median(taken)),
-        "memory": memory,
-        "loss": loss,
-        "gradient": float(gradient.norm()),
-    }
-
-
-def main() -> None:
-    """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    return measure_step(
+        model, lambda: step(form, model, work, arguments.chunk, longest), arguments.repeats
     )
-    parser.add_argument("--size", choices=SIZES, default="tiny")
-    parser.add_argument("--queries", type=int, default=64)
-    parser.add_argument("--group", type=int, default=32)
-    parser.add_argument("--chunk", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--form", choices=FORMS, help="internal: measure this form only and print JSON"
-    )
-    arguments = parser.parse_args()
-    if arguments.form:
-        print(json.dumps(measure(arguments.form, arguments)))
-        return
-    found = measure_each("finetuning", FORMS)
-    ours = found["ours"]
-    lengths_ = batch(arguments.size, arguments.queries, arguments.group).sequences.lengths
-    mean = lengths_[arguments.queries :].mean()
-    longest = lengths_.max()
-    print(
-        f"{describe()['processor']}; threads: {arguments.threads}\n"
-        f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "
-        f"{arguments.group} passages of "
-        f"{mean:.0f} word-pieces on average, the longest {longest}, chunk {arguments.chunk}\n"
-    )
-    rows = [
-        {
-            "form": FORMS[form],
-            "precision": "bf16" if form == "ours_bf16" else "float32",
-            "cpu-s per step": f"{each['seconds']:.2f}",
-            "time of ours": f"x {each['seconds'] / ours['seconds']:.2f}",
-            "memory, GB": f"{each['memory']:.2f}",
-            "memory of ours": f"x {each['memory'] / ours['memory']:.2f}",
-            "loss": f"{each['loss']:.6f}",
-            "gradient norm": f"{each['gradient']:.6f}",
-        }
-        for form, each in found.items()
-    ]
-    print(table(rows))
-    exact = [each["loss"] for form, each in found.items() if form != "ours_bf16"]
-    gap = max(exact) / min(exact) - 1
-    if gap > 1e-5:
-        raise SystemExit(f"the losses in float32 differ by {gap:.1e} of their size")
-    print(f"\nlosses in float32 differ by {gap:.1e} of their size")
 
 
 if __name__ == "__main__":
-    main()
+    compare(
+        "finetuning",
+        FORMS,
+        SIZES,
+        measure,
+        description=__doc__,
+        size="tiny",
+        queries=64,
+        group=32,
+    )

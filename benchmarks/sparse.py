@@ -11,22 +11,17 @@ the loss of the padded batch.
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import time
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
-from benchmarks.finetuning import SIZES, _config, _seeded, batch, padded
-from benchmarks.forms import measure_each
-from benchmarks.tables import table
+from benchmarks.finetuning import SIZES, batch, config_of, padded, seeded
+from benchmarks.forms import compare, measure_step
 from cdmae.config.stages import Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.plan.describe import describe
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
@@ -58,8 +53,8 @@ class Splade(nn.Module):
 
 def network(size: str) -> BertForMaskedLM:
     """Make a language model with random weights, the same in every process, without dropout."""
-    with _seeded():
-        return BertForMaskedLM(_config(size))
+    with seeded():
+        return BertForMaskedLM(config_of(size))
 
 
 def loss_by_hand(model: BertForMaskedLM, work: retriever.Batch) -> Tensor:
@@ -123,71 +118,25 @@ def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, s
 
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Return seconds of the processor per step, memory above the weights', loss and gradient."""
+    """Measure a form in this process, with the texts and weights of all forms."""
     setup.set_up(arguments.threads)
     size = arguments.size
     model = network(size)
     work = batch(size, arguments.queries, arguments.group)
     step(form, model, batch(size, 2, 2), arguments.chunk, size)  # kernels are compiled
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    taken = []
-    for _ in range(arguments.repeats):
-        model.zero_grad(set_to_none=False)
-        begun = time.process_time()
-        loss = step(form, model, work, arguments.chunk, size)
-        taken.append(time.process_time() - begun)
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
-    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
-    return {
-        "seconds": float(np.median(taken)),
-        "memory": memory,
-        "loss": loss,
-        "gradient": float(torch.cat([each.flatten() for each in gradients]).norm()),
-    }
-
-
-def main() -> None:
-    """Measure every form and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    return measure_step(
+        model, lambda: step(form, model, work, arguments.chunk, size), arguments.repeats
     )
-    parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--queries", type=int, default=32)
-    parser.add_argument("--group", type=int, default=4)
-    parser.add_argument("--chunk", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--form", choices=FORMS, help="internal: measure one form and print JSON")
-    arguments = parser.parse_args()
-    if arguments.form:
-        print(json.dumps(measure(arguments.form, arguments)))
-        return
-    found = measure_each("sparse", FORMS)
-    ours = found["ours"]
-    print(
-        f"{describe()['processor']}; threads: {arguments.threads}\n"
-        f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x "
-        f"{arguments.group} passages, chunk {arguments.chunk}\n"
-    )
-    rows = [
-        {
-            "form": FORMS[form],
-            "cpu-s per step": f"{each['seconds']:.2f}",
-            "time of ours": f"x {each['seconds'] / ours['seconds']:.2f}",
-            "memory, GB": f"{each['memory']:.2f}",
-            "memory of ours": f"x {each['memory'] / ours['memory']:.2f}",
-            "loss": f"{each['loss']:.6f}",
-            "gradient norm": f"{each['gradient']:.6f}",
-        }
-        for form, each in found.items()
-    ]
-    print(table(rows))
-    exact = [each["loss"] for each in found.values()]
-    gap = max(exact) / min(exact) - 1
-    if gap > 1e-5:
-        raise SystemExit(f"the losses differ by {gap:.1e} of their size")
-    print(f"\nlosses differ by {gap:.1e} of their size")
 
 
 if __name__ == "__main__":
-    main()
+    compare(
+        "sparse",
+        FORMS,
+        SIZES,
+        measure,
+        description=__doc__,
+        size="default",
+        queries=32,
+        group=4,
+    )
