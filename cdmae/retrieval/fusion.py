@@ -56,7 +56,9 @@ class Fusion:
         passages = []
         scores = []
         for union, votes in self.votes:
-            summed = (np.asarray(weights) @ votes).astype(np.float32)
+            # not by BLAS, whose rounding depends on the processor
+            summed = sum(weight * values for weight, values in zip(weights, votes, strict=True))
+            summed = np.asarray(summed, np.float32)
             # The rows are in ascending order, so that a stable sort breaks ties by row.
             order = np.argsort(-summed, kind="stable")[:depth]
             passages.append(union[order])
