@@ -19,8 +19,8 @@ from cdmae.collections.store import read_queries
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.models.ragged import Ragged, indices, interleaved, same
-from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
 if TYPE_CHECKING:
@@ -31,9 +31,13 @@ PROBES = ("a", "The 1", "9")  # beginnings of texts, for testing a prompt
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
     """Tokenise queries by the tokenizer in a folder."""
+    return tokenised(texts, Tokeniser(tokenizer, threads))
+
+
+def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
+    """Tokenise queries."""
     titles = pa.array([""] * len(texts), pa.string())
-    table = pa.table({"title": titles, "text": pa.array(list(texts), pa.string())})
-    return tokenise.tokenise(table, tokenizer, threads)
+    return tokeniser.tokens(pa.table({"title": titles, "text": pa.array(list(texts), pa.string())}))
 
 
 def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:

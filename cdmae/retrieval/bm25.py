@@ -84,15 +84,18 @@ def search(
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
     factor k1 + 1, as in Lucene.
     """
-    # The full stop, which is not a word, keeps the second column for an empty query.
-    topics = (re.sub(r"[\t\r\n]", " ", text) + " ." for text in texts)
+    topics = map(_topic, texts)
     weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
     with Progress(len(texts), unit="queries", label="search BM25") as progress:
         return lucene.search(folder, topics, len(texts), depth, weights, threads, progress)
 
 
+def _topic(text: str) -> str:
+    """Write a query as one line; the full stop, which is not a word, marks an empty query."""
+    return re.sub(r"[\t\r\n]", " ", text) + " ."
+
+
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
-    texts = [question.text]
-    k1, b = system["k1"], system["b"]
-    return search(system["index"], texts, question.depth, k1, b, question.threads)
+    searcher = question.load(lucene.Searcher, system["index"], system["k1"], system["b"])
+    return searcher.search(_topic(question.text), question.depth)

@@ -24,6 +24,7 @@ from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.retrieval import vectors
+from cdmae.retrieval.asking import Load, load_once
 from cdmae.retrieval.vectors import Shard, Vectors
 
 if TYPE_CHECKING:
@@ -181,13 +182,18 @@ def shards(
 
 
 def encode_queries(
-    model: str, texts: list[str], length: int, prompt: str = "", head: str = "auto"
+    model: str,
+    texts: list[str],
+    length: int,
+    prompt: str = "",
+    head: str = "auto",
+    loading: Load = load_once,
 ) -> Vectors:
     """Encode queries after a prompt, cut at `length` word-pieces: float32 [Q, D].
 
     Without a given prompt, the model's own is used.
     """
-    loaded = load(model, length, head)
+    loaded = loading(load, model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
 
 
@@ -264,9 +270,9 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
 
 
 def encode_asked(
-    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+    system: dict[str, Any], texts: list[str], length: int, threads: int, loading: Load
 ) -> Vectors:
     """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the model's settings."""
     cut = length or system["query_length"]
     prompt = system["query_prompt"]
-    return encode_queries(system["model"], texts, cut, prompt, system["head"])
+    return encode_queries(system["model"], texts, cut, prompt, system["head"], loading)

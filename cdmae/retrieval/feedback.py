@@ -15,9 +15,9 @@ import numpy as np
 
 from cdmae.errors import InputError
 from cdmae.retrieval import targets
-from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.asking import Question, encode, encode_question
 from cdmae.retrieval.search import Shards, search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import keep_vectors, read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.training import setup
 
@@ -97,8 +97,8 @@ def write_runs(
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Answer a user's query; `system` holds `depth`, `alpha`, `beta` and its dense part."""
     (dense,) = system["parts"]
-    query = encode(dense, [question.text], question.length, question.threads)
-    shards = read_vectors(dense["vectors"])
+    query = encode_question(dense, question)
+    shards = question.load(keep_vectors, dense["vectors"])
     weights = {key: system[key] for key in ("depth", "alpha", "beta")}
     moved = refined(query, shards, question.parts[0], **weights)
     device = str(setup.device())

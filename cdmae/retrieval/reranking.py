@@ -22,6 +22,7 @@ from cdmae.models.checkpoint import Model
 from cdmae.retrieval import vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
 
 if TYPE_CHECKING:
@@ -226,7 +227,10 @@ def reorder(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
-    judge = checkpoint.at(checkpoint.load(system["model"], "reranker"), question.length)
+    judge = question.load(checkpoint.load, system["model"], "reranker")
     judge.network.to(setup.device())
-    query = sequences.queries([question.text], system["model"], question.threads)
-    return reorder(judge, query, read_tokens(system["tokens"]), question.parts[0], system["depth"])
+    tokeniser = question.load(Tokeniser, system["model"], question.threads)
+    query = sequences.tokenised([question.text], tokeniser)
+    passages = question.load(read_tokens, system["tokens"])
+    cut = checkpoint.at(judge, question.length)
+    return reorder(cut, query, passages, question.parts[0], system["depth"])

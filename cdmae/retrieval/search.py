@@ -38,9 +38,9 @@ from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
 from cdmae.retrieval import entries, impacts
-from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.impacts import Impacts
-from cdmae.retrieval.vectors import Shard, Vectors, read_vectors
+from cdmae.retrieval.vectors import Shard, Vectors, keep_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -211,7 +211,7 @@ def _knn(device: str, depth: int) -> Knn:
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
-    query = encode(system, [question.text], question.length, question.threads)
-    shards = read_vectors(system["vectors"])
+    query = encode_question(system, question)
+    shards = question.load(keep_vectors, system["vectors"])
     device = str(setup.device())
     return search(query, shards, question.depth, threads=question.threads, device=device)

@@ -13,7 +13,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,10 @@ from cdmae.models.checkpoint import Model
 from cdmae.models.ragged import Ragged
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import entries, impacts
+from cdmae.retrieval.asking import Load
 from cdmae.retrieval.impacts import Impacts
 from cdmae.tokens.corpus import read_tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
@@ -64,6 +66,14 @@ def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
     shards = read_shards(folder)
     index = Path(folder) / impacts.FOLDER
     return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
+
+
+def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
+    """Open a collection's vectors for many searches; each shard is read and checked only once."""
+    opened = read_vectors(folder)
+    if isinstance(opened, Impacts):
+        return opened
+    return [Shard(shard.shape, cache(shard.make)) for shard in opened]
 
 
 def read_shards(folder: Path | str) -> list[Shard]:
@@ -180,17 +190,28 @@ def shards(
     return cut(len(source), heads.of(retriever.head).width(retriever.network), make)
 
 
+class QueryEncoder:
+    """The retriever in a folder, with its tokenizer, for any number of queries."""
+
+    def __init__(self, model: Path | str, threads: int = 1, length: int = 0) -> None:
+        """Load the model; queries are cut at `length` word-pieces, or at its own limit if 0."""
+        self.device = setup.set_up(threads)
+        self.retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
+        self.retriever.network.to(self.device)
+        self.tokeniser = Tokeniser(model, threads)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Encode queries: float32 [Q, D]."""
+        source = sequences.tokenised(texts, self.tokeniser)
+        read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
+        return encode(self.retriever, read, self.device)
+
+
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
 ) -> Vectors:
     """Encode queries with the retriever in a folder, cut at `length` if not 0: float32 [Q, D]."""
-    device = setup.set_up(threads)
-    retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
-    retriever.network.to(device)
-    source = sequences.queries(texts, model, threads)
-    rows = np.arange(len(texts))
-    read = sequences.texts(retriever, "query", source, rows)
-    return encode(retriever, read, device)
+    return QueryEncoder(model, threads, length).encode(texts)
 
 
 def joined(parts: Sequence[Vectors]) -> Vectors:
@@ -280,7 +301,7 @@ def stamp(path: Path) -> list[Any]:
 
 
 def encode_asked(
-    system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
+    system: dict[str, Any], texts: Sequence[str], length: int, threads: int, load: Load
 ) -> Vectors:
     """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the folder `model`."""
-    return encode_queries(system["model"], texts, threads, length)
+    return load(QueryEncoder, system["model"], threads, length).encode(texts)

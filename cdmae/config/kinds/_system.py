@@ -69,10 +69,10 @@ class System:
         return None
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return the inputs of `cdmae.retrieval.asking`: settings, folders, module and parts."""
+        """Return the inputs of `cdmae.retrieval.asking`: settings, name, folders, module, parts."""
         parts = [part(other) for other in self.parts()]
         modules = {"answered_by": self.answered_by, "encoded_by": self.encoded_by}
-        return self.values() | modules | {"parts": parts}
+        return self.values() | modules | {"name": name, "parts": parts}
 
     def in_words(self) -> str:
         """Describe it for the report's table of systems."""

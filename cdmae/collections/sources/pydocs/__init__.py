@@ -66,6 +66,8 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package, for size smoke
 class Settings(Source):
     """The keys of a collection of docstrings."""
 
+    queries_are_cut = True
+
     size: Literal["smoke", "default", "full"] = setting(
         "default",
         meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the "
