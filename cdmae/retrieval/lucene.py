@@ -119,7 +119,8 @@ class Searcher:
         """Rank the best `depth` passages for a query, ties by row."""
         hits = self.searcher.search(topic, depth)
         passages = np.array([int(hit.docid) for hit in hits], np.int32)
-        scores = np.array([hit.score for hit in hits], np.float32)
+        # TREC files, which the function `search` reads, have six decimals
+        scores = np.array([round(hit.score, 6) for hit in hits], np.float32)
         return Run.of([passages], [scores])
 
 
