@@ -207,7 +207,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 
 
 def load(folder: Path | str, kind: str) -> Model:
-    """Read a trained model of a kind, in evaluation mode.
+    """Read a trained retriever or reranker, in evaluation mode.
 
     Raises `InputError` if the folder does not contain a model of this kind.
     """
@@ -215,7 +215,7 @@ def load(folder: Path | str, kind: str) -> Model:
 
 
 def at(model: Model, length: int) -> Model:
-    """Return the model with all its inputs cut at `length`; 0 keeps its own lengths."""
+    """Return the model with all inputs cut at `length` word-pieces; 0 keeps its own lengths."""
     positions = architectures.positions(model.network.config)
     check_lengths({"evaluation.lengths": length}, positions, "the positions of the model")
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
@@ -229,14 +229,14 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
     path = Path(folder) / "cdmae.json"
     if not path.exists():
         raise InputError(
-            f"{folder} contains no model trained here: it has no cdmae.json; train it, or check "
-            "the path"
+            f"{folder} contains no model that this program trained: it has no cdmae.json; train "
+            "the model, or check the path"
         )
     described = read_json(path)
     if not isinstance(described, dict):
         raise InputError(f"{path} is not a JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
-        raise InputError(f"{folder} contains a {described.get('kind')}; here it must be a {kind}")
+        raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
     for key in (*LENGTHS[kind], "precision", *_further(kind, described)):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
@@ -261,12 +261,13 @@ def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
-    """Raise `InputError` unless tokens, by their `word_starts` [V], use the model's vocabulary."""
+    """Raise `InputError` unless `word_starts` [V], the vocabulary of tokens, is the model's."""
     own = model.vocabulary.word_starts
     if len(own) != len(word_starts) or (own != word_starts).any():
         raise InputError(
-            f"{name} has the word-pieces of a vocabulary of {len(word_starts)}, the model's "
-            f"vocabulary has {len(own)}: another tokenizer made them; tokenise with the model's"
+            f"{name} was made with another tokenizer than the model: its vocabulary has "
+            f"{len(word_starts):,} word-pieces, the model's has {len(own):,}, and they differ; "
+            "tokenise the texts with the model's tokenizer"
         )
 
 
@@ -277,7 +278,7 @@ def _load(
     new: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Model:
-    """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
+    """Read a retriever or reranker; `described` holds the keys of its ``cdmae.json``."""
     head = described.get("head", "dense")
     network, _ = networks.read(
         str(folder),

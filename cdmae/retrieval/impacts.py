@@ -2,7 +2,7 @@
 
 Weights are multiplied by 100 and rounded, as in the published indexes of SPLADE and uniCOIL;
 weights that become 0 are omitted. A score is the inner product of the rounded vectors, and equal
-scores are ranked by row. Exact search of the rounded vectors ranks the same passages.
+scores are ranked by row. Exact search among the rounded vectors gives the same ranking.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cdmae.runs import Run
 if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
 
-FOLDER = "lucene"  # next to the vectors
+FOLDER = "lucene"  # the index's folder, in the folder of the vectors
 SCALE = 100
 HOW = ("-impact", "-pretokenized")
 

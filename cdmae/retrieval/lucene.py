@@ -125,7 +125,7 @@ class Searcher:
 
 
 def anserini(command: str, folder: Path | str, *arguments: object) -> None:
-    """Call `main` of an Anserini class on the index `folder`; raise its errors as one sentence.
+    """Call `main` of an Anserini class on the index `folder`; shorten its errors to one sentence.
 
     Java runs in its own thread, so that signals reach Python in the meantime.
     """

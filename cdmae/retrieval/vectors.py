@@ -57,7 +57,7 @@ class Shard:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Vectors:
-        """Return the vectors of some rows."""
+        """Return the vectors of the given rows."""
         return self.make()[rows]
 
 
@@ -79,7 +79,7 @@ def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
 def read_shards(folder: Path | str) -> list[Shard]:
     """Open a collection's vector shards in passage order: float32 [p, D] each.
 
-    Each shard is compared with its checksum when the search reads it, so that the disk is read only
+    Each shard's checksum is verified when the search reads the shard, so that the disk is read only
     once. Arrays are memory-mapped, sparse matrices are read into memory.
     """
     shards = []
@@ -175,7 +175,7 @@ def shards(
     length: int = 0,
     progress: Progress | None = None,
 ) -> list[Shard]:
-    """Return a collection's shards in passage order, float32 [p, D], encoded at each read."""
+    """Return a collection's shards, float32 [p, D]; each is encoded whenever it is read."""
     device = setup.set_up(threads)
     source = read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
@@ -215,7 +215,7 @@ def encode_queries(
 
 
 def joined(parts: Sequence[Vectors]) -> Vectors:
-    """Concatenate the vectors of several lists of texts."""
+    """Concatenate arrays or sparse matrices of vectors."""
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
@@ -224,7 +224,7 @@ def joined(parts: Sequence[Vectors]) -> Vectors:
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> Vectors:
-    """Encode sequences as vectors in their order: float32 [n, D].
+    """Encode sequences: one vector per sequence, in the same order, float32 [n, D].
 
     Raises `InputError` for NaN or infinity.
     """
@@ -246,7 +246,7 @@ def encode(
 def _chunks(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of a chunk of sequences of nearly equal lengths, and their vectors."""
+    """Yield the rows and the vectors of each chunk of sequences of nearly equal lengths."""
     head = heads.of(model.head)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):

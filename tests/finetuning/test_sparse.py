@@ -132,7 +132,7 @@ def test_saturation_is_noted_once(tiny, tmp_path):
 
 def test_training_ends_where_its_vectors_died(tiny, tmp_path):
     recipe = stage("sparse", query_flops=1e6, passage_flops=1e6, learning_rate=0.5, epochs=20)
-    with pytest.raises(InputError, match="training of tiny died: the vectors of all"):
+    with pytest.raises(InputError, match="training of tiny collapsed: the vectors of all"):
         train(retriever, tiny, tmp_path, recipe)
 
 

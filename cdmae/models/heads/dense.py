@@ -14,7 +14,7 @@ NETWORK = "retriever"
 
 
 class Compared(Protocol):
-    """Settings of the head: of a stage, or of a trained model."""
+    """The head's settings, a stage's or a trained model's."""
 
     pooling: str
     similarity: str

@@ -4,9 +4,10 @@ w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at posi
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
 weights of a trained model are 0.
 
-The logits of all positions are never held together: they are computed for some texts at a time, and
-only the largest logit and its row are kept. Its derivative has one entry per positive weight, so
-the backward pass multiplies sparse matrices and costs a fraction of the forward pass.
+The logits of all positions are never in memory together. They are computed for a few texts at a
+time, and only each word-piece's largest logit and its row are kept. Its derivative has one entry
+per positive weight, so the backward pass multiplies sparse matrices and costs a fraction of the
+forward pass.
 
     S  rows        B  texts        n  rows of the longest text        E  width of the head's states
     V  word-pieces
@@ -28,9 +29,9 @@ from cdmae.models import architectures, transformer
 from cdmae.models.packed import Layout, Packed
 
 NETWORK = "encoder"
-# logits computed at a time: fits the CPU's cache, or keeps a GPU busy
+# logits computed at a time: few enough for a CPU's cache, many enough to keep a GPU busy
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
-# the name in version 5, which version 6 also reads
+# the module's name in sentence-transformers 5, which version 6 also accepts
 MODULES = "sentence_transformers.sparse_encoder.models"
 
 
@@ -62,7 +63,7 @@ def _rows(layout: Layout) -> Tensor:
 
 
 class _Weights(torch.autograd.Function):
-    """The maximum over a text's rows of log(1 + ReLU(logit)), without keeping logits."""
+    """The maximum of log(1 + ReLU(logit)) over a text's rows, without storing the logits."""
 
     @staticmethod
     def forward(
@@ -115,7 +116,7 @@ class _Weights(torch.autograd.Function):
 
 
 def write_modules(folder: Path, *, width: int, longest: int, prompts: Mapping[str, str]) -> None:
-    """Write the files by which sentence-transformers' `SparseEncoder` reads the folder.
+    """Write the files that sentence-transformers' `SparseEncoder` needs to load the folder.
 
     Versions 5 and 6 compute the same vectors from these files.
     """
