@@ -96,9 +96,9 @@ def plan(
     another machine:
 
       --cores       processor cores
-      --gpus        GPUs; where this machine has none and --gpu is given, 1
-      --gpu         their kind: h200, h100, a100, l40s, v100, rtx4090
-      --memory      GB; unknown for another machine
+      --gpus        GPUs; default on a machine without GPUs: 1 with --gpu, otherwise 0
+      --gpu         kind of the GPUs: h200, h100, a100, l40s, v100, rtx4090
+      --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -139,8 +139,8 @@ def plan(
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     """Resume from the newest training states that an edit of the code has orphaned.
 
-    For edits that leave the results as they are. The states move to the folders in which the
-    edited code looks for them.
+    Use it after edits that do not change any result. The states are moved to the folders in which
+    the edited code looks for them.
 
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -174,7 +174,8 @@ def search(
     The text is one or several words, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: one without judgments, else the first
+      --collection  a collection of the evaluation; default: the first one without judgments, or
+                    the first one
       --depth       number of passages, up to evaluation.depth; default: 5
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -354,7 +355,7 @@ def best_system(config: Config, names: list[str]) -> str:
         ]
         if rows.empty:
             raise InputError(
-                f"{path} has no {measure} on {collection} {split}; ./run makes it again"
+                f"{path} has no {measure} on {collection} {split}; ./run updates the file"
             )
         means[name] = rows["value"].mean()
     return max(means, key=means.get)
@@ -378,8 +379,8 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
     """Shade a text by the importance of its words.
 
     The text is one or several words, in quotation marks or not. Importance is in nats. A question
-    mark follows words whose importance is mostly a guess: the collection repeats fewer than half of
-    their n-grams.
+    mark follows words whose importance is mostly a guess, because fewer than half of their n-grams
+    occur more than once in the collection.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as for a run, which overlay config/config.yaml
@@ -417,11 +418,12 @@ def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:
 def compare(*runs: str, qrels: str, measures: str = "") -> None:
     """Compare runs with the first one: means, differences, paired t-tests corrected by Holm.
 
-    Runs are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
-    packed (.gz).
+    Runs are two or more files with lines `query_id Q0 passage_id rank score system`. Files may be
+    compressed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
-      --measures  of ir_measures, between commas; default: RR@10,R@50,R@1000,nDCG@10
+      --measures  measures of ir_measures, separated by commas; default:
+                  RR@10,R@50,R@1000,nDCG@10
 
     Examples:
       ./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10
@@ -431,7 +433,7 @@ def compare(*runs: str, qrels: str, measures: str = "") -> None:
 
     if len(runs) < 2:
         raise InputError(
-            "compare needs two runs or more, such as "
+            "compare needs at least two runs, such as "
             "./run compare bm25.run mine.run --qrels dev.tsv"
         )
     named = measures.split(",") if measures else Evaluation().measures
@@ -458,7 +460,7 @@ def sizes(
       --system      a retriever of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
       --split       a split of the collection; default: the first one
-      --dimensions  numbers between commas; default: a half, a quarter and an eighth of all
+      --dimensions  numbers separated by commas; default: a half, a quarter and an eighth of all
       --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
@@ -479,7 +481,8 @@ def sizes(
     split = chosen("split", split, splits, splits[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
         raise InputError(
-            f"--dimensions is {dimensions}; allowed: whole numbers between commas, such as 384,192"
+            f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "
+            "384,192"
         )
     system = chosen(
         "system", system, retrievers, [] if system else [best_system(config, retrievers)]

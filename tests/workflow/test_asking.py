@@ -53,7 +53,7 @@ def test_measures_that_a_changed_config_asks_for_must_be_made_first(smoke, tmp_p
     said = smoke.run(
         "search", *SMOKE, str(tmp_path / "other.yaml"), "merge two sorted lists", status=1
     )
-    assert "has no nDCG@7 on pydocs dev; ./run makes it again" in said
+    assert "has no nDCG@7 on pydocs dev; ./run updates the file" in said
 
 
 MIXED = """

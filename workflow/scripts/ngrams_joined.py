@@ -1,4 +1,4 @@
-"""The n-grams of a collection from the counts of its shards and ranges."""
+"""Join the n-gram counts of a collection's shards and ranges of keys."""
 
 from pathlib import Path
 

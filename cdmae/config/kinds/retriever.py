@@ -35,8 +35,8 @@ class Retriever(Trained):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or a system of third-party runs, which score the "
-        "passages that they rank; none: no distillation",
+        meaning="the reranker to distil from, or a system of kind run, which scores only the "
+        "passages that it ranks; empty: no distillation",
         source="3.4, stage 3",
         names="systems",
     )
@@ -45,8 +45,8 @@ class Retriever(Trained):
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
 
-        scores: the student with the same reranker scores; teacher_start: the entry of `starts` with
-        the reranker's tokenizer; ranking: the third-party run that is the teacher.
+        scores: the student whose reranker scores it shares. teacher_start: the entry of `starts`
+        with the reranker's tokenizer. ranking: the third-party run that is the teacher.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:
@@ -84,7 +84,7 @@ class Retriever(Trained):
             raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the values for its model and its vectors."""
+        """Add the folders of its model and its vectors."""
         model = made("trained")
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
