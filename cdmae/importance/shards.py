@@ -257,7 +257,7 @@ def merge_keys(
 def _cuts(listed: Sequence[Path], keys: Sequence[np.ndarray], parts: int) -> np.ndarray:
     """Return the bounds between ranges of about equal size, uint64 [parts - 1], from the samples.
 
-    Each shard's part of a range is off by at most the distance between its samples.
+    The error of each shard is at most the distance between two of its samples.
     """
     samples = [map_array(path / "samples.npy") for path in listed]
     weights = [

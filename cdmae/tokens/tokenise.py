@@ -156,7 +156,7 @@ class Texts:
 
 
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
-    """Tokenise `passages` (columns title and text) by the tokenizer in a folder.
+    """Tokenise `passages` (columns title and text) with the tokenizer in a folder.
 
     The ids are equal to the Hugging Face tokenizer's for title and text without special tokens. As
     there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.

@@ -113,7 +113,9 @@ def test_dead_vectors_are_refused_and_saturated_ones_noted():
     def check(queries, passages, step):
         return sparsity.check({"query_entries": queries, "passage_entries": passages}, step)
 
-    with pytest.raises(InputError, match="died: the vectors of all queries of step 1 are 0; lower"):
+    with pytest.raises(
+        InputError, match="collapsed: the vectors of all queries of step 1 are 0; lower"
+    ):
         check(0, 9, 1)
     with pytest.raises(InputError, match="all passages of step 5 are 0; lower passage_flops"):
         check(9, 0, 5)
