@@ -214,11 +214,14 @@ def learn(
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
+    memories: list[dict[str, Tensor]] = [{} for _ in cuts]
 
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            return head.vectors(network, packs[chunk], stage, generator=generator)
+            pack = packs[chunk]
+            memory = memories[chunk]
+            return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         queries = vectors[: batch.queries]
