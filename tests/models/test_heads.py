@@ -56,3 +56,32 @@ def test_logits_of_a_batch_are_never_all_kept(monkeypatch):
         sparse.vectors(network, packed.pack(texts), None)
     words = network.config.vocab_size
     assert max(shape.numel() for shape in kept if words in shape) == len(texts) * words
+
+
+def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
+    """Gradient caching: the gradient is the same, with the positions of the first pass."""
+    network = model("bert", "encoder")
+    slopes = torch.randn(len(TEXTS), network.config.vocab_size)
+
+    def gradient(memory):
+        network.zero_grad(set_to_none=True)
+        found = sparse.vectors(network, packed.pack(TEXTS), None, memory=memory)
+        (found * slopes).sum().backward()
+        return [weight.grad for weight in network.parameters() if weight.grad is not None]
+
+    expected = gradient(None)
+    memory = {}
+    with torch.no_grad():
+        sparse.vectors(network, packed.pack(TEXTS), None, memory=memory)
+    monkeypatch.setattr(sparse, "_largest", None)
+    assert all(map(torch.equal, gradient(memory), expected))
+
+
+def test_equal_logits_give_the_first_position():
+    network = model("bert", "encoder")
+    output = network.get_output_embeddings()
+    with torch.no_grad():
+        output.weight.zero_()
+    memory = {}
+    sparse.vectors(network, packed.pack(TEXTS), None, memory=memory)
+    assert not memory["positions"].any()
