@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import Retriever, Sparse
-from cdmae.finetuning import losses
+from cdmae.finetuning import losses, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
@@ -60,6 +60,8 @@ def task(
     device: torch.device,
 ) -> Task:
     """Make the training of a retriever, which learns from judgments and from a teacher if given."""
+    if isinstance(stage, Sparse) and stage.target == "recall":
+        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     notes: list[str] = []
     sparsity = None
     if isinstance(stage, Sparse):

@@ -28,6 +28,7 @@ from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
+from cdmae.models.heads import own
 from cdmae.models.ragged import Ragged
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import entries, impacts
@@ -190,6 +191,8 @@ def encode_queries(
     source = sequences.queries(texts, model, threads)
     rows = np.arange(len(texts))
     read = sequences.texts(retriever, "query", source, rows)
+    if retriever.target == "recall":
+        return own.counts(read, heads.of(retriever.head).width(retriever.network))
     return encode(retriever, read, device)
 
 

@@ -1,5 +1,7 @@
 """The sparse head: a weight for every word-piece of the vocabulary (SPLADE, Formal et al. 2021).
 
+With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`.
+
 w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at position i by the
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
 weights of a trained model are 0.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
@@ -27,6 +29,7 @@ from torch.nn import functional
 
 from cdmae.files import write_json
 from cdmae.models import architectures, transformer
+from cdmae.models.heads import own
 from cdmae.models.packed import Layout, Packed
 
 NETWORK = "encoder"
@@ -34,6 +37,12 @@ NETWORK = "encoder"
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
 # the name in version 5, which version 6 also reads
 MODULES = "sentence_transformers.sparse_encoder.models"
+
+
+class Weighted(Protocol):
+    """Settings of the head: of a stage, or of a trained model."""
+
+    pieces: str
 
 
 def width(network: nn.Module) -> int:
@@ -44,16 +53,14 @@ def width(network: nn.Module) -> int:
 def vectors(
     network: nn.Module,
     packed: Packed,
-    settings: object,
+    settings: Weighted,
     *,
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the weights of texts, [B, V]; this head has no settings.
-
-    memory: see `cdmae.models.heads`.
-    """
-    del settings
+    """Return the weights of texts, [B, V]; memory: see `cdmae.models.heads`."""
+    if settings.pieces == "own":
+        return own.vectors(network, packed, generator=generator)
     states = transformer.hidden_states(network.base_model, packed, generator=generator)
     head = architectures.head(network)
     states = head.transform(states)
