@@ -253,10 +253,30 @@ class Dense(Retriever):
 class Sparse(Retriever):
     """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
 
+    # settings of the losses of `target: ranking`
+    ranked = (
+        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
+        "alpha",
+    )  # fmt: skip
+
     head: Literal["sparse"] = setting(
         "sparse",
-        meaning="a weight per word-piece, from the language-model head; most are 0",
+        meaning="a weight per word-piece; most are 0",
         source="SPLADE v2",
+    )
+    pieces: Literal["all", "own"] = setting(
+        "all",
+        meaning="word-pieces that can have a weight: all, by the language-model head (SPLADE); "
+        "own: those of the text, by a new linear layer with ReLU; the largest weight of a repeated "
+        "word-piece counts (uniCOIL)",
+        source="SPLADE v2; own: uniCOIL, as in Tevatron",
+    )
+    target: Literal["ranking", "recall"] = setting(
+        "ranking",
+        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a "
+        "passage's weights are regressed on the share of its training queries that contain the "
+        "word-piece, a query's weights are counts (DeepCT)",
+        source="SPLADE v2; recall: DeepCT, section 3.1",
     )
     query_flops: float = setting(
         5e-3,
@@ -284,6 +304,10 @@ class Sparse(Retriever):
     def __post_init__(self) -> None:
         """Refuse a fractional number of steps, and a temperature from the initial scores."""
         super().__post_init__()
+        if self.target == "recall" and self.pieces == "all":
+            raise InputError(
+                "target is recall and pieces is all; allowed: target recall with pieces own"
+            )
         if not self.temperature:
             raise InputError(
                 "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
@@ -297,7 +321,15 @@ class Sparse(Retriever):
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
-        return super().model() | {"head": self.head}
+        own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
+        return super().model() | {"head": self.head} | own
+
+    def values(self, *, teacher: bool = True) -> dict[str, Any]:
+        """Return the settings that affect a training; `target: recall` reads no other loss's."""
+        found = super().values(teacher=teacher)
+        if self.target == "ranking":
+            return found
+        return {key: value for key, value in found.items() if key not in self.ranked}
 
 
 @settings

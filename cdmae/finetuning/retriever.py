@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import Retriever, Sparse
-from cdmae.finetuning import losses
+from cdmae.finetuning import losses, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
@@ -61,6 +61,8 @@ def task(
     device: torch.device,
 ) -> Task:
     """Set up the training of a retriever, which learns from judgments and, if given, a teacher."""
+    if isinstance(stage, Sparse) and stage.target == "recall":
+        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     notes: list[str] = []
     sparsity = None
     if isinstance(stage, Sparse):
@@ -215,11 +217,14 @@ def learn(
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
+    memories: list[dict[str, Tensor]] = [{} for _ in cuts]
 
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            return head.vectors(network, packs[chunk], stage, generator=generator)
+            pack = packs[chunk]
+            memory = memories[chunk]
+            return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         queries = vectors[: batch.queries]

@@ -33,7 +33,7 @@ from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, metadata, networks, weights
-from cdmae.models.heads import sparse
+from cdmae.models.heads import own, sparse
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -47,12 +47,15 @@ LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_le
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
 # additional keys of cdmae.json for each retriever head; a reranker has none
 VECTORS = {"dense": ("pooling", "similarity"), "sparse": ("head",)}
+OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "head": ("dense", "sparse"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
+    "pieces": ("all", "own"),
+    "target": ("ranking", "recall"),
 }
 
 
@@ -66,7 +69,8 @@ class Model:
     `training.scoring_precision`). head: for retrievers, the name of a module in
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
-    query_prompt and passage_prompt.
+    query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
+    `cdmae.config.stages.Sparse`.
     """
 
     kind: str
@@ -78,6 +82,8 @@ class Model:
     pooling: str = "cls"
     similarity: str = "dot"
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    pieces: str = "all"
+    target: str = "ranking"
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -159,6 +165,8 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     fields of `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
+    if model.pieces == "own":
+        own.start(model.network, seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -175,7 +183,9 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
-    if model.kind == "retriever" and model.head == "sparse":
+    if model.pieces == "own":
+        own.write(folder, network)
+    elif model.kind == "retriever" and model.head == "sparse":
         prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
         sparse.write_modules(
             folder,
@@ -195,10 +205,10 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     else:
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network)
+    networks.write(folder, network, own.LEFT_OUT if model.pieces == "own" else ())
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    for key in _further(model.kind, {"head": model.head}):
+    for key in _further(model.kind, {"head": model.head, "pieces": model.pieces}):
         described[key] = getattr(model, key)
     for key, prompt in model.prompts.items():
         described[key] = prompt.text
@@ -211,7 +221,10 @@ def load(folder: Path | str, kind: str) -> Model:
 
     Raises `InputError` if the folder does not contain a model of this kind.
     """
-    return _load(folder, kind, check(folder, kind))
+    model = _load(folder, kind, check(folder, kind))
+    if model.pieces == "own":
+        own.load(model.network, folder)
+    return model
 
 
 def at(model: Model, length: int) -> Model:
@@ -257,7 +270,10 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
 
 def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
     """Return the model's keys in ``cdmae.json`` except its lengths and precision."""
-    return VECTORS.get(described.get("head", "dense"), ()) if kind == "retriever" else ()
+    if kind != "retriever":
+        return ()
+    head = described.get("head", "dense")
+    return VECTORS.get(head, ()) + (OWN if described.get("pieces") == "own" else ())
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
@@ -278,12 +294,13 @@ def _load(
     new: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Model:
-    """Read a retriever or reranker; `described` holds the keys of its ``cdmae.json``."""
-    head = described.get("head", "dense")
+    """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
+    head = heads.of(described.get("head", "dense"))
+    needed = own.NETWORK if described.get("pieces") == "own" else head.NETWORK
     network, _ = networks.read(
         str(folder),
         folder,
-        heads.of(head).NETWORK if kind == "retriever" else kind,
+        needed if kind == "retriever" else kind,
         new=new,
         seed=seed,
         remedy="; delete the folder and make it again",

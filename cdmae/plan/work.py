@@ -148,7 +148,8 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 def train_retriever(planned: Planned, name: str) -> Work:
     """Train on a group of passages and the query; gradient caching adds a forward pass.
 
-    The backward pass of a sparse head multiplies sparse matrices and is not counted.
+    A sparse head computes its logits once, and its backward pass multiplies sparse matrices, which
+    is not counted. A regression on term recall reads one passage per query, once.
     """
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
@@ -159,10 +160,22 @@ def train_retriever(planned: Planned, name: str) -> Work:
     group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
     operations = (forward + BACKWARD) * group
     units = texts | _trained(network, stage, longest)
+    if stage.head == "sparse" and stage.target == "recall":
+        return Work(queries * (1 + BACKWARD) * network.forward(tokens), units)
     if stage.head == "sparse":
-        operations += forward * (stage.group * network.head(tokens) + network.head(QUERY_TOKENS))
+        operations += _head(planned, name, QUERY_TOKENS)
+        operations += stage.group * _head(planned, name, tokens)
         units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
     return Work(queries * operations, units)
+
+
+def _head(planned: Planned, name: str, tokens: float) -> float:
+    """Count the operations of a system's language-model head on a text; 0 if it reads none."""
+    system = planned.config.systems[name]
+    own = system.stage and getattr(planned.config.stages[system.stage], "pieces", "") == "own"
+    if own or not system.is_sparse(planned.config):
+        return 0.0
+    return planned.network(name).head(tokens)
 
 
 def _pair(longest: int, corpus: Size) -> float:
@@ -229,7 +242,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     found = _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
     if planned.config.systems[name].is_sparse(planned.config):
-        operations += found["query"] * network.head(QUERY_TOKENS)
+        operations += found["query"] * _head(planned, name, QUERY_TOKENS)
         operations += found["scanned passage"] * PRODUCTS
     else:
         operations += found["scanned passage"] * (2.0 * network.width + SELECT)
@@ -261,7 +274,7 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     operations = network.forward(tokens)
     components: float = network.width
     if system.is_sparse(planned.config):
-        operations += network.head(tokens)
+        operations += _head(planned, name, tokens)
         components = 2 * ENTRIES  # a weight and its word-piece
     operations *= corpus.passages * padded
     units = {"weight": network.parameters(), "component": corpus.passages * components}
@@ -272,7 +285,7 @@ def sparsity(planned: Planned, name: str) -> Work:
     """Encode the queries of a sparse retriever, and count the entries of its vectors."""
     network = planned.network(name)
     queries = sum(planned.evaluated)
-    encoded = network.forward(QUERY_TOKENS) + network.head(QUERY_TOKENS)
+    encoded = network.forward(QUERY_TOKENS) + _head(planned, name, QUERY_TOKENS)
     return Work(queries * encoded, {"weight": network.parameters()})
 
 

@@ -28,6 +28,7 @@ from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
+from cdmae.models.heads import own
 from cdmae.models.ragged import Ragged
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import entries, impacts
@@ -64,8 +65,7 @@ class Shard:
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
     """Open a collection's vectors for a search: Lucene's index if it exists, or else the shards."""
     shards = read_shards(folder)
-    index = Path(folder) / impacts.FOLDER
-    return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
+    return Impacts.read(Path(folder), shards[0].shape[1]) or shards
 
 
 def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
@@ -116,10 +116,12 @@ def write(
     progress: Progress,
     engine: str = "exact",
     threads: int = 1,
+    bm25: dict[str, float] | None = None,
 ) -> None:
     """Write shards into the folder `output`, and reuse shards of a killed run (see `pieces`).
 
-    engine: `lucene` adds an index of sparse vectors.
+    engine: `lucene` adds an index of sparse vectors, `bm25` an index of their weights as term
+    frequencies, which is searched with `bm25`, its k1 and b.
     """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
@@ -135,8 +137,11 @@ def write(
             aside.mkdir()
             for path in folder.glob("[0-9]*.np[yz]"):
                 path.rename(aside / path.name)
-            if engine == "lucene":
-                impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
+            if engine != "exact":
+                index = aside / impacts.FOLDER
+                impacts.build(read_shards(aside), index, threads, frequencies=engine == "bm25")
+            if engine == "bm25":
+                write_json(aside / impacts.BM25, bm25)
 
 
 def encode_passages(
@@ -147,16 +152,18 @@ def encode_passages(
     length: int = 0,
     part: str = WHOLE,
     engine: str = "exact",
+    k1: float = 0.9,
+    b: float = 0.4,
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own limit if that is 0. A killed run
     resumes after its last complete shard. part: the part of the shards to write, such as 3-of-7.
-    engine: see `write`.
+    engine, k1, b: see `write`.
     """
-    if engine == "lucene" and part != WHOLE:
+    if engine != "exact" and part != WHOLE:
         raise InputError(
-            f"engine is lucene, whose index is built by one job, but this job is part {part}; "
+            f"engine is {engine}, whose index is built by one job, but this job is part {part}; "
             "allowed: engine: exact, or a run without --set-scatter"
         )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
@@ -165,7 +172,7 @@ def encode_passages(
         first, last = Part.read(part).of(len(encoded))
         own = encoded[first:last]
         progress.total = sum(map(len, own))
-        write(Path(output), own, key, progress, engine, threads)
+        write(Path(output), own, key, progress, engine, threads, {"k1": k1, "b": b})
 
 
 def shards(
@@ -204,6 +211,8 @@ class QueryEncoder:
         """Encode queries: float32 [Q, D]."""
         source = sequences.tokenised(texts, self.tokeniser)
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
+        if self.retriever.target == "recall":
+            return own.counts(read, heads.of(self.retriever.head).width(self.retriever.network))
         return encode(self.retriever, read, self.device)
 
 

@@ -401,9 +401,18 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
     with pytest.raises(
         InputError,
         match="systems.sparse.stage is sparse, whose head is sparse, but mine, the checkpoint of "
-        "bare, has no language-model head; allowed: a checkpoint with one, or",
+        "bare, has no language-model head; allowed: a checkpoint with one, a stage with pieces own",
     ):
         load(values)
+    values["stages"]["sparse"]["pieces"] = "own"
+    load(values)
+    values["systems"]["sparse"]["engine"] = "bm25"
+    with pytest.raises(InputError, match="systems.sparse.engine is bm25, but the stage sparse has"):
+        load(values)
+    values["stages"]["sparse"]["target"] = "recall"
+    load(values)
+    del values["stages"]["sparse"]["pieces"], values["stages"]["sparse"]["target"]
+    del values["systems"]["sparse"]["engine"]
     values["systems"]["sparse"]["encoder"] = "mae"
     load(values)
     values["systems"]["foreign"] |= {"model": "mine", "head": "sparse"}

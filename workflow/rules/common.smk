@@ -309,7 +309,10 @@ def chosen(wildcards, *keys):
 
 def encoding(wildcards):
     """List the settings of a retriever's vectors."""
-    return Options(length=length(wildcards), **chosen(wildcards, "engine"))
+    own = chosen(wildcards, "engine")
+    if own["engine"] == "bm25":
+        own |= chosen(wildcards, "k1", "b")
+    return Options(length=length(wildcards), **own)
 
 
 def encoding_external(wildcards):
