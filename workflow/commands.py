@@ -353,7 +353,8 @@ def sizes(
     split = chosen("split", split, splits, splits[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
         raise InputError(
-            f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as 384,192"
+            f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "
+            "384,192"
         )
     system = chosen(
         "system", system, retrievers, [] if system else [best_system(config, retrievers)]
