@@ -151,7 +151,9 @@ def test_text_of_the_command_line_that_only_looks_like_a_number_stays_text(tmp_p
 def test_numbers_that_programs_read_differently_are_refused_on_the_command_line():
     """Snakemake would make 10 of them."""
     for value in ("010", "1_0", "-007"):
-        with pytest.raises(InputError, match=f"--config has seed={value}, but {value} is a different"):
+        with pytest.raises(
+            InputError, match=f"--config has seed={value}, but {value} is a different"
+        ):
             check_typed(["results=a", f"seed={value}"])
     check_typed(["seed=10", "seed=0", "results=01a", "seeds=[0, 1]", "report={title: 010}"])
 
