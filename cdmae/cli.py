@@ -198,7 +198,7 @@ def _report(error: Exception) -> int:
     # torch has its own OutOfMemoryError
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         cause = str(error).partition(". ")[0] or "while running"
-        return _say(f"out of memory ({cause}); allow more memory, or lower the batch or chunk", 1)
+        return _say(f"out of memory ({cause}); use more memory, or a smaller batch or chunk", 1)
     # libraries written in Rust report a system error's number only in the message
     in_message = re.search(r"\(os error (\d+)\)", str(error))
     if isinstance(error, OSError):

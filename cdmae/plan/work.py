@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from cdmae.plan.sizes import Size
 
 QUERY_TOKENS = 10.0  # mean word-pieces of a query
-TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
-SELECT = 4000.0  # operations to select the best, per query and passage
+TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
+SELECT = 4000.0  # operations to select the best passages, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
 ENTRIES = 200.0  # nonzero entries of a sparse passage vector
-PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
+PADDED = 2.0  # factor of the cost of encoding by sentence-transformers, because of its padding
 
 
 class Work(NamedTuple):

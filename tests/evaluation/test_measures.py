@@ -172,7 +172,7 @@ def test_measures_that_are_not_computed_are_refused_with_what_is(name):
 )
 def test_a_measure_has_one_name(name, written):
     with pytest.raises(
-        InputError, match=re.escape(f"; allowed: {written}, as ir_measures writes it")
+        InputError, match=re.escape(f"; allowed: {written}, the notation of ir_measures")
     ):
         read_measure(name)
 

@@ -83,7 +83,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a limit without effect."""
+        """Refuse `train_queries` for a held-out part, which has no training queries."""
         if self.part and self.train_queries:
             raise InputError(
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
