@@ -206,29 +206,54 @@ def _commit(model: Path | str, name: str) -> str | None:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write(folder: Path, network: PreTrainedModel) -> None:
+def write(folder: Path, network: PreTrainedModel, left_out: tuple[str, ...] = ()) -> None:
     """Write config and weights; transformers loads them without a warning.
 
     For most types, ``AutoModel`` expects a pooler. No retriever has one, so zeros are written.
+    left_out: prefixes of the names of weights that are stored elsewhere.
     """
-    from safetensors import SafetensorError
-
-    stored = network.state_dict()
+    stored = {
+        name: weight
+        for name, weight in network.state_dict().items()
+        if not name.startswith(left_out)
+    }
     if getattr(network, "pooler", network) is None:
         width = network.config.hidden_size
         stored["pooler.dense.weight"] = torch.zeros(width, width)
         stored["pooler.dense.bias"] = torch.zeros(width)
+    with _quiet(), _system_errors():  # with current names, even if old names were read
+        network.save_pretrained(folder, state_dict=stored, save_original_format=False)
+    _share(folder)
+
+
+def write_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Write tensors into a folder that has a config.json."""
+    from safetensors.torch import save_file
+
+    with _system_errors():
+        save_file(tensors, folder / "model.safetensors")
+    _share(folder)
+
+
+def _share(folder: Path) -> None:
+    """Let others read the weights as they read config.json: safetensors uses the mode 0600."""
+    for file in folder.glob("*.safetensors"):
+        shutil.copymode(folder / "config.json", file)
+
+
+@contextmanager
+def _system_errors() -> Iterator[None]:
+    """Turn an error of safetensors into the system's error that it reports, such as a full disk."""
+    from safetensors import SafetensorError
+
     try:
-        with _quiet():  # with current names, even if the file that was read used old names
-            network.save_pretrained(folder, state_dict=stored, save_original_format=False)
+        yield
     except SafetensorError as error:
         number = SYSTEM_ERROR.search(str(error))
         if number is None:
             raise
         code = int(number[1])
-        raise OSError(code, os.strerror(code)) from error  # such as a full disk
-    for file in folder.glob("*.safetensors"):  # safetensors creates them with mode 0600
-        shutil.copymode(folder / "config.json", file)
+        raise OSError(code, os.strerror(code)) from error
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""The sparse head: equal to transformers' own model, forward and backward."""
+"""Heads: equal to transformers' own model, forward and backward."""
 
 import numpy as np
 import pytest
 import torch
 from tiny_models import ALL, model, padded
 
-from cdmae.models import packed
+from cdmae.models import packed, transformer
 from cdmae.models.heads import sparse
+from cdmae.models.ragged import BARE, HIDDEN, Ragged
 
 TEXTS = [[2, 7, 9, 11, 3], [2, 30, 3], [2, *range(5, 25), 3]]
 
@@ -56,3 +57,25 @@ def test_logits_of_a_batch_are_never_all_kept(monkeypatch):
         sparse.vectors(network, packed.pack(texts), None)
     words = network.config.vocab_size
     assert max(shape.numel() for shape in kept if words in shape) == len(texts) * words
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_hidden_word_pieces_are_computed_but_not_seen(family):
+    """As transformers computes positions whose attention mask is 0, at the chosen rows only."""
+    network = model(family, "retriever").double()
+    rounding = 1e-6 if family == "modernbert" else 1e-9
+    texts = Ragged.of(TEXTS)
+    flags = np.zeros(len(texts.values), np.uint8)
+    flags[texts.starts[1:-1] - 1] = HIDDEN
+    flags[texts.starts[2] + 4] = BARE
+    batch = packed.pack(Ragged(texts.values, texts.starts, flags=flags))
+    rows = batch.scored
+    states = transformer.hidden_states(network, batch, last_rows=rows)[: len(rows.layout.cells)]
+    read = padded(TEXTS, network.config.pad_token_id or 0)
+    mask = read["attention_mask"]
+    for text, ids in enumerate(TEXTS[:2]):
+        mask[text, len(ids) - 1] = 0
+    expected = network(**read).last_hidden_state
+    expected = torch.cat([own[: len(ids)] for own, ids in zip(expected, TEXTS, strict=True)])
+    expected = expected[torch.from_numpy(flags & BARE == 0)]
+    assert torch.allclose(states, expected, atol=rounding)
