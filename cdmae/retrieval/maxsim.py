@@ -24,12 +24,13 @@ import numpy as np
 
 from cdmae.arrays import map_array, read_array, write_array
 from cdmae.compiled import Threads, compiled
+from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.files import complete, remedy
 from cdmae.log import Progress
 from cdmae.models.ragged import indices, starts_of
 from cdmae.retrieval.entries import best_of
-from cdmae.runs import Run
+from cdmae.runs import Run, read_run
 
 if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
@@ -138,12 +139,18 @@ def shape(path: Path) -> tuple[int, int]:
 
 def search(queries: MultiVectors, shards: Sequence[Shard], depth: int, threads: int = 1) -> Run:
     """Find the `depth` passages with the greatest score for each query, ties by row."""
+    count = sum(map(len, shards))
+    if count > MOST_EXHAUSTIVE:
+        raise InputError(
+            f"{count:,} passages with a vector per word-piece are too many to score them all; "
+            f"allowed: up to {MOST_EXHAUSTIVE:,}, or candidates: a system whose best are scored"
+        )
     passages = [np.empty(0, np.int32)] * len(queries)
     best = [np.empty(0, np.float32)] * len(queries)
     first = 0
     with (
         Threads(threads) as pool,
-        Progress(sum(map(len, shards)), unit="passages", label="search") as progress,
+        Progress(count, unit="passages", label="search") as progress,
     ):
         for shard in shards:
             vectors = shard[:]
@@ -174,6 +181,16 @@ def _every(queries: MultiVectors, vectors: MultiVectors, pool: Threads) -> np.nd
 
     found = pool.run(block, edges[:-1], edges[1:])
     return np.concatenate([np.empty((0, len(queries)), np.float32), *found]).T
+
+
+def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
+    """Read the best `depth` passages of runs, one after another; None without a run."""
+    runs = [read_run(path).best(depth) for path in paths]
+    if not runs:
+        return None
+    lengths = np.concatenate([np.diff(run.starts) for run in runs])
+    passages = np.concatenate([run.passages for run in runs])
+    return Run(passages, np.concatenate([run.scores for run in runs]), starts_of(lengths))
 
 
 def search_among(

@@ -91,6 +91,11 @@ def search(
     if isinstance(queries, MultiVectors):
         if candidates is None:
             return maxsim.search(queries, shards, depth, threads)
+        if len(candidates) != len(queries):
+            raise InputError(
+                f"the candidates' run has {len(candidates)} queries, but there are {len(queries)}; "
+                "delete it and run again"
+            )
         return maxsim.search_among(queries, shards, candidates, depth, threads, first=first)
     depth = min(depth, passages)
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
@@ -224,4 +229,14 @@ def answer(system: dict[str, Any], question: Question) -> Run:
     query = encode(system, [question.text], question.length, question.threads)
     shards = read_vectors(system["vectors"])
     device = str(setup.device())
-    return search(query, shards, question.depth, threads=question.threads, device=device)
+    candidates = None
+    if question.parts:
+        candidates = question.parts[0].best(system["candidates_depth"])
+    return search(
+        query,
+        shards,
+        question.depth,
+        candidates=candidates,
+        threads=question.threads,
+        device=device,
+    )
