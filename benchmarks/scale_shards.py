@@ -34,8 +34,10 @@ SETTINGS = {"window": 4, "unit": "word"}
 class Jobs:
     """The jobs of a run, measured by rule."""
 
-    def __init__(self) -> None:
-        """Begin without jobs."""
+    def __init__(self, folder: Path) -> None:
+        """Begin without jobs; `folder` will contain all files."""
+        self.folder = folder
+        self.disk = 0  # the largest size of all files after a job, in bytes
         self.taken: dict[str, list[Taken]] = defaultdict(list)
 
     def run(self, rule: str, **options: object) -> None:
@@ -46,6 +48,8 @@ class Jobs:
             command += value if isinstance(value, list) else [value]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self.taken[rule].append(processes.measure(command, env=environment))
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        self.disk = max(self.disk, size)
 
     def rows(self) -> list[dict[str, str]]:
         """Make the table: one row per rule."""
@@ -70,13 +74,15 @@ class Jobs:
         return max(each.own for taken in self.taken.values() for each in taken)
 
 
-def count(folder: Path, tokens: list[Path], jobs: Jobs) -> Path:
+def count(folder: Path, tokens: list[Path], jobs: Jobs, keep_tokens: bool = False) -> Path:
     """Count the n-grams of the shards `tokens`; return the folder of the result."""
     parts = [f"{number}-of-{len(tokens)}" for number in range(1, len(tokens) + 1)]
     settings = json.dumps(SETTINGS)
     words = [folder / f"words/{part}" for part in parts]
     for path, shard in zip(words, tokens, strict=True):
         jobs.run("ngram_words", tokens=shard, settings=settings, output=path)
+        if not keep_tokens:
+            shutil.rmtree(shard)
     vocabulary = folder / "vocabulary"
     jobs.run("ngram_vocabulary", words=words, output=vocabulary)
     last = SETTINGS["window"] + 1
@@ -103,8 +109,9 @@ def count(folder: Path, tokens: list[Path], jobs: Jobs) -> Path:
                 counts=counts[order, part],
                 keys=path,
             )
+            if answers:
+                shutil.rmtree(before["keys_before"])
         if answers:
-            shutil.rmtree(folder / f"keys/{order - 1}")
             shutil.rmtree(folder / f"answers/{order - 1}")
         if order == last:
             break
@@ -120,6 +127,7 @@ def count(folder: Path, tokens: list[Path], jobs: Jobs) -> Path:
         counts=list(counts.values()),
         tables=tables,
         output=result,
+        consume=[],
     )
     return result
 
@@ -149,20 +157,21 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="a folder with free space")
     given = parser.parse_args()
     print(f"1 thread per job, on {describe()['processor']}", flush=True)
-    jobs = Jobs()
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
+        jobs = Jobs(folder)
         passages = round(given.words / zipf.WORDS / given.shards)
         tokens = [folder / f"tokens/{number}" for number in range(given.shards)]
         words = sum(zipf.write_tokens(path, passages, seed) for seed, path in enumerate(tokens))
         print(f"{words:,} words in {given.shards} shards\n", flush=True)
-        result = count(folder, tokens, jobs)
+        result = count(folder, tokens, jobs, keep_tokens=given.check)
         size = sum(path.stat().st_size for path in result.iterdir())
         print(table(jobs.rows()), f"\n\n{size / 1e9:.1f} GB of counts", flush=True)
+        print(f"at most {jobs.disk / 1e9:.1f} GB of disk", flush=True)
         if jobs.own > given.limit * 1e9:
             sys.exit(f"a job took more than {given.limit} GB")
         if given.check:
-            compare(folder, tokens, result, Jobs())
+            compare(folder, tokens, result, jobs)
 
 
 if __name__ == "__main__":

@@ -66,10 +66,13 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
 
 
 @contextmanager
-def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
+def appending(
+    path: Path, dtype: type, rows: int | None = None
+) -> Iterator[Callable[[np.ndarray], None]]:
     """Yield a function that appends arrays to one file.
 
-    The file is the same as if `write_array` had written the concatenated arrays.
+    The file is the same as if `write_array` had written the concatenated arrays, in `rows` equal
+    rows if that is given.
     """
     length = 0
 
@@ -78,7 +81,7 @@ def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]
         shape = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
             "fortran_order": False,
-            "shape": (length,),
+            "shape": (length,) if rows is None else (rows, length // rows),
         }
         np.lib.format.write_array_header_1_0(file, shape)
 

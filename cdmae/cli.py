@@ -67,7 +67,7 @@ def read_arguments(
     """Return the arguments of a function by name, read from a command line.
 
     Positional arguments are a list, under the name that the function gives them (``*texts``).
-    `name` is the program's name in messages. Raises `InputError` for an argument that does not fit.
+    `name` is the program's name in messages. Raises `InputError` for an invalid argument.
     """
     for argument in arguments:
         # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
@@ -198,7 +198,7 @@ def _report(error: Exception) -> int:
     # torch has its own OutOfMemoryError
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         cause = str(error).partition(". ")[0] or "while running"
-        return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
+        return _say(f"out of memory ({cause}); use more memory, or a smaller batch or chunk", 1)
     # libraries written in Rust report a system error's number only in the message
     in_message = re.search(r"\(os error (\d+)\)", str(error))
     if isinstance(error, OSError):

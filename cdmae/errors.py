@@ -6,7 +6,7 @@ import re
 
 from cdmae.terminal import printable
 
-LONGEST = 600  # the most characters of a library's error in a message
+LONGEST = 600  # the maximum length of a library's error in a message
 
 
 class InputError(ValueError):

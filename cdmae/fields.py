@@ -1,7 +1,7 @@
 """Settings: frozen pydantic dataclasses whose fields define type, default, range, unit and source.
 
-A value that does not fit is refused with its key, the value and the allowed values; all mistakes of
-a config are reported together. Entries of several kinds are a union of classes that pydantic
+The error for an invalid value names its key, the value and the allowed values. All mistakes in a
+config are reported together. Entries of several kinds are a union of classes that pydantic
 discriminates by one of their settings.
 """
 
@@ -263,7 +263,7 @@ def _missing(rule: dict[str, Any], union: dict[str, Any], tag: str, inner: dict[
 
 
 def _unfit(value: Any, rule: dict[str, Any]) -> str:
-    """Return the message for a value that does not fit a rule."""
+    """Return the message for a value that violates a rule."""
     if value is None and ("discriminator" in rule or rule.get("type") == "object"):
         return " is empty; allowed: a mapping of its settings ({} where all have defaults)"
     if "enum" in rule and isinstance(value, str):
@@ -349,13 +349,13 @@ def show(value: Any) -> str:
 
 
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return settings as plain JSON values, with lists instead of tuples, and without some keys."""
+    """Return settings as plain JSON values, with lists for tuples, except the keys `without`."""
     plain = json.loads(json.dumps(dataclasses.asdict(entry)))
     return {key: value for key, value in plain.items() if key not in without}
 
 
 def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some keys, in the order of `values`."""
+    """Return the entries of `values` with the given keys, in the order of `values`."""
     return {key: value for key, value in values.items() if key in keys}
 
 

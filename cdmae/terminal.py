@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LONGEST = 2000  # the most characters of a line
+LONGEST = 2000  # the maximum length of a line
 
 
 def printable(line: str, longest: int = LONGEST) -> str:

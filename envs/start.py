@@ -36,8 +36,9 @@ TORCH = "lock/torch.txt"
 CPU_TORCH = "lock/torch-cpu.txt"
 BEGUN = time.time()
 UNLOCK = "CDMAE_UNLOCKED=1 ./run installs the same versions from any index, without hashes"
-# options of pytest: one process per core, at most 4
-IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--no-loadscope-reorder"]
+# options of pytest: one process per core, at most 4; the tests of a file share a process
+IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadfile"]
+IN_PARALLEL += ["--no-loadscope-reorder"]  # tests/conftest.py orders the files
 EVERY = 10  # seconds between two lines of progress
 LAST = 8  # lines of pip's output that are shown when it fails
 

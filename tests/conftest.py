@@ -55,32 +55,27 @@ VALUES = {
 }  # fmt: skip
 
 
-def together(nodeid):
-    """What a test must share a process with: its file, and in the workflow's tests the finished
-    run.
-    """
-    file = nodeid.partition("::")[0]
-    return "workflow" if "tests/workflow/" in file and "test_slurm" not in file else file
+# What takes longest begins first; the first file makes the run that the other tests of the workflow
+# share, and the second one does without it.
+LONGEST = (
+    "tests/workflow/test_smoke.py",
+    "tests/workflow/test_checkpoint.py",
+    "tests/workflow/test_slurm.py",
+    "tests/workflow/",
+    "tests/benchmarks/test_gpu.py",
+    "",
+)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """Keep these tests together. (The marks of xdist 3.8, its `loadgroup`, have no effect in pytest
-    9.2.)
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            return together(nodeid)
-
-    return Together(config, log)
+def rank(nodeid):
+    """The position of a test's file among the longest ones."""
+    return next(at for at, start in enumerate(LONGEST) if nodeid.startswith(start))
 
 
 def pytest_collection_modifyitems(config, items):
     """In several processes, begin with what takes longest."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: "tests/workflow/" not in item.nodeid)
+        items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_collection_finish():

@@ -126,7 +126,7 @@ def failing(error):
         (
             MemoryError(),
             1,
-            "out of memory (while running); give it more, or lower the batch or chunk",
+            "out of memory (while running); use more memory, or a smaller batch or chunk",
         ),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
         (

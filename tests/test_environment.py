@@ -18,7 +18,6 @@ from unittest import mock
 
 import pytest
 import yaml
-from conftest import together
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from snakemake import cli
@@ -566,7 +565,7 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
 
 
 def test_a_file_of_tests_stays_in_one_process(tmp_path):
-    """The tests of a file share its fixtures, all tests of the workflow share a finished run."""
+    """The tests of a file share its fixtures."""
     options = module(ENVS / "start.py").IN_PARALLEL
     command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "conftest"]
     command += [*options, "-n", "2", "-vv", "-o", "console_output_style=classic"]
@@ -587,12 +586,6 @@ def test_a_file_of_tests_stays_in_one_process(tmp_path):
     ran = set(re.findall(r"^\[(gw\d)\] PASSED (\S+)::", found.stdout, flags=re.MULTILINE))
     assert {file for _, file in ran} == set(files), found.stdout
     assert len(ran) == 2, "each file in one process only"
-    groups = [
-        together(f"tests/{name}::test_x")
-        for name in ("workflow/test_a.py", "workflow/test_b.py", "test_a.py")
-    ]
-    assert groups == ["workflow", "workflow", "tests/test_a.py"]
-    assert together("tests/workflow/test_slurm.py::test_x") not in groups
 
 
 # --- the lock -------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_a_job_that_was_killed_is_named_with_its_memory_and_its_command_is_print
     records = [failed(2, killed), failed(4, wrong, "python b")]
     assert all(map(failures, records))
     assert [each.shellcmd for each in records] == [None, "python b"]
-    asked = "it had asked for {} MB of memory (mem_mb)"
+    asked = "it had requested {} MB of memory (mem_mb)"
     assert list(map(str, failures)) == [
         f"{killed}: the job was killed by SIGKILL; it wrote nothing; {asked.format('2,000')}",
         f"{wrong}: the job ended with exit status 1; its last line is: step 1; {asked.format('4,000')}",

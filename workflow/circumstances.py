@@ -1,7 +1,7 @@
 """Add versions, machine and start time of a run to the facts of its report.
 
-A change of these must not make the report again, so they are not parameters of its rule, which runs
-this module as a script.
+A change in these facts alone must not cause the report to be made again. They are therefore not
+parameters of its rule, which runs this module as a script.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def print_last(line: str) -> None:
 
 
 def answer(page: Path) -> str:
-    """Return the question of a report and its answer in a line, or an empty text without both."""
+    """Return a report's question and answer in one line; empty if the report lacks either."""
     text = page.read_text(encoding="utf-8")
     found = [pattern.search(text) for pattern in (QUESTION, VERDICT)]
     if not all(found):

@@ -5,12 +5,14 @@ Their signatures are their command lines, their docstrings the help texts.
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdmae.cli import read_arguments
 from cdmae.config import seeds, systems
@@ -20,11 +22,16 @@ from cdmae.config.reading import gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
+from cdmae.formats import memory, plural
 from cdmae.layout import place
 from cdmae.log import say
 from workflow import state
 from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
+
+if TYPE_CHECKING:
+    from cdmae.serving.engine import Engine
+    from cdmae.serving.judging_page import Judging
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
@@ -89,9 +96,9 @@ def plan(
     another machine:
 
       --cores       processor cores
-      --gpus        GPUs; where this machine has none and --gpu is given, 1
-      --gpu         their kind: h200, h100, a100, l40s, v100, rtx4090
-      --memory      GB; unknown for another machine
+      --gpus        GPUs; default on a machine without GPUs: 1 with --gpu, otherwise 0
+      --gpu         kind of the GPUs: h200, h100, a100, l40s, v100, rtx4090
+      --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -132,8 +139,8 @@ def plan(
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     """Resume from the newest training states that an edit of the code has orphaned.
 
-    For edits that leave the results as they are. The states move to the folders in which the
-    edited code looks for them.
+    Use it after edits that do not change any result. The states are moved to the folders in which
+    the edited code looks for them.
 
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -167,7 +174,8 @@ def search(
     The text is one or several words, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: one without judgments, else the first
+      --collection  a collection of the evaluation; default: the first one without judgments, or
+                    the first one
       --depth       number of passages, up to evaluation.depth; default: 5
       --configfile  config files as for a run, which overlay config/config.yaml
 
@@ -182,12 +190,7 @@ def search(
         raise InputError(
             f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
         )
-    asked = [name for name in config.systems if can_be_asked(config, name)]
-    if not asked:
-        raise InputError(
-            "the config has no system that can answer queries; give the --configfile of a run "
-            "that has one, or add a system of kind bm25 or retriever"
-        )
+    asked = askable(config)
     known = list(config.evaluation.collections)
     collection = chosen("collection", collection, known, systems.only_searched(config) or known)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
@@ -196,9 +199,10 @@ def search(
 
     from cdmae.collections.store import count_passages, take_passages
     from cdmae.retrieval.answers import Answer, show
-    from cdmae.retrieval.asking import ask
+    from cdmae.retrieval.asking import Question, ask
 
-    run = ask(about, question, most, length=config.evaluation.lengths.get(collection, 0))
+    length = config.evaluation.lengths.get(collection, 0)
+    run = ask(about, Question(question, most, length)).run
     rows, scores = (values[:depth] for values in run.ranked(0))
     passages = take_passages(folder, rows).to_pylist()
     answers = [
@@ -207,6 +211,125 @@ def search(
     print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(question, answers, width=width, coloured=coloured()))
+
+
+def serve(
+    *,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    system: str = "",
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    judge: str = "",
+    collection: str | None = None,
+    queries: str = "",
+) -> None:
+    """Serve a page that answers queries with the systems of a finished run.
+
+    Models and indexes stay in memory. The page compares up to three systems; /search answers in
+    JSON, which /docs describes. Ctrl-C ends the server.
+
+      --system      names between commas; default: all that can answer queries
+      --host        the address to listen on; default: 127.0.0.1, which only this machine reaches
+      --port        the port to listen on, or 0 for any free one; default: 8000
+      --judge       a folder for judgments: adds a page that grades the pooled best ten passages of
+                    the systems. The folder is a collection for `source: beir` at any time
+      --collection  the collection to judge; default: one without judgments, else the first
+      --queries     a file of queries to judge, one per line; more can be typed on the page
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run serve
+      ./run serve --system bm25,fused --port 8080
+      ./run serve --judge judged --queries questions.txt
+    """
+    from cdmae.serving.judging import read_queries
+
+    if not 0 <= port <= 65535:
+        raise InputError(f"--port is {port}; allowed: a whole number from 0 to 65535")
+    if (collection or queries) and not judge:
+        raise InputError("--collection and --queries choose what is judged; add --judge FOLDER")
+    folder = Path(judge).resolve()  # before the working directory changes
+    texts = read_queries(Path(queries).resolve()) if queries else []
+    config = configured(configfile)
+    asked = askable(config)
+    names = [chosen("system", name, asked, []) for name in system.split(",") if name] or asked
+    best = best_system(config, names)
+    shading = systems.masked_by_importance(config)
+    about = {
+        collection: {name: described(config, name, collection) for name in names}
+        for collection in config.evaluation.collections
+    }
+    folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
+
+    from cdmae.collections.store import judged_queries
+    from cdmae.plan import machine
+    from cdmae.serving import server
+    from cdmae.serving.engine import Engine
+
+    summaries = {
+        name: judged_queries(folder)
+        for name, folder in folders.items()
+        if config.collections[name].settings.queries_are_cut
+    }
+    engine = Engine(
+        about,
+        folders,
+        depth=config.evaluation.depth,
+        lengths=config.evaluation.lengths,
+        summaries=summaries,
+        shades=importance_files(config, shading[-1]) if shading else None,
+    )
+    say(f"loading {plural(len(names), 'system')}: about {memory(engine.memory() / 1e6)} of memory")
+    engine.warm()
+    judging = judging_of(config, engine, folder, collection, texts) if judge else None
+    app = server.make(
+        engine,
+        title=config.report.title or "Search",
+        system=best,
+        host=host,
+        threads=machine.here().cores,
+        judging=judging,
+    )
+    server.run(app, host, port, started=lambda url: say(f"open {url} in a browser; Ctrl-C ends it"))
+
+
+def judging_of(
+    config: Config, engine: Engine, folder: Path, collection: str | None, queries: list[str]
+) -> Judging:
+    """Open the folder of judgments, and add queries to it."""
+    from cdmae.collections.store import stream_passages
+    from cdmae.serving.judging import DEPTH, Judgments, Passage
+    from cdmae.serving.judging_page import Judging
+
+    known = list(config.evaluation.collections)
+    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
+
+    def corpus() -> Iterator[dict[str, str]]:
+        for passages in stream_passages(engine.folders[collection]):
+            yield from passages.to_pylist()
+
+    def pool(text: str) -> list[Passage]:
+        hits = engine.pool(text, collection, DEPTH)
+        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
+
+    judgments = Judgments(folder, corpus(), pool, list(engine.systems[collection]))
+    for text in queries:
+        judgments.add(text)
+    return Judging(judgments, collection, getpass.getuser())
+
+
+def askable(config: Config) -> list[str]:
+    """List the systems that can answer new queries.
+
+    Raises `InputError` if there is none.
+    """
+    asked = [name for name in config.systems if can_be_asked(config, name)]
+    if not asked:
+        raise InputError(
+            "the config has no system that can answer queries; give the --configfile of a run "
+            "that has one, or add a system of kind bm25 or retriever"
+        )
+    return asked
 
 
 def can_be_asked(config: Config, name: str) -> bool:
@@ -232,7 +355,7 @@ def best_system(config: Config, names: list[str]) -> str:
         ]
         if rows.empty:
             raise InputError(
-                f"{path} has no {measure} on {collection} {split}; ./run makes it again"
+                f"{path} has no {measure} on {collection} {split}; ./run updates the file"
             )
         means[name] = rows["value"].mean()
     return max(means, key=means.get)
@@ -256,8 +379,8 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
     """Shade a text by the importance of its words.
 
     The text is one or several words, in quotation marks or not. Importance is in nats. A question
-    mark follows words whose importance is mostly a guess: the collection repeats fewer than half of
-    their n-grams.
+    mark follows words whose importance is mostly a guess, because fewer than half of their n-grams
+    occur more than once in the collection.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as for a run, which overlay config/config.yaml
@@ -275,25 +398,32 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
             "or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])
-    table = existing(importance_of(config, encoder))
-    tokenizer = existing(place(config.results, "tokenizer", start=config.encoders[encoder].start))
+    table, tokenizer = importance_files(config, encoder)
 
     from cdmae.importance import shading
 
-    scored = shading.score(whole, Path(table), Path(tokenizer))
+    scored = shading.score(whole, table, tokenizer)
     print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
     if any(word.mark for word in scored):
         say(shading.NOTE)
 
 
+def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:
+    """Return an encoder's table of importance and the folder of its tokenizer."""
+    table = existing(importance_of(config, encoder))
+    tokenizer = existing(place(config.results, "tokenizer", start=config.encoders[encoder].start))
+    return Path(table), Path(tokenizer)
+
+
 def compare(*runs: str, qrels: str, measures: str = "") -> None:
     """Compare runs with the first one: means, differences, paired t-tests corrected by Holm.
 
-    Runs are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be
-    packed (.gz).
+    Runs are two or more files with lines `query_id Q0 passage_id rank score system`. Files may be
+    compressed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
-      --measures  of ir_measures, between commas; default: RR@10,R@50,R@1000,nDCG@10
+      --measures  measures of ir_measures, separated by commas; default:
+                  RR@10,R@50,R@1000,nDCG@10
 
     Examples:
       ./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10
@@ -303,7 +433,7 @@ def compare(*runs: str, qrels: str, measures: str = "") -> None:
 
     if len(runs) < 2:
         raise InputError(
-            "compare needs two runs or more, such as "
+            "compare needs at least two runs, such as "
             "./run compare bm25.run mine.run --qrels dev.tsv"
         )
     named = measures.split(",") if measures else Evaluation().measures
@@ -330,7 +460,7 @@ def sizes(
       --system      a retriever of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
       --split       a split of the collection; default: the first one
-      --dimensions  numbers between commas; default: a half, a quarter and an eighth of all
+      --dimensions  numbers separated by commas; default: a half, a quarter and an eighth of all
       --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
@@ -355,7 +485,8 @@ def sizes(
     split = chosen("split", split, splits, splits[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
         raise InputError(
-            f"--dimensions is {dimensions}; allowed: whole numbers between commas, such as 384,192"
+            f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "
+            "384,192"
         )
     system = chosen(
         "system", system, retrievers, [] if system else [best_system(config, retrievers)]
@@ -419,6 +550,7 @@ COMMANDS = {
     "plan": plan,
     "adopt": adopt,
     "search": search,
+    "serve": serve,
     "importance": importance,
     "compare": compare,
     "sizes": sizes,

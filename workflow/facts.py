@@ -130,7 +130,7 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
 
 
 def card(config: Config, system: str) -> dict[str, Any]:
-    """List the contents of the card of a trained system; `about` are files to read."""
+    """List the contents of the card of a trained system; `about` lists files to read."""
     entry = config.systems[system]
     encoder = config.encoders[entry.encoder]
     stage = config.stages[entry.stage]

@@ -29,8 +29,8 @@ LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
 def last_words(text: str) -> str:
     """Return the reason for a failure from a log.
 
-    That is the last sentence of a command, or the exception of a traceback; an empty text for
-    neither.
+    The reason is the last message of a command, or else the exception of a traceback. The text is
+    empty if the log has neither.
     """
     sentences = re.findall(r"^cdmae: .*", text, re.MULTILINE)
     if sentences:
@@ -63,7 +63,7 @@ class Failure:
     how: str
 
     def __str__(self) -> str:
-        """Name the log and the reason; without a reason, how the job ended and its memory."""
+        """Describe the failure: the log and the reason, or how the job ended and its memory."""
         path = Path(self.log)
         text = path.read_text(errors="replace") if path.is_file() else ""
         reason = last_words(text)
@@ -72,7 +72,7 @@ class Failure:
         lines = text.strip().split("\n")
         last = f"its last line is: {lines[-1]}" if lines[-1] else "it wrote nothing"
         asked = (
-            f"; it had asked for {self.megabytes:,} MB of memory (mem_mb)" if self.megabytes else ""
+            f"; it had requested {self.megabytes:,} MB of memory (mem_mb)" if self.megabytes else ""
         )
         return printable(f"{self.log}: the job {self.how}; {last}{asked}")
 
@@ -91,7 +91,7 @@ class Failures:
         return iter(self.failed.values())
 
     def __call__(self, record: logging.LogRecord) -> bool:
-        """Filter a log record: a command that failed is printed once."""
+        """Filter a log record, so that a failed command is printed only once."""
         event = get_event(record)
         if event == LogEvent.ERROR and FAILED in str(record.msg):
             self.errors.append(str(record.msg))
@@ -103,7 +103,10 @@ class Failures:
         return True
 
     def add(self, record: logging.LogRecord) -> None:
-        """Keep the job of a record; bash has already printed the command of a killed job."""
+        """Store the failed job of a record.
+
+        The command of a killed job is removed from the record, because bash has printed it.
+        """
         command = record.shellcmd or ""
         error = next((text for text in self.errors if command and command in text), "")
         how = ending(error) + (f": {record.rule_msg}" if record.rule_msg else "")

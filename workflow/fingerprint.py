@@ -86,7 +86,8 @@ def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
 def _text(node: object) -> str:
     """Return a syntax tree as text.
 
-    Docstrings, positions, and fields that are empty or new in some Python are left out.
+    Docstrings, positions, empty fields, and fields that only some versions of Python have are
+    omitted.
     """
     if isinstance(node, list):
         return "[" + ",".join(map(_text, node)) + "]"

@@ -30,14 +30,14 @@ SHOWN = 5  # the most changes listed per job, and jobs per change
 
 
 class Json(dict):
-    """A mapping that a command line receives as JSON; Snakemake records it as a plain one."""
+    """A mapping that is JSON in a command line and a plain mapping in Snakemake's records."""
 
     def __str__(self) -> str:
         return json.dumps(self)
 
 
 class Options(Json):
-    """A mapping that a command line receives as options; Snakemake records it as a plain one."""
+    """A mapping that is options in a command line and a plain mapping in Snakemake's records."""
 
     def __init__(self, *mappings: Mapping[str, Any], **values: Any) -> None:
         """Store the values of options by name; underscores become dashes."""

@@ -6,7 +6,9 @@ import contextlib
 import os
 import shlex
 import sys
+from argparse import Namespace
 from pathlib import Path
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -31,30 +33,22 @@ def main(arguments: list[str]) -> None:
                 f"{option} is given twice, and only the last one would count; write all values "
                 "after one"
             )
-    from workflow.commands import COMMANDS, command, divided
+    from workflow.commands import COMMANDS, command
 
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         return
     from snakemake import cli
-    from snakemake.exceptions import CliException
 
     from cdmae.config.load import load
-    from cdmae.config.reading import check_typed, gather
+    from cdmae.config.reading import gather
     from workflow import overlays
     from workflow.targets import ask
 
     if arguments[:1] == ["--help-snakemake"]:
         arguments = ["--help"]
-    try:
-        options = cli.get_argument_parser().parse_args(arguments)
-        overrides = cli.parse_config(options.config)
-    # raised for text instead of a number, and for --config without a value
-    except (CliException, ValueError) as error:
-        raise InputError(f"{shlex.join(arguments)}: {error}") from None
-    check_typed(options.config or [])
-    files, words = divided(list(map(str, options.configfile)))
-    asked = ask([*options.targets, *words])
+    options, files, overrides = read(arguments)
+    asked = ask(options.targets)
     working = Path(options.directory or ROOT).absolute()
     working.mkdir(parents=True, exist_ok=True)
     with contextlib.chdir(working):
@@ -72,6 +66,35 @@ def main(arguments: list[str]) -> None:
     # the Snakefile reads config files: Snakemake would run the code in one with __use_yte__
     options.configfile = []
     sys.exit(0 if cli.args_to_api(options, parser) else 1)
+
+
+def read(arguments: list[str]) -> tuple[Namespace, list[str], dict[str, Any]]:
+    """Return Snakemake's options, the config files, and the values of ``--config``.
+
+    Targets after ``--configfile`` count as targets. Raises `InputError` for arguments that
+    Snakemake does not accept.
+    """
+    from snakemake import cli
+    from snakemake.exceptions import CliException
+
+    from cdmae.config.reading import check_typed
+    from workflow.commands import divided
+
+    def refuse(message: str) -> NoReturn:
+        raise ValueError(f"{message}; ./run --help-snakemake lists the options")
+
+    parser = cli.get_argument_parser()
+    parser.error = refuse  # argparse would print its usage: a hundred lines
+    try:
+        options = parser.parse_args(arguments)
+        overrides = cli.parse_config(options.config)
+    # also raised for text instead of a number, and for --config without a value
+    except (CliException, ValueError) as error:
+        raise InputError(f"{shlex.join(arguments)}: {error}") from None
+    check_typed(options.config or [])
+    files, targets = divided(list(map(str, options.configfile)))
+    options.targets = [*options.targets, *targets]
+    return options, files, overrides
 
 
 if __name__ == "__main__":

@@ -27,7 +27,12 @@ MOST_PASSAGES = 2**31 - 1
 
 
 class Source:
-    """Hold a source's settings, and define the methods that the workflow calls, with defaults."""
+    """Hold a source's settings, and define the methods that the workflow calls, with defaults.
+
+    queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
+    """
+
+    queries_are_cut = False
 
     def judged(self) -> dict[str, bool]:
         """Return, for each split, whether it has judgments, without reading the data."""

@@ -63,8 +63,8 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
 
 Shares = dict[str, Annotated[float, Field(strict=True, gt=0, lt=1)]]
 HOLDOUT = {
-    "meaning": "split: share of the queries of train that move into it, such as `dev: 0.1`, for "
-    "splits that the data lack; queries that share a relevant passage or a text stay together"
+    "meaning": "the share of the train queries that moves into each new split, as in {dev: 0.1}, "
+    "for splits that the data lack; queries that share a relevant passage or a text stay together"
 }
 HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
 
@@ -90,7 +90,7 @@ def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -
         splits = ", ".join(split for split, has in judged.items() if has) or "none"
         raise InputError(
             f"holdout takes queries from the split {DIVIDED}, which {name} does not have (judged "
-            f"splits: {splits}); name one of them {DIVIDED}, or leave holdout out"
+            f"splits: {splits}); rename one of them to {DIVIDED}, or remove holdout"
         )
     for split in shares:
         if split in judged:

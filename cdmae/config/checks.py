@@ -1,4 +1,4 @@
-"""Check single values of a config: names, the folder of the results, measures, cycles of names."""
+"""Check single values of a config: names, the results folder, measures, and cyclic references."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # a file name may join three names, and file systems allow 255 bytes
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
+SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a split dev.small
 MOST_SPLIT = 64  # bytes
 # bytes of the path of the results: a command line of 128 kB contains it many times
 MOST_RESULTS = 1000
@@ -60,19 +60,19 @@ def check_results(results: str) -> None:
     path = os.path.normpath(results)
     if path.startswith(("-", "~")):
         raise refused(
-            "; allowed: a folder whose path does not begin with - or ~, which mean options and "
-            "homes"
+            "; allowed: a folder whose path does not begin with - (as options do) or ~ (as home "
+            "folders do)"
         )
     if ":" in path.partition("/")[0]:
-        raise refused("; allowed: no colon before the first slash, as in an address")
+        raise refused("; allowed: a path, not an address with a colon before the first slash")
     if len(os.fsencode(os.path.abspath(path))) > MOST_RESULTS:
         raise refused(
-            f"; allowed: up to {MOST_RESULTS:,} bytes, since longer paths follow below it"
+            f"; allowed: up to {MOST_RESULTS:,} bytes, since the paths of results are longer"
         )
     if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}<>]", results):
         raise refused("; allowed: a folder without spaces, wildcards, control characters, < and >")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
-        raise refused("; allowed: up to 255 bytes between two slashes")
+        raise refused("; allowed: up to 255 bytes between one slash and the next")
     folder = Path(results).resolve()
     if ROOT.is_relative_to(folder):
         raise refused(", which contains the checkout; allowed: a folder of its own")
@@ -81,7 +81,9 @@ def check_results(results: str) -> None:
         raise refused(f", but {nearest} is a file; allowed: a folder")
     for source in SOURCES:
         if folder.is_relative_to((ROOT / source).resolve()):
-            raise refused(f", inside {source} of the checkout; allowed: a folder of its own")
+            raise refused(
+                f", inside the folder {source} of the checkout; allowed: a folder of its own"
+            )
 
 
 def check_example(example: str) -> None:
@@ -92,10 +94,11 @@ def check_example(example: str) -> None:
 
 
 def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str) -> None:
-    """Refuse lengths, by key, beyond a model's positions.
+    """Refuse lengths that exceed a model's maximum input.
 
-    positions: None if they are known only to the job that loads the model, which checks again;
-    owner: the owner of the positions, for messages.
+    lengths: the lengths in tokens, by key of the config. positions: the maximum in tokens; None if
+    only the job that loads the model knows it, which then checks again. owner: a description of the
+    maximum for messages.
     """
     for key, length in lengths.items():
         if positions is not None and length > positions:
@@ -103,20 +106,24 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
 
 
 def check_step(step: int, last: int, owner: str) -> None:
-    """Refuse a `take_step` after a training's last step; owner: the training's name in messages."""
+    """Refuse a `take_step` after a training's last step.
+
+    owner: a description of the last step for messages.
+    """
     if step > last:
         raise refusal(("take_step",), f" is {step}; allowed: up to {last}, {owner}")
 
 
 def check_time(file: Path | str, keys: Keys) -> None:
-    """Refuse a file whose time is in the future.
+    """Refuse a file whose modification time is in the future.
 
-    Snakemake would consider its results older than the file, and delete them.
+    Snakemake would consider results that are made from it outdated, and delete them.
     """
     if os.stat(file).st_mtime > time.time() + SKEW:
         raise refusal(
             keys,
-            f": {file} has a time in the future, so its results would seem outdated; `touch` it",
+            f": the modification time of {file} is in the future, so results that are made from it "
+            "would seem outdated; `touch` it",
         )
 
 
@@ -137,13 +144,13 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
         words = (
-            f"{section} need each other in a circle: {' -> '.join(names)}; allowed: chains that end"
+            f"{section} depend on each other in a circle: {' -> '.join(names)}; allowed: no circle"
         )
         raise InputError(words, keys=(section, names[0])) from None
 
 
 def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:
-    """Parse a measure; raises `InputError` for a measure that ir_measures does not average.
+    """Parse a measure; refuse one that ir_measures cannot compute as a mean over queries.
 
     of: the keys of the config, or the command-line option, that contain the measure.
     """
@@ -173,5 +180,5 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
         )
     # (rel=1) has an effect where evaluation.relevant sets another grade
     if written != name.replace("(rel=1)", ""):
-        raise refusal(of, f" has {show(name)}; allowed: {written}, as ir_measures writes it")
+        raise refusal(of, f" has {show(name)}; allowed: {written}, the notation of ir_measures")
     return measure

@@ -24,7 +24,9 @@ from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
 
-SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
+# Collections of up to so many bytes are read whenever the config is checked, which takes less than
+# a second.
+SMALL = 2**24
 
 
 def check(config: Config) -> None:
@@ -73,7 +75,7 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 
 def _check_names(config: Config) -> None:
-    """Refuse names of entries that do not exist."""
+    """Refuse references to entries that do not exist."""
     entries: dict[Keys, Any] = {("evaluation",): config.evaluation}
     for section in SECTIONS:
         for name, entry in getattr(config, section).items():
@@ -84,7 +86,7 @@ def _check_names(config: Config) -> None:
 
 
 def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[InputError]:
-    """Return an error for each name of an entry that does not exist.
+    """Return an error for each reference to an entry that does not exist.
 
     entries: the entries by their keys in the config; sections: the names of all entries by section.
     """
@@ -118,7 +120,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
 
 
 def _check_apart(config: Config, name: str) -> None:
-    """Refuse a collection that would read the results, since it would change with every run."""
+    """Refuse a collection that reads the folder of the results, which every run changes."""
     results = Path(config.results).resolve()
     for folder in map(Path.resolve, config.collections[name].ask(name, "folders")):
         if results.is_relative_to(folder):
@@ -128,7 +130,7 @@ def _check_apart(config: Config, name: str) -> None:
         else:
             continue
         words = (
-            f" reads all of {folder}, {where} ({config.results}); allowed: a folder apart from "
+            f" reads all of {folder}, {where} ({config.results}); allowed: a folder outside of "
             "`results`"
         )
         raise refusal(("collections", name), words)
@@ -148,8 +150,8 @@ def _check_stage(config: Config, name: str) -> None:
         teacher = config.systems[system.teacher] if system.teacher else system
         if stage.random_negatives and teacher.teaches and not teacher.scores_draws:
             words = (
-                f", but the teacher of systems.{trained} is a run, which scores what it ranks; "
-                "allowed: 0"
+                f", but the teacher of systems.{trained} is a run, which scores only the passages "
+                "that it ranks; allowed: 0"
             )
             raise unfit(stage, "random_negatives", words)
 
@@ -167,7 +169,9 @@ def _check_targets(config: Config) -> None:
         keys = ("evaluation", "collections", collection)
         if len(set(splits)) < len(splits):
             raise refusal(
-                keys, f" is {show(list(splits))}; allowed: each split once, or none: only searched"
+                keys,
+                f" is {show(list(splits))}; allowed: each split once, or [] for a collection that "
+                "is only searched",
             )
         for split in splits:
             if words := config.collections[collection].unfit(collection, split):
@@ -177,7 +181,7 @@ def _check_targets(config: Config) -> None:
                     stage = f"stages.{config.systems[name].stage} trains systems.{name} on"
                     raise refusal(
                         keys,
-                        f" names {split}, which {stage}; allowed: splits that nothing is trained "
+                        f" names {split}, which {stage}; allowed: splits that no system is trained "
                         "on",
                     )
     for collection, grades in config.evaluation.relevant.items():
@@ -213,7 +217,9 @@ def _check_lengths(config: Config) -> None:
         keys = ("evaluation", "lengths", collection)
         if collection not in config.evaluation.collections:
             raise refusal(
-                keys, f": not evaluated; {suggestion(collection, config.evaluation.collections)}"
+                keys,
+                ": the collection is not evaluated; "
+                + suggestion(collection, config.evaluation.collections),
             )
         for name, system in config.systems.items():
             owner = f"the positions of systems.{name}"

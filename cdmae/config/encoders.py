@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the names in a folder of the library that a config may use: its files and packages."""
+    """List the modules and packages in a package of cdmae, whose names a config may use."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
-# most readers of a path do not expand ~
+# most functions that open a path do not expand ~
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 
-READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
+READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
 
 
 @settings
@@ -60,7 +60,7 @@ class Start:
         768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16
     )
     heads: int = setting(
-        12, meaning="attention heads; divide `hidden`", source="BERT base", low=1, high=1000
+        12, meaning="attention heads; a divisor of `hidden`", source="BERT base", low=1, high=1000
     )
     feedforward: int = setting(
         3072, unit="dimensions", meaning="inner width", source="BERT base", low=1, high=2**18
@@ -77,14 +77,14 @@ class Start:
     )
     dropout: float = setting(
         0.1,
-        meaning="share of hidden values dropped in training",
+        meaning="share of hidden values that dropout removes in training",
         source="BERT base",
         low=0,
         high=0.9,
     )
 
     def __post_init__(self) -> None:
-        """Refuse settings that conflict with a checkpoint, and a width that heads do not divide."""
+        """Refuse settings that conflict with a checkpoint, and sizes that heads cannot divide."""
         if self.checkpoint:
             for key, rule in rules_of(self).items():
                 if key != "checkpoint" and getattr(self, key) != rule.default:
@@ -112,7 +112,7 @@ class Start:
         return pretrained.positions(self.checkpoint) if self.checkpoint else self.positions
 
     def positions_of(self, owner: str) -> str:
-        """Name the positions of ``starts.NAME`` in messages."""
+        """Describe the longest input for messages; owner: ``starts.NAME``."""
         return f"the positions of {owner}" if self.checkpoint else f"{owner}.positions"
 
     def known_layers(self) -> int | None:
@@ -137,7 +137,8 @@ class Encoder:
     start: Name = setting(meaning="name of an entry of `starts`", names="starts")
     seed: int = setting(
         -1,
-        meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's",
+        meaning="seed of this entry, which is then trained once, even with several `seeds`; -1: "
+        "the config's",
         low=-1,
     )
 
@@ -153,7 +154,7 @@ class Encoder:
 
     @property
     def unread(self) -> dict[str, str]:
-        """Return the settings without effect, with reasons; `cdmae.config.load` resets them."""
+        """Map the settings without effect to reasons; `cdmae.config.load` resets the settings."""
         return {}
 
     def values(self) -> dict[str, Any]:
@@ -161,17 +162,18 @@ class Encoder:
         return asdict(self)
 
     def check(self, config: Config) -> None:
-        """Refuse settings that conflict with other entries; errors' keys start at the entry."""
+        """Refuse settings that conflict with other entries; keys in errors start at the entry."""
 
 
 @settings
 class Pretraining(Encoder):
     """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
 
-    decoder_layers: Transformer layers in addition to the encoder's; held_layers: the number of
-    decoder layers that are assumed to hold activations; spans: parts of a passage that are read
-    separately; in_words: continues "Its encoder was pre-trained"; {masked} describes the words that
-    are restored from the vector.
+    decoder_layers: the number of Transformer layers in addition to the encoder's.
+    held_layers: the number of these layers whose activations are in memory at the same time.
+    spans: the number of parts of a passage that the encoder reads separately.
+    in_words: the end of the sentence "Its encoder was pre-trained ..." in model cards. `{masked}`
+    in it stands for a description of the masked words.
     """
 
     pretrained, pooling, projection = True, "cls", False
@@ -223,13 +225,16 @@ class Pretraining(Encoder):
         high=2**16,
     )
     batch: int = setting(
-        2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1
+        2048, unit="passages", meaning="batch of all devices together", source="A", low=1
     )
     epochs: float = setting(
         20, meaning="passes over the collection", source="A", above=0, high=10_000
     )
     steps: int = setting(
-        0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0
+        0,
+        meaning="number of steps, instead of `epochs`; 0: epochs x passages // batch",
+        source="A: 86,346",
+        low=0,
     )
     take_step: int = setting(
         0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0
@@ -241,7 +246,7 @@ class Pretraining(Encoder):
         names="encoders",
     )
     learning_rate: float = setting(
-        3e-4, meaning="peak, linear schedule", source="A", above=0, high=1
+        3e-4, meaning="peak of the linear schedule", source="A", above=0, high=1
     )
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(
@@ -251,11 +256,12 @@ class Pretraining(Encoder):
         1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
+        "auto",
+        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp32 on others",
     )
 
     def __post_init__(self) -> None:
-        """Refuse shares above one and a snapshot after the end."""
+        """Refuse shares whose sum is above 1, and a `take_step` after the last step."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
@@ -271,12 +277,12 @@ class Pretraining(Encoder):
 
     @property
     def unread(self) -> dict[str, str]:
-        """Return the settings without effect, with reasons."""
+        """Map the settings without effect to reasons."""
         noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
         if not self.reads_importance:
             noise["importance"] = f"no masking is {' or '.join(READ_IMPORTANCE)}"
         return noise | (
-            {"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {}
+            {"epochs": f"steps is {self.steps}, which replaces it"} if self.steps else {}
         )
 
     def masking(self) -> dict[str, Any]:
@@ -293,7 +299,7 @@ class Pretraining(Encoder):
     def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse settings that the encoder's number of layers, if known, does not allow.
 
-        owner: the owner of the layers in messages, such as ``the start``.
+        layers: the number of layers, or None. owner: the entry with the layers, for messages.
         """
 
     def check(self, config: Config) -> None:
@@ -325,9 +331,9 @@ class Pretraining(Encoder):
     # --- used by the plan -------------------------------------------------------------------------
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens in an input of the encoder: a passage, or a span of one.
+        """Return the mean number of tokens in an input of the encoder: a passage, or its span.
 
-        corpus: `cdmae.plan.sizes.Size`.
+        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
         """
         whole = corpus.tokens(self.spans * self.max_length)
         return whole if self.spans == 1 else 1 + whole / self.spans
@@ -337,9 +343,9 @@ class Pretraining(Encoder):
         return self.encoder_ratio * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count operations other than the encoder's, the decoders' and the head's.
+        """Count the operations outside of the encoder, the decoders and the head.
 
-        network: `cdmae.plan.flops`.
+        network: a `cdmae.plan.flops.Network`.
         """
         return 0.0
 
@@ -351,7 +357,7 @@ class Pooled(Pretraining):
     pooling: Literal["cls", "mean"] = setting(
         "cls",
         meaning="the vector that it trains: the state of the first token, or the mean over all "
-        "tokens; best the same as in the retrievers that use this encoder",
+        "tokens; should equal the `pooling` of the retrievers that use this encoder",
         source="eq. 2",
     )
 
@@ -391,7 +397,7 @@ class Layered(Pretraining):
 
     @property
     def held_layers(self) -> int:
-        """Count the layers other than the encoder's that hold activations."""
+        """Return the number of decoder layers whose activations are in memory at the same time."""
         return self.decoder_layers
 
 

@@ -11,7 +11,7 @@ from cdmae.fields import Keys, refusal, show, suggestion
 Entries = dict[str, dict[str, Any]]  # the values of a section's entries by name
 
 BEFORE = ("after", "snapshot_of")  # the keys that name another encoder
-# the settings that a snapshot does not inherit from its encoder
+# the settings that a snapshot may set itself
 OF_SNAPSHOT = ("snapshot_of", "take_step")
 
 
@@ -23,7 +23,7 @@ def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entri
     """
     for key in BEFORE:
         if key in defaults:
-            words = " cannot be a default: the first encoder has none before it"
+            words = " cannot be a default: the first encoder has no earlier encoder"
             raise refusal(("pretraining", key), words)
     before = {name: _before(values) for name, values in encoders.items()}
     for name, needed in before.items():
@@ -63,7 +63,7 @@ def _before(values: Any) -> dict[str, str]:
 def _snapshot(
     values: dict[str, Any], source: Mapping[str, Any], defaults: Mapping[str, Any], keys: Keys
 ) -> dict[str, Any]:
-    """Combine the values of a snapshot's encoder, `source`, with the snapshot's own step."""
+    """Combine the values of the snapshot's encoder, `source`, with the snapshot's own `values`."""
     name = values["snapshot_of"]
     whole = {**defaults, **source}
     if whole.get("objective") == "none":
@@ -72,11 +72,11 @@ def _snapshot(
     for key in values:
         if key not in OF_SNAPSHOT and values[key] != whole.get(key):
             words = (
-                f" is {show(values[key])}, but a snapshot has all but its take_step from "
-                f"encoders.{name}; remove it"
+                f" is {show(values[key])}, but a snapshot inherits everything except take_step "
+                f"from encoders.{name}; remove it"
             )
             raise refusal((*keys, key), words)
     if not values.get("take_step"):
-        words = f" is missing: the step of encoders.{name} that is kept"
+        words = f" is missing; it is the step of encoders.{name} whose weights are kept"
         raise refusal((*keys, "take_step"), words)
     return {**source, **values}

@@ -33,7 +33,7 @@ from cdmae.fields import (
 
 # the section with the defaults of another section's entries
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}
-# the kind of entries that do not set it
+# the defaults of the settings that select an entry's kind
 KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
 MOST_MISTAKES = 10  # the most mistakes that are reported together
 
@@ -43,13 +43,13 @@ Training = some_of(schema.AnyStage)
 
 @settings
 class Written(Config):
-    """The settings of config files: a config with defaults of its encoders and stages."""
+    """The settings of config files: a config, and the defaults of its encoders and stages."""
 
     pretraining: Annotated[Pretraining, Mapped] = setting({}, meaning="defaults of every encoder")
     training: Annotated[Training, Mapped] = setting(
-        {}, meaning="defaults of every stage whose kind has them"
+        {}, meaning="defaults of every stage; each kind uses only the settings that it has"
     )
-    standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
+    standalone: bool = setting(False, meaning="true in an overlay: `config.yaml` is not read")
 
 
 def load(values: dict[str, Any]) -> Config:
@@ -106,7 +106,10 @@ def _made(values: dict[str, Any]) -> Config:
 
 
 def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
-    """Map keys to the entries that are valid by themselves, to check the names in them."""
+    """Return the entries that are valid by themselves, by their keys.
+
+    The references in them can be checked although other entries are wrong.
+    """
     sections = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
     kinds = {
         (section, name): kind
@@ -125,7 +128,7 @@ def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:
 def _with_defaults(
     section: str, entries: Mapping[str, Any], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Apply a section's defaults to its entries, as far as their kinds have those settings."""
+    """Apply a section's defaults to its entries; each gets only the settings that its kind has."""
     defaults = {**KINDS[section], **mapping(values.get(DEFAULTS[section]))}
     whole = {}
     for name, entry in entries.items():
@@ -153,9 +156,10 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
-    """Reset settings without effect on an encoder, so that changing them restarts nothing.
+    """Reset the settings that have no effect on an encoder, so that changing them restarts no job.
 
-    Raises `InputError` if the encoder itself sets such a setting, or lacks a name that it needs.
+    Raises `InputError` if the encoder itself sets such a setting, or needs an entry of `importance`
+    and names none.
     """
     default = {key: rules_of(encoder)[key].default for key in encoder.unread}
     for key, why in encoder.unread.items():

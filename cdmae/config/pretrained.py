@@ -23,12 +23,12 @@ from cdmae.fields import Keys, dotted, refusal, show
 
 # with an optional revision
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
-# model_type in config.json, of checkpoints and generators -> the prefix of transformers' classes
+# the prefixes of transformers' class names, by the model_type in config.json
 FAMILIES = {
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
 }  # fmt: skip
-ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
+ACTIVATIONS = ("gelu", "relu", "silu")  # allowed for BERT
 SIZES = {  # sizes in config.json, and their largest plausible values
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16,
     "intermediate_size": 2**18, "embedding_size": 2**16, "max_position_embeddings": 2**20,
@@ -42,7 +42,7 @@ SHARES = (  # in config.json: probabilities
 POSITIVE = ("layer_norm_eps", "norm_eps", "initializer_range")  # numbers in config.json
 # number types of weights that can be read
 DTYPES = ("float32", "float16", "bfloat16", "float64")
-DISTILBERT = {  # its names of these keys
+DISTILBERT = {  # DistilBERT's names for keys of config.json
     "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_size": "dim",
     "intermediate_size": "hidden_dim",
 }  # fmt: skip
@@ -57,7 +57,7 @@ STANFORD = "HF_ColBERT"  # the architecture in config.json of ColBERT's own fold
 # beginnings of the names of a language-model head's weights
 LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_transform.", "head.")
 LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
-STORED = {  # weights, behind that beginning, and the keys of config.json for their sizes
+STORED = {  # names of weights, without the prefix in BASES, and their sizes' keys in config.json
     r"embeddings\.(?:word|tok)_embeddings\.weight": ("vocab_size", "embedding_size"),
     r"embeddings\.position_embeddings\.weight": ("max_position_embeddings", "embedding_size"),
     r"embeddings\.token_type_embeddings\.weight": ("type_vocab_size", "embedding_size"),
@@ -81,10 +81,12 @@ class _Folder:
 
     @classmethod
     def of(cls, model: str, keys: Keys, form: str) -> _Folder | None:
-        """Return a model's folder; None for a possible name at the hub.
+        """Return a model's folder; None if `model` can be a name at the hub.
 
-        Raises `InputError` if it is neither. A name below an existing folder is a path:
-        `models/mine` next to a folder `models`.
+        form: the format of the folder, for messages.
+
+        Raises `InputError` if it is neither. A name in an existing folder is a path: `models/mine`
+        if there is a folder `models`.
         """
         self = cls(model, keys, f"allowed: a folder in {form}, or a name at the hub")
         path = Path(model)
@@ -121,7 +123,9 @@ class _Folder:
             there = sorted(path.name for path in folder.iterdir())
             others = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
             content = (
-                f"holds {', '.join(there[:NAMED])}{others} but no {called}" if there else "is empty"
+                f"contains {', '.join(there[:NAMED])}{others} but no {called}"
+                if there
+                else "is empty"
             )
             raise self.wrong(f"and {folder.absolute()} {content}", self.allowed + more)
         try:
@@ -140,7 +144,7 @@ class _Folder:
         except (ValueError, RecursionError) as error:
             raise self.wrong(f"whose {name} is not JSON ({error})") from None
         if not isinstance(content, kind):
-            raise self.wrong(f"whose {name} holds no {'object' if kind is dict else 'list'}")
+            raise self.wrong(f"whose {name} is not {'an object' if kind is dict else 'a list'}")
         return content
 
     def damaged(self, error: Exception, path: Path) -> InputError:
@@ -231,10 +235,10 @@ def _is_number(value: Any, low: float, high: float) -> bool:
 
 
 def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder: Path) -> str:
-    """Describe how weights differ from the sizes that config.json has.
+    """Describe how weights differ from the sizes in config.json.
 
-    Empty if they fit. For pickles only the file size is checked: it cannot be smaller than the
-    weights.
+    The text is empty if they do not differ. For pickles only the file size is checked: it cannot be
+    smaller than the weights.
     """
     if weights is None:
         least = weight_files.NARROWEST * _fewest(described)
@@ -387,4 +391,5 @@ def check_plain(file: Path | str, keys: Keys) -> None:
     keys: the keys of the config that contain the file's path.
     """
     if part := WILDCARD.search(str(file)):
-        raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")
+        words = f": the path {file} has {part[0]}, which Snakemake would replace; rename the file"
+        raise refusal(keys, words)

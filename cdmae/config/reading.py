@@ -28,7 +28,7 @@ Place = tuple[str, int]  # a file and a line
 
 
 class Section(dict):
-    """A mapping of a config with the file and line of each key; None for command-line keys."""
+    """A mapping in a config; `places` has each key's file and line (None: the command line)."""
 
     places: dict[str, Place | None]
 
@@ -47,17 +47,20 @@ class Loader(yaml.SafeLoader):
     """
 
     def get_single_node(self) -> yaml.Node | None:
-        """Read the document; an alias counts as often as its values are used."""
+        """Read the document; refuse one with too many values, including repeated aliases."""
         node = super().get_single_node()
         if node is not None and self._values(node, {}) > MOST_VALUES:
             raise InputError(
-                f"{self.name} holds more than {MOST_VALUES:,} values, counting the values of "
-                "aliases (*)"
+                f"{self.name} contains more than {MOST_VALUES:,} values, including the values that "
+                "aliases (*) repeat"
             )
         return node
 
     def _values(self, node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-        """Count the values of a node; known: the counts of nodes that were already counted."""
+        """Count the values of a node.
+
+        known: the results for other nodes, which are not counted again.
+        """
         if node in known:
             return known[node]
         known[node] = 0  # for an alias inside its own value, which is refused later
@@ -77,14 +80,14 @@ class Loader(yaml.SafeLoader):
         # for 2001-02-30, or a whole number with thousands of digits
         except (ValueError, OverflowError):
             words = (
-                f"{show(node.value)} looks like a number or a date and is neither; put text in "
-                "quotation marks"
+                f"{show(node.value)} looks like a number or a date but is not a valid one; put "
+                "text in quotation marks"
             )
             raise self.refusal(node, words) from None
         if node.tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(node.value):
             words = (
-                f"{node.value} is not the same number for all programs; write plain digits, or "
-                "put text in quotation marks"
+                f"{node.value} is a different number in different versions of YAML; write plain "
+                "digits, or put text in quotation marks"
             )
             raise self.refusal(node, words)
         return value
@@ -116,7 +119,7 @@ class Loader(yaml.SafeLoader):
         """Make the text of a node."""
         if "\0" in node.value:
             raise self.refusal(
-                node, "a text has a NUL, which no command line can contain; remove it"
+                node, "a text has a NUL character, which no command line can contain; remove it"
             )
         try:
             return joined(node.value)
@@ -147,9 +150,9 @@ Loader.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
 
 
 def joined(text: str) -> str:
-    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``).
+    r"""Replace surrogate pairs with characters; JSON writes emoji as pairs (``\ud83d\ude00``).
 
-    Raises UnicodeDecodeError for half a pair.
+    Raises `UnicodeDecodeError` for half a pair.
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
@@ -178,7 +181,7 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         raise InputError(f"{where}: not YAML ({reason})") from None
     if not isinstance(values, dict):
         found = show(values or "nothing")
-        raise InputError(f"{path} holds {found}; allowed: a mapping of settings")
+        raise InputError(f"{path} contains {found}; allowed: a mapping of settings")
     return values
 
 
@@ -237,8 +240,8 @@ def check_typed(words: Sequence[str]) -> None:
         value = word.partition("=")[2]
         if AMBIGUOUS.fullmatch(value) and _is_number(value):
             raise InputError(
-                f"--config has {word}, and {value} is not the same number for all programs; "
-                "write plain digits"
+                f"--config has {word}, but {value} is a different number in different versions of "
+                "YAML; write plain digits"
             )
 
 
@@ -252,7 +255,7 @@ def _is_number(text: str) -> bool:
 
 
 def _typed(values: Any) -> Any:
-    """Parse scalars in lists and mappings of the command line, which Snakemake passes as text."""
+    """Parse the scalars in command-line lists and mappings, which Snakemake passes as text."""
     if isinstance(values, Mapping):
         return {key: _typed(value) for key, value in values.items()}
     if isinstance(values, list):
@@ -277,7 +280,7 @@ def _scalar(text: str) -> Any:
 def lay(*layers: Mapping[str, Any]) -> Section:
     """Merge mappings key by key; later values replace earlier ones, and null removes a key.
 
-    Null for a key that no earlier layer has is a mistake, and remains for the checks.
+    Null for a key that no earlier layer has is a mistake; it remains, and the checks report it.
     """
     merged = Section()
     merged.places = {}

@@ -44,10 +44,10 @@ def _rules(kind: type) -> dict[str, dict[str, Any]]:
 
 
 def _kinds(section: Any) -> dict[str, dict[str, Any]]:
-    """Return the settings of a section's classes, `rules`, and the discriminating settings, `tags`.
+    """Return the rules of all settings in a section, and of the settings that select a class.
 
-    tags: a mapping of each setting and kind to the rule. If only some kinds have a setting, its
-    description begins with their names.
+    `rules` maps each setting to its rule; if only some kinds have the setting, its description
+    begins with their names. `tags` maps each selecting setting to a rule per value.
     """
     kinds = {kind: _rules(kind) for kind in kinds_of(section)}
     tags = {
@@ -66,7 +66,7 @@ def _kinds(section: Any) -> dict[str, dict[str, Any]]:
 
 
 def _name(rules: dict[str, Any], tags: Iterable[str]) -> str:
-    """Name a kind by its discriminating settings, such as ``retriever dense``."""
+    """Name a kind by the values of its selecting settings, such as ``retriever dense``."""
     return " ".join(rules[tag]["const"] for tag in tags if tag in rules)
 
 

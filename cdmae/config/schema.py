@@ -79,7 +79,7 @@ class Collection:
         if split not in judged:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
         if not fits_in_paths(split):
-            what = f"splits of collections.{name} named by up to 64 letters, digits, ., - and _"
+            what = f"splits of collections.{name} with up to 64 letters, digits, ., - and _"
             return f", which cannot be part of a path; allowed: {what}"
         names = ", ".join(known for known in judged if judged[known]) or "none"
         return "" if judged[split] else f", which has no judgments; allowed: {names}"
@@ -109,12 +109,14 @@ class Evaluation:
 
     collections: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
-        meaning="collection: list of its splits; an empty list: only searched, by `./run search`",
+        meaning="the splits of each collection that are evaluated, as in {pydocs: [dev, test]}; an "
+        "empty list: the collection is only searched, by `./run search`",
         names="collections",
     )
     measures: tuple[str, ...] = setting(
         ("RR@10", "R@50", "R@1000", "nDCG@10"),
-        meaning="means of ir_measures, in its notation: R(rel=2)@50, Judged@10",
+        meaning="measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means "
+        "over the queries are reported",
         source="4.1",
     )
     relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = setting(
@@ -132,7 +134,12 @@ class Evaluation:
         source="RetroMAE: BEIR at 512",
     )
     depth: int = setting(
-        1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000
+        1000,
+        unit="passages",
+        meaning="length of a run per query",
+        source="4.1",
+        low=1,
+        high=100_000,
     )
     baseline: str = setting(
         "",
@@ -146,7 +153,7 @@ class Evaluation:
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
-        """List the measures of a target, with its relevant grade."""
+        """List the measures of a split, with its lowest relevant grade."""
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: read_measure(name) for name in self.measures if grade > 1}
         plain = [
@@ -166,10 +173,10 @@ EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 @settings
 class Report:
-    """The page at the end."""
+    """The report at the end of a run."""
 
     title: str = setting(
-        "Importance-aware masking for dense retrieval", meaning="heading of the page"
+        "Importance-aware masking for dense retrieval", meaning="heading of the report"
     )
     example: str = setting(
         "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
@@ -179,16 +186,17 @@ class Report:
     noise: float = setting(
         0.3,
         unit="points",
-        meaning="a difference that another seed may cause; a larger difference between `seeds` "
-        "counts instead",
+        meaning="difference that another seed may cause; if runs with several `seeds` differ by "
+        "more, that difference is used instead",
         source="recipes of the field, MRR@10 on MS MARCO",
         low=0,
         high=100,
     )
     compare: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
-        meaning="system: list of the systems that it is compared with, in the order of the page, "
-        'in addition to evaluation.baseline; "*": every system. Without both, every system is '
+        meaning="the systems that each system is compared with in addition to "
+        "evaluation.baseline, in the order of the report, as in {mae-stage1: [bm25]}; the key "
+        '"*" is for all other systems. Without `compare` and baseline, every system is '
         "compared with the first BM25 system, or else the first system. A system that an overlay "
         "removes (`NAME: null` in systems) is removed here, too",
     )
@@ -205,7 +213,7 @@ class Report:
                 if baseline == system:
                     raise refusal(keys, f" has {show(baseline)}, the system itself; remove it")
                 if baseline not in known:
-                    words = f" has {show(baseline)}, which is no system; "
+                    words = f" has {show(baseline)}, which is not a system; "
                     raise refusal(keys, words + suggestion(baseline, known))
                 pair = frozenset([system, baseline])
                 if pair in pairs:
@@ -230,8 +238,8 @@ class Config:
     )
     seeds: tuple[Seed, ...] = setting(
         (),
-        meaning="run every training once per seed, `seed` first; entries with a `seed` of their "
-        "own keep it; none: only `seed`",
+        meaning="seeds with which every training runs, beginning with `seed`; entries with a "
+        "`seed` of their own run only with that; an empty list: only `seed`",
     )
     collections: Annotated[
         dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped
@@ -253,7 +261,7 @@ class Config:
             )
 
     def values(self) -> dict[str, Any]:
-        """Return plain values for `cdmae.config.load`, with all defaults and without replicas."""
+        """Return plain values for `cdmae.config.load`, with all defaults, without seed replicas."""
         named = {section: getattr(self, section) for section in SECTIONS}
         return {
             "results": self.results,

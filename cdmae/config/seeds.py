@@ -1,4 +1,4 @@
-"""Several seeds: make a replica of every entry that a seed affects, from replicas of its inputs.
+"""Add replicas of the entries that a seed affects, to run a config with several seeds.
 
 With ``seeds: [42, 43]`` the encoder ``mae`` has the replica ``mae@43``, and the retriever ``one``
 has ``one@43``, which is made from ``mae@43``. Names in a config cannot contain `MARK`, so a
@@ -28,7 +28,7 @@ def base(name: str) -> str:
 
 
 def first(names: Iterable[str]) -> list[str]:
-    """List the names that are not replicas: entries with the first seed, or without a seed."""
+    """List the names that are not replicas: the entries of the config itself."""
     return [name for name in names if MARK not in name]
 
 
@@ -74,7 +74,7 @@ def replicate(config: Config) -> Config:
 
 
 def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
-    """Return an entry that uses the replicas of its inputs; inputs without replicas are shared."""
+    """Return an entry that refers to the replicas of its inputs, where they have replicas."""
     changed = {}
     for (key, *places), name, section in named(entry):
         if section in replicas:

@@ -1,4 +1,4 @@
-"""Stages: recipes of supervised training. One class per kind of model; one per retriever's head.
+"""Stages: recipes of supervised training, with a class for each kind of model or retriever head.
 
 A head turns the states of a text into the representation that is compared. A class here has the
 head's settings; the file of the same name in `cdmae.models.heads` computes its vectors.
@@ -41,7 +41,7 @@ class Stage:
         high=100_000,
     )
     queries: int = setting(
-        64, meaning="global batch, whatever the devices; 32 in stage 3", source="A", low=1
+        64, meaning="queries per step, on all devices together; 32 in stage 3", source="A", low=1
     )
     group: int = setting(
         32,
@@ -53,15 +53,17 @@ class Stage:
     )
     epochs: float = setting(3, meaning="passes over the queries", source="A", above=0, high=10_000)
     learning_rate: float = setting(
-        2e-5, meaning="peak, linear schedule", source="A", above=0, high=1
+        2e-5, meaning="peak of the linear schedule", source="A", above=0, high=1
     )
     warmup_steps: float = setting(
         1000,
-        meaning="linear warm-up: whole steps, or below 1 a share of all",
+        meaning="steps of the linear warm-up; a value below 1 is a share of all steps",
         source="SimLM",
         low=0,
     )
-    weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
+    weight_decay: float = setting(
+        0.0, meaning="weight decay of AdamW", source="SimLM", low=0, high=10
+    )
     max_grad_norm: float = setting(
         1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
@@ -84,21 +86,23 @@ class Stage:
     chunk: int = setting(
         64,
         unit="passages",
-        meaning="number computed at a time (gradient caching): changes memory, and results only "
-        "by rounding",
+        meaning="passages that are computed at a time (gradient caching); changes the memory, and "
+        "the results only by rounding",
         low=1,
     )
     precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
+        "auto",
+        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp32 on others",
     )
     seed: int = setting(
         -1,
-        meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's",
+        meaning="seed of this entry, which is then trained once, even with several `seeds`; -1: "
+        "the config's",
         low=-1,
     )
 
     def __post_init__(self) -> None:
-        """Refuse a fractional number of steps, and a group that cannot be filled."""
+        """Refuse a fractional number of steps, and a group larger than the number of candidates."""
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
             raise InputError(
                 f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps"
@@ -106,9 +110,8 @@ class Stage:
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
             raise InputError(
-                f"group is {self.group}; allowed: up to {most}, one positive, depth {self.depth} "
-                "and "
-                f"random_negatives {self.random_negatives}"
+                f"group is {self.group}; allowed: up to {most}, the sum of 1 positive, depth "
+                f"{self.depth} and random_negatives {self.random_negatives}"
             )
 
     def drawn(self) -> dict[str, Any]:
@@ -123,7 +126,10 @@ class Stage:
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_lengths(self, start: Start, owner: str) -> None:
-        """Refuse lengths beyond the positions of ``starts.NAME``, if they are known."""
+        """Refuse lengths that exceed the maximum input of ``starts.NAME``, if it is known.
+
+        start: the entry; owner: its name in messages.
+        """
         lengths = {key: getattr(self, key) for key in self.lengths}
         checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
@@ -169,18 +175,22 @@ class Retriever(Stage):
     )
     temperature: float = setting(
         1.0,
-        meaning="divisor of its scores in the losses, not of the teacher's; 0: their standard "
-        "deviation within a query of the first batch, before training",
+        meaning="divides the retriever's scores in the losses, but not the teacher's; 0: use the "
+        "standard deviation of a query's scores in the first batch, before training",
         source="3.4: 1",
         low=0,
         high=1e6,
     )
     alpha: float = setting(
-        0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6
+        0.2,
+        meaning="weight of the contrastive loss in training with a teacher",
+        source="4.1",
+        low=0,
+        high=1e6,
     )
 
     def __post_init__(self) -> None:
-        """Refuse long prompts, tiny temperatures, symmetric losses without in-batch negatives."""
+        """Refuse unusable prompts, tiny temperatures, and `symmetric` without `in_batch`."""
         super().__post_init__()
         for text in ("query", "passage"):
             length = getattr(self, f"{text}_length")
@@ -198,12 +208,12 @@ class Retriever(Stage):
             words = len(prompt.split())
             if words + FRAME >= length:  # a word has at least one word-piece
                 raise InputError(
-                    f"{text}_prompt has {words} words and {text}_length is {length}; allowed: a "
+                    f"{text}_prompt has {words} words, but {text}_length is {length}; allowed: a "
                     "prompt that leaves room for a text and two special tokens"
                 )
         if self.symmetric and not self.in_batch:
             raise InputError(
-                "symmetric is true and in_batch is false; allowed: symmetric with in_batch"
+                "symmetric is true, but in_batch is false; allowed: symmetric only with in_batch"
             )
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
@@ -230,7 +240,7 @@ class Dense(Retriever):
     )
     similarity: Literal["dot", "cosine"] = setting(
         "dot",
-        meaning="dot: of the vectors as they are; cosine: of vectors of length 1",
+        meaning="dot: the dot product of the vectors; cosine: of the vectors scaled to length 1",
         source="3.4; cosine: SimLM",
     )
 
@@ -284,10 +294,30 @@ class Multi(Retriever):
 class Sparse(Retriever):
     """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
 
+    # settings of the losses of `target: ranking`
+    ranked = (
+        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
+        "alpha",
+    )  # fmt: skip
+
     head: Literal["sparse"] = setting(
         "sparse",
-        meaning="a weight per word-piece, from the language-model head; most are 0",
+        meaning="a weight per word-piece; most are 0",
         source="SPLADE v2",
+    )
+    pieces: Literal["all", "own"] = setting(
+        "all",
+        meaning="word-pieces that can have a weight: all, by the language-model head (SPLADE); "
+        "own: those of the text, by a new linear layer with ReLU; the largest weight of a repeated "
+        "word-piece counts (uniCOIL)",
+        source="SPLADE v2; own: uniCOIL, as in Tevatron",
+    )
+    target: Literal["ranking", "recall"] = setting(
+        "ranking",
+        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a "
+        "passage's weights are regressed on the share of its training queries that contain the "
+        "word-piece, a query's weights are counts (DeepCT)",
+        source="SPLADE v2; recall: DeepCT, section 3.1",
     )
     query_flops: float = setting(
         5e-3,
@@ -306,15 +336,19 @@ class Sparse(Retriever):
     )
     flops_warmup: float = setting(
         0.33,
-        meaning="steps over which both weights grow from 0, quadratically: whole steps, or up to "
-        "1 a share of all; without it vectors die",
+        meaning="steps over which both weights grow quadratically from 0; a value up to 1 is a "
+        "share of all steps. Without this warm-up, all entries of the vectors may become 0",
         source="SPLADE: a third",
         low=0,
     )
 
     def __post_init__(self) -> None:
-        """Refuse a fractional warm-up step, and a temperature from the initial scores."""
+        """Refuse a fractional number of steps, and a temperature from the initial scores."""
         super().__post_init__()
+        if self.target == "recall" and self.pieces == "all":
+            raise InputError(
+                "target is recall and pieces is all; allowed: target recall with pieces own"
+            )
         if not self.temperature:
             raise InputError(
                 "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
@@ -328,7 +362,15 @@ class Sparse(Retriever):
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
-        return super().model() | {"head": self.head}
+        own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
+        return super().model() | {"head": self.head} | own
+
+    def values(self, *, teacher: bool = True) -> dict[str, Any]:
+        """Return the settings that affect a training; `target: recall` reads no other loss's."""
+        found = super().values(teacher=teacher)
+        if self.target == "ranking":
+            return found
+        return {key: value for key, value in found.items() if key not in self.ranked}
 
 
 @settings
@@ -345,7 +387,7 @@ class Reranker(Stage):
     )
     forward_factor: int = setting(
         4,
-        meaning="the best group / forward_factor passages are back-propagated",
+        meaning="gradients are computed only for the best group / forward_factor passages",
         source="SimLM",
         low=1,
     )
@@ -359,8 +401,7 @@ class Reranker(Stage):
         if self.group % self.forward_factor or self.group // self.forward_factor < 2:
             raise InputError(
                 f"group is {self.group} and forward_factor is {self.forward_factor}; allowed: a "
-                "factor that "
-                "divides group into at least 2"
+                "factor that divides group, with a quotient of at least 2"
             )
 
 

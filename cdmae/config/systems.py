@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def encoders(config: Config) -> dict[str, Row]:
-    """List each encoder's values for the rules; an empty value means no input.
+    """Map each encoder to its values for the rules; an empty value means that there is no input.
 
     corpus: the pre-training collection; estimate: the input of the masks, ``importance`` or
     ``ngrams``; checkpoint, generator: the files of models in local folders.
@@ -46,7 +46,7 @@ def encoders(config: Config) -> dict[str, Row]:
 
 
 def systems(config: Config) -> dict[str, Row]:
-    """List each system's values for the rules: its own settings and the columns of its kind."""
+    """Map each system to its values for the rules: its settings and the columns of its kind."""
     return {
         name: system.columns(config, name) | system.values()
         for name, system in config.systems.items()
@@ -79,7 +79,7 @@ def trained(config: Config) -> list[str]:
 
 
 def sparse(config: Config) -> list[str]:
-    """List the systems that are known to have sparse vectors, in the order of the config."""
+    """List the systems that certainly have sparse vectors, in the order of the config."""
     return [name for name, system in config.systems.items() if system.is_sparse(config)]
 
 
@@ -107,7 +107,7 @@ def taught(config: Config) -> list[str]:
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Return the first student with the same candidates and teacher; others share its scores."""
+    """Return the first student with the same candidates and teacher, whose scores are shared."""
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
@@ -121,8 +121,8 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A run that serves as a teacher is read to its end. The parts of a fusion are as deep as in the
-    evaluation, because the depth scales their scores.
+    A run that serves as a teacher is read to its end. The runs that a fusion sums are as deep as in
+    the evaluation, because their depth affects how their scores are scaled.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -141,12 +141,15 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 
 
 def only_searched(config: Config) -> list[str]:
-    """List the collections that users search but that are not measured; they get indexes, too."""
+    """List the collections without measures, which are indexed because users may search them."""
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
 def batches(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map the stages that train on a collection, as ``stages.x``, to [split, queries per step]."""
+    """Map each stage that trains on a collection to its split and its queries per step.
+
+    Stages are named as in messages: ``stages.stage1``.
+    """
     stages = {name: config.stages[name] for name in seeds.first(config.stages)}
     return {
         f"stages.{name}": [stage.split, stage.queries]
@@ -156,17 +159,17 @@ def batches(config: Config, collection: str) -> dict[str, list[Any]]:
 
 
 def trained_encoders(config: Config) -> list[str]:
-    """List the encoders of the first seed that the report shows: all but snapshots."""
+    """List the trained encoders of the first seed, without snapshots, which the report shows."""
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
 
 
 def masked_by_importance(config: Config) -> list[str]:
-    """List the encoders of the first seed, without snapshots, that mask by importance."""
+    """List the encoders of the first seed that mask by importance, without snapshots."""
     return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
 
 
 def snapshots(config: Config, encoder: str) -> list[int]:
-    """List the steps, ascending, at which an encoder's training is kept as another encoder."""
+    """List the steps of an encoder's training that snapshots keep, in ascending order."""
     return sorted(
         {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
     )
@@ -188,7 +191,7 @@ def shown(config: Config) -> list[str]:
 
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
-    """Count the trainings in the longest chain that waits for an entry, by section and name."""
+    """Count the trainings in the longest chain that depends on an entry, by section and name."""
     sections = {"encoders": config.encoders, "systems": config.systems}
     users: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for section, entries in sections.items():

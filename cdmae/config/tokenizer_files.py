@@ -14,7 +14,7 @@ MOST_PIECES = 2**24  # the most entries of a vocabulary
 def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
     """Refuse a ``tokenizer.json`` that does not split text into words or adds no special tokens.
 
-    what: the subject of the message; known: the number of the model's word-pieces, if known.
+    what: the subject of messages. known: the number of the model's word-pieces, or None.
     """
     if not isinstance(parts, dict):
         raise InputError(f"{what} is not a JSON object")

@@ -7,10 +7,10 @@ of unit vectors, which are compared by cosine, are normalised again.
 float32 unchanged; with all dimensions, the run is the evaluation's
 float16  rounded
 int8     255 equal steps between the extremes of a dimension in the collection
-binary   the signs; the queries' signs propose `RESCORED` times the depth by Hamming distance, and
-         the queries order the candidates
+binary   the signs; the search by Hamming distance returns `RESCORED` times the depth as candidates,
+         which are then ordered by their product with the float32 query
 
-Queries stay float32: only passages are stored. Q queries, P passages, D dimensions.
+Queries remain float32, because only passages are stored. Q queries, P passages, D dimensions.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def measure(
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
         raise InputError(
-            f"the run has {len(run)} queries and the split {len(query_ids)}; "
+            f"the run has {len(run)} queries, but the split has {len(query_ids)}; "
             "delete the run and run again"
         )
     parsed = {name: read_measure(name) for name in measures}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Data:
     """A stage's training data: examples, and the tokens of the split's queries and of all passages.
 
-    counts: the number of dropped queries and negatives by reason.
+    counts: the numbers of dropped queries and of removed negatives, by reason.
     """
 
     examples: Examples
@@ -42,7 +42,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """A stage's training of one kind of model.
+    """The training of one kind of model in one stage.
 
     stage: the settings, including those that depend on the data. columns: the columns of the curve,
     including the numbers that `learn` returns. batch: a function that makes the batch of the given
@@ -86,9 +86,9 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         """Train the model `name` from a pre-trained encoder and write it to `output`.
 
         negatives: a run over the training queries; teacher: a reranker's run over the same
-        candidates, from which a retriever may learn; ranking: a third-party run instead, which
-        scores only the passages that it ranks. A killed training resumes from the state folder; on
-        the CPU its results are bit-identical.
+        candidates, from which a retriever may learn; ranking: a third-party run that replaces the
+        teacher's and scores only the passages that it ranks. A killed training resumes from the
+        state folder; on the CPU its results are bit-identical.
         """
         device = setup.set_up(threads)
         model = checkpoint.start_model(

@@ -37,9 +37,9 @@ class Examples:
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Ragged  # E rows
-    barred: Ragged  # E rows, never a negative: see `Selection.barred`
+    barred: Ragged  # E rows, passages that are never negatives: see `Selection.barred`
     mined: Ragged  # E rows, best first
-    texts: np.ndarray  # int64 [P], equal for passages of equal text
+    texts: np.ndarray  # int64 [P], equal for passages with the same text
     group: int  # N
     random_negatives: int
     seed: int
@@ -80,7 +80,7 @@ class Examples:
         return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
 
     def order(self, epoch: int) -> np.ndarray:
-        """Return the order in which an epoch visits the examples, int64 [E]."""
+        """Return the order of the examples in an epoch, int64 [E]."""
         return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
 
     def batches(
@@ -102,7 +102,7 @@ class Examples:
         """Return a mask of the passages that must not be negatives of each query: bool [B, B x N].
 
         They are false negatives according to the qrels or the margin, and passages with the same
-        text. The query's own positive is never masked.
+        text as one of these. The query's own positive is never masked.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
@@ -215,7 +215,10 @@ def select(
     margin: float = 0.0,
     ranking: Run | None = None,
 ) -> Selection:
-    """Select each query's passages; for `texts` see `text_ids`, for `qrels` `Selection.mined`."""
+    """Select each query's positives and negatives.
+
+    qrels: judgments as in `Selection.mined`. texts: the result of `text_ids`.
+    """
     selection = Selection.mined(run, qrels, texts, depth)
     if margin:
         selection.limit_by_margin(margin)
@@ -257,7 +260,7 @@ def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
-    """Return a number per text, int64 [P], that is equal for texts of equal words.
+    """Return one number per passage, int64 [P], equal for passages with the same words.
 
     Case and white space are ignored. Texts are compared instead of word-pieces, because a teacher
     with another tokenizer must select the same passages. They are compared by 64-bit hashes: among

@@ -30,10 +30,12 @@ def contrastive(
 
     queries: [B, D]; passages: [B, N, D], the positive first.
 
-    With `in_batch` the sum runs over all B x N passages of the batch, otherwise over the query's
-    own N. excluded: bool [B, B x N], candidates that the sum omits because they are other positives
-    of the query; never the query's own positive. There is no temperature. mean_q -log( exp s(q, d+)
-    / sum_q' exp s(q', d+) ).
+    With `in_batch`, the sum runs over all B x N passages of the batch, otherwise over the query's
+    own N. excluded: bool [B, B x N], the candidates that the sum omits because they are false
+    negatives; never the query's own positive. There is no temperature.
+
+    With `symmetric`, which needs `in_batch`, the result is the mean of this loss and of mean_q
+    -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
@@ -64,9 +66,9 @@ def in_batch_loss(
 def kl(student: Tensor, teacher: Tensor) -> Tensor:
     """Return L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), equation 11.
 
-    p(d|q) = softmax over the group. student, teacher: scores [B, N], both at temperature 1. Summed
-    over the group and averaged over the queries: a mean over all B x N elements would be N times
-    too small.
+    p(d|q) = softmax over the group. student, teacher: scores [B, N], both at temperature 1. The
+    result is a sum over the group and a mean over the queries; a mean over all B x N elements would
+    be N times too small.
     """
     target = log_softmax(teacher, dim=-1)
     return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()
@@ -89,8 +91,8 @@ def flops(vectors: Tensor) -> Tensor:
 def listwise(scores: Tensor) -> Tensor:
     """Return L = mean_q -log( exp s(q, d+) / sum_{d in group} exp s(q, d) ), the list-wise loss.
 
-    This is equation 10 without in-batch negatives, where s is the cross-encoder's logit. The
-    reranker is trained with it. scores: [B, N], the positive first.
+    This is equation 10 without in-batch negatives, where s is the cross-encoder's logit. It trains
+    the reranker. scores: [B, N], the positive first.
     """
     return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.long))
 

@@ -15,13 +15,16 @@ from cdmae.config.stages import Sparse
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 
-# the mean share of the vocabulary with a weight in a passage above which an index is of little use
+# an index is of little use if the mean passage has weights for more than this share of word-pieces
 SATURATED = 0.5
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """The regulariser of the training `name`, with its steps and its vocabulary size V."""
+    """The regulariser of the training `name`.
+
+    steps: the number of training steps. words: the vocabulary size V.
+    """
 
     stage: Sparse
     name: str
@@ -35,7 +38,7 @@ class Sparsity:
         return math.ceil(self.stage.flops_warmup * (self.steps if share else 1))
 
     def grown(self, step: int) -> float:
-        """Return the factor of the weights in a step counted from 0: (t / warm-up)^2, at most 1."""
+        """Return the factor of both weights in step t, from 0: (t / warm-up)^2, at most 1."""
         return min(1.0, ((step + 1) / max(1, self.warmup)) ** 2)
 
     def penalty(
@@ -50,7 +53,7 @@ class Sparsity:
         passage_weight = self.grown(step) * self.stage.passage_flops
         penalty = query_weight * losses.flops(queries) + passage_weight * losses.flops(passages)
         with torch.no_grad():
-            # The share of the texts in which a word-piece has a weight.
+            # for each word-piece, the share of texts in which it has a weight
             in_queries = queries.count_nonzero(0) / len(queries)
             in_passages = passages.count_nonzero(0) / len(passages)
             numbers = {
@@ -71,8 +74,8 @@ class Sparsity:
             if not numbers[f"{key}_entries"]:
                 weight = getattr(self.stage, f"{key}_flops")
                 raise InputError(
-                    f"training of {self.name} died: the vectors of all {texts} of step {step:,} "
-                    f"are 0; lower {key}_flops (now {weight:g}) or learning_rate (now "
+                    f"training of {self.name} collapsed: the vectors of all {texts} of step "
+                    f"{step:,} are 0; lower {key}_flops (now {weight:g}) or learning_rate (now "
                     f"{self.stage.learning_rate:g}), or lengthen flops_warmup"
                 )
         if step <= self.warmup or numbers["passage_entries"] <= SATURATED * self.words:

@@ -1,9 +1,10 @@
 """The reranker (section 3.4, stage 3), a cross-encoder of query and passage: s_ce = CE(q, d).
 
 It is trained by the list-wise contrastive loss over each query's own group, without in-batch
-negatives. A group is first scored without dropout. The model then learns only from the positive and
-the best-scored negatives, 1 / forward_factor of the group (SimLM). The loss has no terms across
-queries. A chunk therefore consists of complete queries, and the gradients of all chunks are added.
+negatives. A group is first scored without dropout. The model then learns from only 1 /
+forward_factor of the group: the positive and the negatives with the best scores (SimLM). The loss
+has no terms across queries. A chunk therefore consists of complete queries, and the gradients of
+all chunks are added.
 
 Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages to learn from.
 """
@@ -41,7 +42,7 @@ def task(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Make the training of a reranker, which learns from judgments only."""
+    """Set up the training of a reranker, which learns from judgments only."""
     del seed, device
     if teacher:
         raise InputError(f"{name} is a reranker, which cannot have a teacher; remove {teacher}")
@@ -119,9 +120,10 @@ def hardest(
 
 
 def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M], and its numbers.
+    """Return the list-wise loss, and the step's numbers.
 
-    With R-Drop both halves score the same pairs under two dropout masks.
+    logits: [1, B, M], or [2, B, M] with R-Drop, the scores of the same pairs under two dropout
+    masks.
 
     accuracy: the share of groups in which the positive is best; spread: the standard deviation of
     the scores within a group relative to their size, 0 if the model ignores its input.
@@ -147,8 +149,8 @@ def scores(
     """Return s_ce of packed pairs, raw logits [n], from the classification head on [CLS].
 
     With a generator, dropout follows the model's config; without one, it is off. The head computes
-    in float32 even under autocast: bfloat16 has 8 bits for a score, and half of the best ten would
-    tie.
+    in float32 even under autocast: bfloat16 has 8 bits for a score, and half of the ten best
+    passages would be tied.
     """
     head = architectures.classifier(network)
     states = transformer.vectors(network.base_model, packed, head.pooling, generator=generator)

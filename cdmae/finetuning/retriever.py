@@ -7,9 +7,10 @@ The multi-vector head makes a vector per word-piece.
 The settings fix the global batch, B queries with N passages each. It is encoded twice, in chunks
 sorted by length (gradient caching, Gao et al. 2021). The first pass, without gradients, computes
 all vectors and the loss's gradient with respect to each vector. The second pass propagates these
-gradients to the weights, chunk by chunk. Memory depends on the chunk's size; loss and gradient are
-equal to the whole batch's. The last chunk, the longest, keeps its graph and is not encoded again: a
-batch that fits one chunk costs no more than without caching.
+gradients to the weights, chunk by chunk. Memory depends on the chunk's size. Loss and gradient
+equal the values without chunks. The last chunk, which has the longest sequences, keeps its graph
+and is not encoded again. A batch that fits into one chunk therefore costs no more than without
+caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
 """
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 
 from cdmae.config.stages import Multi, Retriever, Sparse
 from cdmae.errors import InputError
-from cdmae.finetuning import late, losses
+from cdmae.finetuning import late, losses, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.late import Texts
 from cdmae.finetuning.regulariser import Sparsity
@@ -45,11 +46,11 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-# spread of scores, in temperatures, at which one candidate gets nearly all of a softmax
+# multiple of the temperature; if scores spread more, one candidate gets nearly all of a softmax
 SATURATED = 5.0
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
-# the learning rate that causes a warning: published retrievers without a temperature use up to 5e-5
+# a higher learning rate causes a warning: published retrievers without a temperature use 5e-5
 HIGH = 1e-4
 
 
@@ -63,7 +64,9 @@ def task(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Make the training of a retriever, which learns from judgments and from a teacher if given."""
+    """Set up the training of a retriever, which learns from judgments and, if given, a teacher."""
+    if isinstance(stage, Sparse) and stage.target == "recall":
+        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     notes: list[str] = []
     sparsity = None
     if isinstance(stage, Sparse):
@@ -168,10 +171,10 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         notes = [
-            f"the scores of the initial weights spread by {spread:g} in the first batch, "
-            f"{spread / stage.temperature:.0f} times the temperature: a learning rate of "
-            f"{stage.learning_rate:g} may undo the pre-training (temperature: 0 divides by the "
-            "spread)"
+            f"the scores of the initial weights have a standard deviation of {spread:g} in the "
+            f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
+            f"of {stage.learning_rate:g} may undo the pre-training (temperature: 0 divides scores "
+            "by their standard deviation)"
         ]
     for note in notes:
         say(f"{name}: {note}")
@@ -248,11 +251,14 @@ def learn(
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
     pieces = batch.pieces
     starts = pieces.starts if pieces is not None else np.arange(len(batch.sequences) + 1)
+    memories: list[dict[str, Tensor]] = [{} for _ in cuts]
 
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            return head.vectors(network, packs[chunk], stage, generator=generator)
+            pack = packs[chunk]
+            memory = memories[chunk]
+            return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         if pieces is not None:
@@ -310,7 +316,7 @@ def cached_backward(
 def objective(
     queries: Tensor, passages: Tensor, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch and its numbers: equation 10, with a teacher L_kl + alpha L_cont.
+    """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
 
     The student's scores are divided by the stage's temperature; the teacher's scores are not.
     queries: [B, D]; passages: [B x N, D]. accuracy: the share of groups in which the positive

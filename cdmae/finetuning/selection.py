@@ -69,8 +69,8 @@ class Selection:
         d+ is the relevant passage with the best score.
 
         This is TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), applied to the scores
-        of the mined run. A relevant passage that is not among the best `depth` scores no higher
-        than any of them, so that all are barred. A query without negatives after this filter is
+        of the mined run. If no relevant passage is among the best `depth`, its score is at most the
+        score of each of them, and all are barred. A query without negatives after this filter is
         kept with random negatives. Raises `InputError` for a relevant passage with a score of 0 or
         less, because the margin is relative to the score.
         """
@@ -80,9 +80,10 @@ class Selection:
             best = scores[np.isin(passages, self.positives[query])].max(initial=-np.inf)
             if -np.inf < best <= 0:
                 raise InputError(
-                    f"margin is {margin:g}, a share of the positive's score, which is {best:g} for "
-                    f"query {query} of the run; allowed: 0, or negatives of a system whose scores "
-                    "are above 0, such as BM25 or cosine similarity"
+                    f"margin is {margin:g}, a share of the relevant passage's score, but this "
+                    f"score is {best:g} for query {query} of the run; allowed: a margin of 0, or "
+                    "negatives from a system whose scores are above 0, such as BM25 or cosine "
+                    "similarity"
                 )
             suspects = passages[scores > (1 - margin) * float(best)]
             barred.append(np.union1d(self.barred[query], suspects))
@@ -114,7 +115,7 @@ class Selection:
         self.sizes["ranked by the teacher"] = left
 
     def counts(self) -> dict[str, int]:
-        """Count, by reason, queries left out and negatives removed from the others; omit zeros."""
+        """Return the non-zero numbers of queries left out and of negatives removed, by reason."""
         counts = {reason: int(which.sum()) for reason, which in self.left_out.items()}
         counts |= {
             reason: int(numbers[self.kept].sum()) for reason, numbers in self.removed.items()
@@ -132,7 +133,7 @@ class Selection:
         self.kept &= ~which
 
     def _mine(self) -> np.ndarray:
-        """Mine each query's best passages without barred texts; count the copies removed, [Q]."""
+        """Mine each query's best passages without barred texts; return the copies' number, [Q]."""
         negatives = []
         copies = np.zeros(len(self.run), dtype=np.int64)
         for query in range(len(self.run)):

@@ -1,6 +1,6 @@
 """Teachers: a run with scores for every passage that a student draws (section 3.4, stage 3).
 
-Missing or uninformative scores are reported before the first step, not after hours of training.
+Missing or uninformative scores are reported before training begins, not hours later.
 
 Shapes: `B` queries of a batch, `N` passages per query, `E'` examples that are looked up.
 """
@@ -17,7 +17,7 @@ from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.runs import Run, read_run
 
-UNSURE = 0.85  # share of the entropy of guessing above which scores are uninformative
+UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Teacher:
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
     def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
-        """Raise `InputError` for uninformative scores if the student learns from little else.
+        """Raise `InputError` if a student would learn almost only from uninformative scores.
 
-        `alpha` is the weight of the contrastive loss (equation 11). Below 1, a student trained
-        almost only on such scores collapses and ends below its initial weights.
+        `alpha` is the weight of the contrastive loss (equation 11). Below 1, such a student
+        collapses and becomes worse than its initial weights.
         """
         if alpha >= 1:
             return
@@ -96,7 +96,7 @@ class Teacher:
                 f"entropy of guessing and rank the positive first in {right:.0%} of the groups "
                 f"(chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
                 "allowed: an alpha of 1 or more, or a better teacher (a reranker with more "
-                "training queries, more epochs, another learning rate; a run with finer scores)"
+                "training queries or epochs, or another learning rate, or a run with finer scores)"
             )
 
 

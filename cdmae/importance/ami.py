@@ -189,7 +189,7 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 
 @dataclass(frozen=True)
 class Table:
-    """Scores new text with a collection's n-gram counts; n-grams without a count have 1.
+    """Scores new text with a collection's n-gram counts; n-grams that were not counted count as 1.
 
     Words that are not in the collection count as seen once. `settings` are the arguments of `ami`.
     """

@@ -1,15 +1,15 @@
 """Exact n-gram counts at every position, compiled: the kernels of `cdmae.importance.ngrams`.
 
 An n-gram's key is ``number of its first n-1 words x V + last word``: exact for any vocabulary,
-without strings and without collisions. If the first or the last n-1 words of an n-gram occur once,
-so does the n-gram, and it need not be counted.
+without strings and without collisions. If the first or the last n-1 words of an n-gram occur only
+once, the n-gram occurs only once, too, and need not be counted.
 
 Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of
 the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text.
 After it is counted, its counts replace its keys, and a second walk over the text reads them in
-order, partition by partition. There are no random reads or writes, and the number of threads does
-not change a bit. No processor prefetches this many streams by itself, so each read and each write
-prefetches its partition's next cache line. This makes both walks up to three times as fast.
+order, partition by partition. There are no random reads or writes, and the result does not depend
+on the number of threads. No processor prefetches this many streams by itself, so each read and each
+write prefetches its partition's next cache line. This makes both walks up to three times as fast.
 
 W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the
 vocabulary.

@@ -13,8 +13,8 @@ import pyarrow as pa
 from cdmae.errors import InputError
 from cdmae.importance import ami
 from cdmae.terminal import printable
-from cdmae.tokens.tokenise import tokenise
-from cdmae.tokens.vocabulary import Vocabulary, read_pieces
+from cdmae.tokens.tokenise import Tokeniser
+from cdmae.tokens.vocabulary import read_backend, read_pieces
 
 # backgrounds from none to dark, among a terminal's 256 colours; the text is black
 GROUNDS = (None, 230, 223, 217, 210, 203)
@@ -24,6 +24,13 @@ NOTE = (
     f"{UNSEEN} the collection repeats fewer than half of the word's n-grams; an unseen one counts "
     "as seen once, which makes the word look important"
 )
+
+
+class Span(NamedTuple):
+    """A part of a text, and its shade."""
+
+    text: str
+    shade: int
 
 
 class Word(NamedTuple):
@@ -39,21 +46,72 @@ class Word(NamedTuple):
         return UNSEEN if self.seen < GUESSED else ""
 
 
+class Shades:
+    """A table of importance with its tokenizer, for any number of texts."""
+
+    def __init__(self, table: Path | str, tokenizer: Path | str) -> None:
+        """Read both from disk."""
+        self.table = ami.Table.read(table)
+        self.tokeniser = Tokeniser(tokenizer, 1)
+        self.backend = read_backend(tokenizer)
+        self.pieces = read_pieces(tokenizer)
+
+    def words(self, text: str) -> list[Word]:
+        """Return the words of a text in the tokenizer's spelling, with importance (equation 8)."""
+        ids = self._ids(text)
+        if not len(ids):
+            raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
+        vocabulary = self.tokeniser.vocabulary
+        values = self.table.score(ids, vocabulary)
+        seen = self.table.seen(ids, vocabulary)
+        begins = self._begins(ids)
+        return [
+            Word(spell(word, self.pieces), float(values[begin]), float(seen[begin]))
+            for word, begin in zip(np.split(ids, begins[1:]), begins, strict=True)
+        ]
+
+    def spans(self, text: str) -> list[Span]:
+        """Cut a text, in its own spelling, into spans of equal shade.
+
+        Joined, the spans are the text. Importance is scaled to the most important word of the text.
+        """
+        ids = self._ids(text)
+        offsets = self.backend.encode(text, add_special_tokens=False).offsets
+        if not len(ids) or len(offsets) != len(ids):
+            return [Span(text, 0)]
+        values = self.table.score(ids, self.tokeniser.vocabulary)
+        begins = self._begins(ids)
+        levels = shades(values[begins])
+        spans = []
+        end = 0
+        for first, last, level in zip(begins, [*begins[1:], len(ids)], levels, strict=True):
+            begin = offsets[first][0]
+            spans.append(Span(text[end:begin], 0))
+            end = offsets[last - 1][1]
+            spans.append(Span(text[begin:end], level))
+        spans.append(Span(text[end:], 0))
+        return [span for span in spans if span.text]
+
+    def _ids(self, text: str) -> np.ndarray:
+        return np.asarray(self.tokeniser.tokens(pa.table({"title": [""], "text": [text]})).ids)
+
+    def _begins(self, ids: np.ndarray) -> np.ndarray:
+        """Return the index of each word's first word-piece."""
+        is_first = np.arange(len(ids)) == 0
+        return np.flatnonzero(self.tokeniser.vocabulary.word_starts[ids] | is_first)
+
+
+def shades(values: Iterable[float]) -> list[int]:
+    """Return shades from 0 (none) to 5 (darkest); the most important word has the darkest."""
+    importance = list(values)
+    top = max([value for value in importance if value > 0], default=1.0)
+    shares = [max(0.0, min(1.0, value / top)) for value in importance]
+    return [round(share * (len(GROUNDS) - 1)) for share in shares]
+
+
 def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
     """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
-    vocabulary = Vocabulary.read(tokenizer)
-    pieces = read_pieces(tokenizer)
-    ids = np.asarray(tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1).ids)
-    if not len(ids):
-        raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
-    estimate = ami.Table.read(table)
-    values = estimate.score(ids, vocabulary)
-    seen = estimate.seen(ids, vocabulary)
-    begins = np.flatnonzero(vocabulary.word_starts[ids] | (np.arange(len(ids)) == 0))
-    return [
-        Word(spell(word, pieces), float(values[begin]), float(seen[begin]))
-        for word, begin in zip(np.split(ids, begins[1:]), begins, strict=True)
-    ]
+    return Shades(table, tokenizer).words(text)
 
 
 def spell(word: Iterable[int], pieces: list[str]) -> str:
@@ -64,12 +122,11 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
 def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
     """Colour the background of each word by its importance; guesses are marked."""
     words = list(starmap(Word, scored))
-    top = max([word.importance for word in words if word.importance > 0], default=1.0)
+    levels = shades(word.importance for word in words)
     shaded = []
-    for word in words:
+    for word, level in zip(words, levels, strict=True):
         text = printable(word.text)
-        share = max(0.0, min(1.0, word.importance / top))
-        ground = GROUNDS[round(share * (len(GROUNDS) - 1))]
+        ground = GROUNDS[level]
         if ground is not None:
             text = f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
         shaded.append(text + word.mark)

@@ -24,11 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import appending, map_array, read_array, seal, write_array
+from cdmae.arrays import appending, map_array, read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
 from cdmae.importance import counting, ngrams
@@ -257,7 +258,7 @@ def merge_keys(
 def _cuts(listed: Sequence[Path], keys: Sequence[np.ndarray], parts: int) -> np.ndarray:
     """Return the bounds between ranges of about equal size, uint64 [parts - 1], from the samples.
 
-    Each shard's part of a range is off by at most the distance between its samples.
+    The error of each shard is at most the distance between two of its samples.
     """
     samples = [map_array(path / "samples.npy") for path in listed]
     weights = [
@@ -287,10 +288,12 @@ def gather(
     numbered: Sequence[Path],
     counts: Sequence[Sequence[Path]],
     tables: Sequence[Sequence[Path]],
+    consume: bool = False,
 ) -> None:
     """Write the same folder as `ngrams.count_to`, from the files of the shards and ranges.
 
-    counts: by order, then by shard; tables: by order from 2, then by range.
+    counts: by order, then by shard; tables: by order from 2, then by range. consume: delete each
+    file of `counts` once it is copied. Such a job cannot be repeated, but needs half the disk.
     """
     window = len(counts)
     about = read_json(vocabulary / ABOUT)
@@ -299,20 +302,16 @@ def gather(
     word_keys, word_numbers = ngrams.sorted_words(word_keys, about["pieces"])
     with complete(folder) as aside:
         aside.mkdir()
-        words, totals = _join_segments(aside / "segments.npy", numbered, window)
+        totals = _join_segments(aside / "segments.npy", numbered, window)
         write_array(aside / "totals.npy", totals)
         write_array(aside / "word_keys.npy", word_keys)
         write_array(aside / "word_numbers.npy", word_numbers)
         write_array(aside / "occurrences.npy", occurrences)
-        path = aside / "counts.npy"
-        by_position = ngrams.reserve(path, (window, words), occurrences.dtype)
-        for row, files in zip(by_position, counts, strict=True):
-            first = 0
-            for values in map(read_array, files):
-                row[first : first + len(values)] = values
-                first += len(values)
-        by_position.flush()
-        seal(path)
+        with appending(aside / "counts.npy", occurrences.dtype, rows=window) as append:
+            for file in chain.from_iterable(counts):
+                append(read_array(file))
+                if consume:
+                    file.unlink()
         for order, ranges in enumerate(tables, 2):
             for name, dtype in (("keys", np.uint64), ("counts", occurrences.dtype)):
                 with appending(aside / f"{name}_{order}.npy", dtype) as append:
@@ -321,8 +320,8 @@ def gather(
         ngram_table.write_about(aside, about["unit"], about["pieces"], window)
 
 
-def _join_segments(path: Path, numbered: Sequence[Path], window: int) -> tuple[int, np.ndarray]:
-    """Join the shards' offsets of titles and texts, in words; return W and the totals [L]."""
+def _join_segments(path: Path, numbered: Sequence[Path], window: int) -> np.ndarray:
+    """Join the shards' offsets of titles and texts, in words; return the totals [L]."""
     words = 0
     totals = np.zeros(window, np.int64)
     with appending(path, np.int64) as append:
@@ -332,4 +331,4 @@ def _join_segments(path: Path, numbered: Sequence[Path], window: int) -> tuple[i
             append(segments[1:] + words)
             words += int(segments[-1])
             totals += ngrams.totals_of(segments, window)
-    return words, totals
+    return totals

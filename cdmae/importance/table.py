@@ -144,8 +144,8 @@ def read(folder: Path | str) -> Table:
         referred = os.path.normpath(folder / read_json(folder / REFERENCE)["table"])
         if not Path(referred).exists():
             raise InputError(
-                f"{folder} needs the n-grams in {referred}, which do not exist; ./run {referred} "
-                "makes them"
+                f"{folder} needs the n-grams in {referred}, which do not exist; create them "
+                f"with ./run {referred}"
             )
         folder = Path(referred)
     try:
@@ -160,5 +160,5 @@ def read(folder: Path | str) -> Table:
         )
     except (OSError, KeyError, TypeError) as error:
         raise InputError(
-            f"{folder} holds no table of n-grams ({error!r}); delete it and run again"
+            f"{folder} contains no valid table of n-grams ({error!r}); delete it and run again"
         ) from None

@@ -84,7 +84,7 @@ PLAIN = Side("", 0.0)  # the input is the text itself, and every token is predic
 
 
 def encoder_side(settings: Any, unit: str = "word") -> Side:
-    """Return the encoder side for some settings; `unit`: the unit of the importance."""
+    """Return the encoder side for the given settings; `unit`: the unit of the importance."""
     return Side(
         settings.encoder_masking,
         settings.encoder_ratio,
@@ -108,7 +108,7 @@ def strategy(name: str) -> ModuleType:
 
 
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
-    """Compute the values of each word-piece, float16 [T], of each strategy that needs them.
+    """Compute a value per word-piece, float16 [T], for each strategy that needs values.
 
     importance: the folder of importance values, for strategies that need it. Raises `InputError` if
     it is missing.
@@ -143,7 +143,7 @@ def read_spans(
     vocabulary: Vocabulary,
     importance: np.ndarray | None = None,
 ) -> Batch:
-    """Read word-pieces ``starts .. starts + lengths``; random draws are made for the `rows`."""
+    """Read the word-pieces ``starts .. starts + lengths``; `rows` select the random draws."""
     shape = (len(rows), int(lengths.max(initial=0)))
     ids = np.zeros(shape, np.int32)
     word_starts = np.zeros(shape, bool)

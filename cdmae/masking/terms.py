@@ -1,4 +1,4 @@
-"""Describe masked words: the commonest, the share of stop-words, and one example in detail.
+"""Describe masked words: the most frequent, the share of stop-words, and one example in detail.
 
 Section 3.2 of the paper: 40 % of the tokens masked at random are stop-words or punctuation.
 """
@@ -51,13 +51,18 @@ def describe(
     seed: int,
     example: str,
 ) -> dict[str, Any]:
-    """Describe the decoder's masks by importance, and uniform masks at the same ratio.
+    """Describe the decoder's importance-based masks, and uniform masks with the same ratio.
 
-    Returns, for ``uniform`` and ``importance``, the commonest masked words with their share of the
-    masked words, the share of stop-words and punctuation among the masked word-pieces, and the
-    entropy of these word-pieces in bits; for ``sigma``, by standard deviation of the noise, the
-    same share and entropy, and the share of masked word-pieces that the next epoch masks again; for
-    ``example``, its words with their importance, the share of their n-grams that the collection
+    The result has these keys:
+
+    ``uniform``, ``importance``: the most frequent masked words with their share of the masked
+    words, the share of stop-words and punctuation among the masked word-pieces, and the entropy of
+    these word-pieces in bits.
+
+    ``sigma``: the same share and entropy for each standard deviation of the noise, and the share of
+    masked word-pieces that the next epoch masks again.
+
+    ``example``: its words with their importance, the share of their n-grams that the collection
     repeats, and the probability that each is masked.
     """
     vocabulary = Vocabulary.read(tokenizer)

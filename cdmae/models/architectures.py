@@ -7,7 +7,8 @@ All modules are transformers' own, selected by the ``model_type`` in config.json
 bert          word, position and type embeddings; a LayerNorm after each half of a layer; also
               MiniLM
 electra       as BERT; embeddings may be narrower than the layers, and are then projected
-roberta       as BERT; positions follow the padding's id, and pairs have no types; also XLM-RoBERTa
+roberta       as BERT, but position ids start after the padding id, and pairs have no types; also
+              XLM-RoBERTa
 distilbert    as BERT, without types and pooler
 mpnet         as RoBERTa, with an attention bias for each distance between two tokens
 modernbert    rotary attention instead of position embeddings; a LayerNorm before each half of a
@@ -53,7 +54,7 @@ def layers(model: nn.Module) -> nn.ModuleList:
 
 
 def first_position(config: PretrainedConfig) -> int:
-    """Return the id of a text's first position."""
+    """Return the position id of a text's first token."""
     if config.model_type not in BEHIND_PADDING:
         return 0
     if config.model_type == "mpnet":

@@ -12,9 +12,8 @@ masked grid     with a mask: torch's ``scaled_dot_product_attention`` (`_masked`
 ==============  ===================================================================================
 
 Read `Grid` first, which spreads rows over padded cells during one call and collects them again.
-Then read `attend` and its implementations, and `Distances` last. Queries may have other rows than
-keys and values: where the last layer is computed at chosen rows alone, the grids `to` and `of`
-differ.
+Then read `attend` and its implementations, and `Distances` last. The grids `to` (of queries) and
+`of` (of keys and values) differ if the last layer is computed only at selected rows.
 
 Torch offers three alternatives to this file. All of them are slower on a CPU, where tests and small
 runs train:
@@ -28,7 +27,7 @@ runs train:
 
   In float32 it takes 1.1 to 1.2 times as long. It is faster only at 300 to 512 word-pieces, 119 vs.
   220 ms.
-- Jagged nested tensors take no mask, and on the CPU they are computed passage by passage.
+- Jagged nested tensors do not support masks, and the CPU processes them passage by passage.
 - ``flex_attention`` has no backward pass on the CPU.
 
     S rows, B passages, n longest passage, m rows of a passage that attend, D hidden size, H heads
@@ -54,7 +53,7 @@ class Grid:
     """A layout for attention with `heads` heads; its padded grid is computed on demand."""
 
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
-        """Take a `Layout` and, where attention depends on it, each row's position, int64 [S]."""
+        """Take a layout and, if attention depends on positions, each row's position, int64 [S]."""
         self.layout = layout
         self.heads = heads
         self.positions = positions
@@ -71,7 +70,7 @@ class Grid:
 
     @cached_property
     def sources(self) -> Tensor:
-        """Return the row and head of each cell, int64 [B x H x n]; padding cells use the first."""
+        """Return each cell's index into (row, head), int64 [B x H x n]; padding cells get 0."""
         sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
         rows = torch.arange(len(self.cells), device=sources.device)
         return sources.index_copy_(0, self.cells, rows)
@@ -124,8 +123,8 @@ def attend(
     """Attend within each passage: scaled dot products.
 
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0.
-    mask: [B, H or 1, m, n], either bool, the rows that each row sees, or numbers to add to the
-    scores, -inf for a row that is not seen. No row may see padding, and every row must see at least
+    mask: [B, H or 1, m, n], either booleans, true where a row sees another row, or numbers to add
+    to the scores, -inf where it does not. No row may see padding, and every row must see at least
     one row. Head sizes that the packed kernel refuses are computed on the padded grid.
     """
     if mask is not None:
@@ -166,7 +165,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
 
 
 class _Attention(torch.autograd.Function):
-    """Attention on a padded grid, as one autograd function that reads gradients at their rows."""
+    """Attention on a padded grid, as an autograd function with its own backward pass."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -202,14 +201,14 @@ class _Attention(torch.autograd.Function):
 
 
 def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:
-    """Return the attention of each cell to all cells, [B x H, n, n]; 0 for padding."""
+    """Return each cell's attention probabilities for all cells, [B x H, n, n]; 0 for padding."""
     return torch.baddbmm(
         of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5
     ).softmax(-1)
 
 
 def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor) -> Tensor:
-    """Attend with a mask on the padded grid, by torch's own function."""
+    """Attend with a mask on the padded grid, using torch's ``scaled_dot_product_attention``."""
 
     def cells(rows: Tensor, grid: Grid) -> Tensor:  # [B, H, n, D / H]
         return grid.spread(rows).view(len(to.layout), to.heads, grid.layout.longest, -1)
@@ -229,7 +228,7 @@ class Distances:
     def __init__(
         self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
     ) -> None:
-        """Take MPNet's encoder, with a bias for each distance, or ModernBERT's rotation."""
+        """Take MPNet's encoder, which holds the biases, or ModernBERT's rotary embedding."""
         self.buckets = buckets
         self.rotary = rotary
         self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}

@@ -34,7 +34,7 @@ from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, metadata, networks, weights
-from cdmae.models.heads import multi, sparse
+from cdmae.models.heads import multi, own, sparse
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -52,6 +52,7 @@ VECTORS = {
     "sparse": ("head",),
     "multi": ("head", "dimensions", "match", "expansion", "skip_punctuation"),
 }
+OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "head": ("dense", "sparse", "multi"),
@@ -61,6 +62,8 @@ ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "match": ("any", "equal"),
     "expansion": ("none", "unattended", "attended"),
     "skip_punctuation": (True, False),
+    "pieces": ("all", "own"),
+    "target": ("ranking", "recall"),
 }
 
 
@@ -74,7 +77,8 @@ class Model:
     `training.scoring_precision`). head: for retrievers, the name of a module in
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
-    query_prompt and passage_prompt.
+    query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
+    `cdmae.config.stages.Sparse`.
 
     For multi-vector retrievers: the settings of `cdmae.config.stages.Multi`; filled, the length to
     which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
@@ -89,6 +93,8 @@ class Model:
     pooling: str = "cls"
     similarity: str = "dot"
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
+    pieces: str = "all"
+    target: str = "ranking"
     dimensions: int = 0
     match: str = "any"
     expansion: str = "none"
@@ -178,6 +184,8 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
     if model.head == "multi":
         multi.start(model.network, model.dimensions, seed)
+    if model.pieces == "own":
+        own.start(model.network, seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -195,8 +203,13 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
     prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
-    if model.kind == "retriever" and model.head == "multi":
+    left_out: tuple[str, ...] = ()
+    if model.pieces == "own":
+        own.write(folder, network)
+        left_out = own.LEFT_OUT
+    elif model.kind == "retriever" and model.head == "multi":
         multi.write_modules(folder, model, prompts)
+        left_out = multi.LEFT_OUT
     elif model.kind == "retriever" and model.head == "sparse":
         sparse.write_modules(
             folder,
@@ -216,10 +229,10 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     else:
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network, multi.LEFT_OUT if model.head == "multi" else ())
+    networks.write(folder, network, left_out)
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    for key in _further(model.kind, {"head": model.head}):
+    for key in _further(model.kind, {"head": model.head, "pieces": model.pieces}):
         described[key] = getattr(model, key)
     for key, prompt in model.prompts.items():
         described[key] = prompt.text
@@ -228,18 +241,20 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 
 
 def load(folder: Path | str, kind: str) -> Model:
-    """Read a trained model of a kind, in evaluation mode.
+    """Read a trained retriever or reranker, in evaluation mode.
 
     Raises `InputError` if the folder does not contain a model of this kind.
     """
     model = _load(folder, kind, check(folder, kind))
     if model.head == "multi":
         multi.load(model.network, Path(folder))
+    if model.pieces == "own":
+        own.load(model.network, folder)
     return model
 
 
 def at(model: Model, length: int) -> Model:
-    """Return the model with all its inputs cut at `length`; 0 keeps its own lengths."""
+    """Return the model with all inputs cut at `length` word-pieces; 0 keeps its own lengths."""
     positions = architectures.positions(model.network.config)
     check_lengths({"evaluation.lengths": length}, positions, "the positions of the model")
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
@@ -253,14 +268,14 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
     path = Path(folder) / "cdmae.json"
     if not path.exists():
         raise InputError(
-            f"{folder} contains no model trained here: it has no cdmae.json; train it, or check "
-            "the path"
+            f"{folder} contains no model that this program trained: it has no cdmae.json; train "
+            "the model, or check the path"
         )
     described = read_json(path)
     if not isinstance(described, dict):
         raise InputError(f"{path} is not a JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
-        raise InputError(f"{folder} contains a {described.get('kind')}; here it must be a {kind}")
+        raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
     for key in (*LENGTHS[kind], "precision", *_further(kind, described)):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
@@ -281,16 +296,20 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
 
 def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
     """Return the model's keys in ``cdmae.json`` except its lengths and precision."""
-    return VECTORS.get(described.get("head", "dense"), ()) if kind == "retriever" else ()
+    if kind != "retriever":
+        return ()
+    head = described.get("head", "dense")
+    return VECTORS.get(head, ()) + (OWN if described.get("pieces") == "own" else ())
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
-    """Raise `InputError` unless tokens, by their `word_starts` [V], use the model's vocabulary."""
+    """Raise `InputError` unless `word_starts` [V], the vocabulary of tokens, is the model's."""
     own = model.vocabulary.word_starts
     if len(own) != len(word_starts) or (own != word_starts).any():
         raise InputError(
-            f"{name} has the word-pieces of a vocabulary of {len(word_starts)}, the model's "
-            f"vocabulary has {len(own)}: another tokenizer made them; tokenise with the model's"
+            f"{name} was made with another tokenizer than the model: its vocabulary has "
+            f"{len(word_starts):,} word-pieces, the model's has {len(own):,}, and they differ; "
+            "tokenise the texts with the model's tokenizer"
         )
 
 
@@ -302,11 +321,12 @@ def _load(
     seed: int = 0,
 ) -> Model:
     """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
-    head = described.get("head", "dense")
+    head = heads.of(described.get("head", "dense"))
+    needed = own.NETWORK if described.get("pieces") == "own" else head.NETWORK
     network, _ = networks.read(
         str(folder),
         folder,
-        heads.of(head).NETWORK if kind == "retriever" else kind,
+        needed if kind == "retriever" else kind,
         new=new,
         seed=seed,
         remedy="; delete the folder and make it again",
@@ -315,7 +335,7 @@ def _load(
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
     further = _further(kind, described)
     vectors = {key: described[key] for key in further if key in described}
-    if head == "multi":
+    if head is multi:
         vectors |= multi.reading(described, folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(

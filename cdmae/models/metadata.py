@@ -14,8 +14,8 @@ from cdmae.tokens.vocabulary import special_tokens
 def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
     """Copy the tokenizer of a folder into a model's folder, with the maximum length `longest`.
 
-    ``special_tokens_map.json`` repeats a part of ``tokenizer_config.json``: fastembed and other
-    older readers expect that file.
+    ``special_tokens_map.json`` repeats a part of ``tokenizer_config.json``, because fastembed and
+    older readers expect it.
     """
     tokenizer = Path(tokenizer)
     options = read_json(tokenizer / "tokenizer_config.json")
@@ -38,8 +38,8 @@ def write_modules(
     All versions of sentence-transformers from 2.7 to 6 compute the same vectors from these files:
 
     - Modules have the names of version 2.
-    - There is one length. Version 6 has a key for the length of queries, which earlier versions
-      refuse.
+    - Queries and passages share one length. Version 6 has a separate key for the length of
+      queries, which earlier versions refuse.
     - Text Embeddings Inference requires all four pooling modes.
     - vLLM reads the length only if ``do_lower_case`` is given.
     """

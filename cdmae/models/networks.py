@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 PICKLED = (
-    "its pytorch_model.bin is damaged, or a pickle with Python code, which is not run; allowed: "
-    "tensors alone, best as model.safetensors (made from a trusted pickle by "
-    "safetensors.torch.save_file)"
+    "its pytorch_model.bin is damaged, or is a pickle that contains Python code, which is never "
+    "run; allowed: a file of tensors only, preferably model.safetensors (to convert a trusted "
+    "pickle, use safetensors.torch.save_file)"
 )
 SYSTEM_ERROR = re.compile(r"os error (\d+)")  # in messages of safetensors
 OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
@@ -50,7 +50,7 @@ def read(
 ) -> tuple[PreTrainedModel, list[str]]:
     """Read a network from a folder or the hub (``name@revision``): float32, evaluation mode.
 
-    name, remedy: the beginning and the end of error messages. kind: a key of
+    name, remedy: the first and the last words of every error message. kind: a key of
     `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
     Missing weights are drawn with `seed`; their names are the second result.
 
@@ -63,7 +63,7 @@ def read(
         described = _config(folder, revision)
     family = described["model_type"]
     if not isinstance(family, str) or family not in FAMILIES:
-        raise InputError(f"{name} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
+        raise InputError(f"{name} has the model type {family!r}; allowed: {', '.join(FAMILIES)}")
     with _reported(name, remedy):
         contradiction = pretrained.contradiction(described)
         if contradiction:
@@ -118,7 +118,7 @@ def _config(folder: str, revision: str) -> dict[str, Any]:
 def _from_pretrained(
     folder: str, revision: str, family: str, kind: str
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Load a network of an architecture; also return transformers' record of its weights."""
+    """Load a network; also return transformers' record of missing and unexpected weights."""
     import transformers
 
     options: dict[str, Any] = {}
@@ -137,13 +137,13 @@ def _from_pretrained(
 
 
 def _mismatch(loaded: dict[str, Any]) -> str:
-    """Describe a weight whose size contradicts config.json; an empty text without one."""
+    """Describe a weight whose shape contradicts config.json; return an empty text if none does."""
     if not loaded["mismatched_keys"]:
         return ""
     key, stored, expected = min(loaded["mismatched_keys"])
     return (
-        f"has {key} of the size {list(stored)}, but its config.json needs {list(expected)}; they "
-        "do not belong together"
+        f"has {key} with the shape {list(stored)}, but its config.json requires {list(expected)}; "
+        "the two files come from different models"
     )
 
 
@@ -152,17 +152,17 @@ def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
     lacking = [key for key in missing if not key.startswith(new)]
     if not lacking:
         return ""
-    return f"lacks {listed(lacking)} of the model that its config.json describes"
+    return f"lacks {listed(lacking)}, which its config.json requires"
 
 
 def _surplus(loaded: dict[str, Any]) -> str:
-    """Describe weights of layers that config.json does not mention; an empty text without any."""
+    """Describe weights of layers that config.json lacks; return an empty text if there are none."""
     surplus = sorted(key for key in loaded["unexpected_keys"] if OF_A_LAYER.search(key))
     return f"has {listed(surplus)}, which its config.json does not describe" if surplus else ""
 
 
 def _not_finite(network: PreTrainedModel) -> str:
-    """Describe a weight with NaN or infinity; an empty text without one."""
+    """Describe a weight with NaN or infinity; return an empty text if there is none."""
     for name, weight in network.named_parameters():
         if not torch.isfinite(weight).all():
             return f"has NaN or infinity in {name}: it is damaged, or its training diverged"
@@ -179,7 +179,7 @@ def listed(keys: list[str]) -> str:
 
 
 def commits(**models: Path | str) -> dict[str, str]:
-    """Return the commits of models from the hub by name; models without a commit are omitted.
+    """Return a mapping from names to commits of models from the hub; omit models without one.
 
     The hub's cache records the commit of a model that was read. The folder of an encoder that was
     trained here records the commit of its initial checkpoint.

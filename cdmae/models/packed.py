@@ -1,7 +1,7 @@
 """Passages concatenated without padding: the input format of every model in this project.
 
     S  rows: all word-pieces of B passages one after another, then filler
-    B  passages         n  word-pieces of the longest one         R  selected rows
+    B  passages         n  word-pieces of the longest passage     R  selected rows
 
 A third to a half of a padded batch is padding. Here only attention is padded. On the CPU row counts
 are rounded up, because the matrix library caches a compiled kernel for every count and would use
@@ -82,7 +82,7 @@ class Rows:
 def pack(
     sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU
 ) -> Packed:
-    """Pack sequences on the device; none is empty, because each includes special tokens."""
+    """Pack sequences, which must not be empty, and copy them to the device `on`."""
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
@@ -100,7 +100,10 @@ def pack(
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """Select rows of a batch with passages at `starts` [B + 1], on the host; `index` ascends."""
+    """Select rows of a batch whose passages have the offsets `starts` [B + 1].
+
+    index: the row numbers, in ascending order. Both arrays are on the host.
+    """
     layout, _ = _layout(np.searchsorted(index, starts), on)
     return Rows(put(_filled(index, layout.rows), on), layout)
 
@@ -124,7 +127,7 @@ def row_count(count: int, on: torch.device) -> int:
 
 
 def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
-    """Return the layout of passages at `starts`, and every row's position within its passage."""
+    """Return the layout of passages with the offsets `starts`, and each row's position."""
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=1))
     if on.type != "cuda":
@@ -143,6 +146,6 @@ def _filled(values: np.ndarray, rows: int) -> np.ndarray:
 
 
 def put(array: np.ndarray, on: torch.device) -> Tensor:
-    """Copy an array to the device without waiting; on the CPU its memory is shared."""
+    """Copy an array to the device asynchronously; on the CPU, the tensor shares its memory."""
     tensor = torch.from_numpy(array)
     return tensor if on.type == "cpu" else tensor.pin_memory().to(on, non_blocking=True)

@@ -27,7 +27,7 @@ class Ragged:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
-        """Join sequences."""
+        """Concatenate sequences."""
         values = [np.asarray(sequence, dtype) for sequence in sequences]
         starts = starts_of([len(own) for own in values])
         return cls(np.concatenate([np.empty(0, dtype), *values]), starts)
@@ -62,7 +62,7 @@ class Ragged:
         return Ragged(self.values[index], starts_of(lengths), types, flags)
 
     def keep(self, which: np.ndarray) -> Ragged:
-        """Return the sequences with only the values where the mask `which` is true."""
+        """Return all sequences, reduced to the values at which the mask `which` is true."""
         return Ragged(self.values[which], starts_of(which)[self.starts])
 
 
@@ -74,7 +74,7 @@ def starts_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def indices(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the indices ``begins[i], begins[i] + 1, ...`` of every sequence, end to end."""
+    """Return the indices ``begins[i], begins[i] + 1, ...`` of all sequences, concatenated."""
     starts = starts_of(lengths)
     return np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
 
@@ -88,7 +88,7 @@ def joined(*parts: Ragged) -> Ragged:
 
 
 def interleaved(*parts: Ragged) -> Ragged:
-    """Join the parts sequence by sequence: sequence i of each part in turn, int64."""
+    """Concatenate sequence i of all parts into one sequence, for each i: int64."""
     edges = starts_of(np.stack([part.lengths for part in parts], axis=1).ravel())
     values = np.empty(edges[-1], np.int64)
     for number, part in enumerate(parts):

@@ -1,8 +1,8 @@
 """Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-Word-pieces come from `Tokens`, also for queries (`queries`): all texts are tokenised by the same
-code. A passage is its title, then its text. Many sequences are stored end to end, sorted by length
-and cut into chunks of nearly equal lengths, which bound the memory.
+All texts, including queries (`queries`), are tokenised by the same code and stored as `Tokens`. A
+passage consists of its title and its text. Many sequences are concatenated, sorted by length, and
+divided into chunks of nearly equal lengths, which limit the memory.
 """
 
 from __future__ import annotations
@@ -20,25 +20,29 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, indices, interleaved, same
-from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-PROBES = ("a", "The 1", "9")  # beginnings of texts, for testing a prompt
+PROBES = ("a", "The 1", "9")  # texts that are appended to a prompt to test it
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
-    """Tokenise queries by the tokenizer in a folder."""
+    """Tokenise queries with the tokenizer in a folder."""
+    return tokenised(texts, Tokeniser(tokenizer, threads))
+
+
+def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
+    """Tokenise queries."""
     titles = pa.array([""] * len(texts), pa.string())
-    table = pa.table({"title": titles, "text": pa.array(list(texts), pa.string())})
-    return tokenise.tokenise(table, tokenizer, threads)
+    return tokeniser.tokens(pa.table({"title": titles, "text": pa.array(list(texts), pa.string())}))
 
 
 def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:
-    """Tokenise the queries of a collection's split, by the tokenizer in a folder."""
+    """Tokenise the queries of a collection's split with the tokenizer in a folder."""
     return queries(read_queries(collection, split)["text"].tolist(), tokenizer, threads)
 
 
@@ -50,7 +54,7 @@ def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
 
 
 def content(starts: np.ndarray) -> np.ndarray:
-    """Return the mask of rows that are neither [CLS] nor [SEP], bool [S], of framed sequences."""
+    """Return a mask, bool [S], of the rows of framed sequences that are not [CLS] or [SEP]."""
     inside = np.ones(starts[-1], bool)
     inside[starts[:-1]] = False
     inside[starts[1:] - 1] = False
@@ -58,7 +62,7 @@ def content(starts: np.ndarray) -> np.ndarray:
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Ragged:
-    """Return ``[CLS] pieces [SEP]`` for some rows, as the model's ids.
+    """Return ``[CLS] pieces [SEP]`` for the given rows of `source`, as the model's ids.
 
     Each sequence is cut to `length` word-pieces, special tokens included.
     """
@@ -74,10 +78,10 @@ class Prompt:
 
     @classmethod
     def read(cls, text: str, tokenizer: Path | str) -> Prompt:
-        """Tokenise a prompt by the tokenizer in a folder.
+        """Tokenise a prompt with the tokenizer in a folder.
 
-        Texts are tokenised without their prompt, but other libraries tokenise both together. Raises
-        `InputError` for a prompt with which the two results differ.
+        Here, texts are tokenised without their prompt. Other libraries tokenise both together.
+        Raises `InputError` for a prompt for which the two results differ.
         """
         if not text:
             return cls()
@@ -92,9 +96,9 @@ class Prompt:
             found.add(tuple(both.ids[:end]) if apart else ())
         if len(found) > 1 or () in found:
             raise InputError(
-                f"the prompt {show(text)} runs into the first word of a text for the tokenizer in "
-                f"{tokenizer}; allowed: a prompt that ends in a line break, or for tokenizers like "
-                "BERT's in a space or a punctuation mark"
+                f"the tokenizer in {tokenizer} joins the end of the prompt {show(text)} to the "
+                "first word of a text; allowed: a prompt that ends with a line break, or, for "
+                "tokenizers like BERT's, with a space or a punctuation mark"
             )
         return cls(text, found.pop())
 
@@ -102,7 +106,7 @@ class Prompt:
 def texts(
     model: Model, kind: Literal["query", "passage"], source: Tokens, rows: np.ndarray
 ) -> Ragged:
-    """Return the queries or passages of some rows as a retriever reads them, with their prompt."""
+    """Return a retriever's input for the given rows of queries or passages, with the prompt."""
     length = model.lengths[f"{kind}_length"]
     prompt = model.prompts.get(f"{kind}_prompt", Prompt())
     room = length - 2 - len(prompt.ids)
@@ -128,10 +132,10 @@ def pairs(
     length: int,
     vocabulary: Vocabulary,
 ) -> Ragged:
-    """Return ``[CLS] query [SEP] passage [SEP]`` for some pairs, cut to `length` word-pieces.
+    """Return ``[CLS] query [SEP] passage [SEP]`` for each pair, cut to `length` word-pieces.
 
     The length includes special tokens. The tokenizer determines the number of [SEP] in a pair
-    (RoBERTa: two). The longer text is cut first, to the same ids as transformers'
+    (RoBERTa: two). The longer text is cut first; the ids equal the result of transformers'
     ``truncation="longest_first"``.
     """
     room = length - 2 - vocabulary.separators
@@ -152,9 +156,10 @@ def pairs(
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Sort rows by length, and cut them into chunks of at most `budget` word-pieces, padded.
+    """Sort rows by length, and divide them into chunks of at most `budget` padded word-pieces.
 
-    Rows are in ascending order of length. A sequence longer than the budget is a chunk of its own.
+    Each chunk holds row numbers, in ascending order of length. A sequence longer than the budget
+    becomes a chunk of its own.
     """
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]

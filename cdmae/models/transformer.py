@@ -10,7 +10,7 @@ This file has the functions for callers, then `run`, then the two kinds of layer
     S rows, R selected rows, B passages, n longest passage, D hidden size; see `models.packed`
 
 Dropout follows the model's ``hidden_dropout_prob`` if a generator is given, and is off otherwise.
-Attention probabilities are not dropped (no fused kernel for packed sequences can).
+Attention probabilities are not dropped, because no fused kernel for packed sequences supports it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def mean(states: Tensor, packed: Packed) -> Tensor:
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
     """Return the first layer's input [S, D]: the sum of the encoder's embeddings, normalised.
 
-    The embeddings are of words, positions and types, if the encoder has them.
+    The sum includes embeddings of words, positions and types, if the encoder has them.
     """
     parts = model.embeddings
     config = model.config
@@ -111,7 +111,9 @@ def run(
     last_rows: Rows | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Apply layers to `states` [S, D], the last layer only at `last_rows` if given: [R, D].
+    """Apply layers to `states` [S, D].
+
+    If `last_rows` is given, the last layer is computed only at these rows, [R, D].
 
     layers: layers of the encoder `model`, copies of its layers, or the layers of a decoder. A
     decoder has BERT layers, whatever the encoder. Rows attend only to the batch's `seen` rows.
@@ -147,7 +149,7 @@ def run(
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:
-    """Return a layer's states as heads and pooling read them: ModernBERT's are normalised first."""
+    """Return the last layer's states for heads and pooling, normalised for ModernBERT."""
     return model.final_norm(states) if model.config.model_type == "modernbert" else states
 
 
@@ -163,8 +165,8 @@ def read(
 ) -> Tensor:
     """Apply a BERT layer to `states` [R, D] with layout `to`, attending to `context` [S, D].
 
-    model: an encoder of the same sizes. hidden: bool [B, m, n] on the padded grids of `to` and
-    `of`: the rows of its passage that each row does not see. Every row must see at least one row.
+    model: an encoder of the same sizes. hidden: a mask, bool [B, m, n], on the padded grids of `to`
+    and `of`, true where a row must not see another row. Every row must see at least one row.
     """
     heads = model.config.num_attention_heads
     dropout = architectures.dropout(model.config)
@@ -211,7 +213,7 @@ def _pre_norm_layer(
     dropout: float,
     generator: torch.Generator | None,
 ) -> Tensor:
-    """Apply a ModernBERT layer as `_layer` does: LayerNorm before each half, rotary attention."""
+    """Apply a ModernBERT layer, with LayerNorm before each half and rotary attention."""
     product = layer.attn.Wqkv
     width = states.shape[1]
     normed = _narrow(layer.attn_norm(context))
@@ -234,11 +236,14 @@ def _pre_norm_layer(
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
-    """Zero a `share` of the values (to 1/65536) and scale the others up; needs a generator.
+    """Set a random `share` of the values to 0, and scale the others up.
 
-    Torch's dropout on the CPU draws one number at a time, 16 ns each. With bf16 products that takes
-    as long as everything else. The scale is float32, as is the sum with the result: in bf16 1 / 0.9
-    is 1.1094.
+    On the CPU, the share is rounded to 1/65536. Without a generator, the states are returned
+    unchanged.
+
+    Torch's dropout on the CPU draws one number at a time, 16 ns each. With bf16 products, this
+    would take as long as all other work. The scale is float32, because 1 / 0.9 becomes 1.1094 in
+    bf16.
     """
     if generator is None or not share:
         return states
@@ -255,7 +260,7 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
 
 
 def _narrow(states: Tensor) -> Tensor:
-    """Cast `states` to the dtype of autocast's products, once for several products."""
+    """Cast `states` to autocast's dtype, once instead of for each product."""
     device = states.device.type
     if not torch.is_autocast_enabled(device):
         return states

@@ -1,7 +1,7 @@
 """New weights, as in BERT: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
 
-transformers would draw them from torch's global generator. Here they come from a separate generator
-and depend only on its seed.
+transformers draws weights from torch's global generator. Here, they are drawn from a separate
+generator and depend only on its seed.
 """
 
 from __future__ import annotations

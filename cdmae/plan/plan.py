@@ -40,7 +40,7 @@ class Task:
 def tasks_of(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> list[Task]:
-    """Price the jobs that are due, or all jobs; each waits for the jobs that produce its inputs."""
+    """Estimate the jobs that are due, or all jobs, with the tasks that each waits for."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:

@@ -61,7 +61,7 @@ def price(planned: Planned, job: Job) -> Price:
 
 
 def of(rule: str) -> Units:
-    """Return the prices of a rule, a mapping by unit and then by column."""
+    """Return the prices of a rule: for each unit, its price in each column."""
     table = _table()
     return table.get(rule, table["*"])
 

@@ -82,10 +82,11 @@ def check(config: Config, shards: int = 1) -> None:
     the number of jobs that count a collection's words (``--set-scatter shards=N``).
     """
     for name, system in config.systems.items():
-        if shards > 1 and getattr(system, "engine", "") == "lucene":
+        engine = getattr(system, "engine", "exact")
+        if shards > 1 and engine != "exact":
             words = (
-                f" is lucene, whose index is made in one job, but shards={shards}; allowed: exact, "
-                "or a run without --set-scatter"
+                f" is {engine}, whose index is made in one job, but shards={shards}; allowed: "
+                "exact, or a run without --set-scatter"
             )
             raise refusal(("systems", name, "engine"), words)
     known = {name: known_size(config, name) for name in config.collections}

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cdmae.plan.sizes import Size
 
 QUERY_TOKENS = 10.0  # mean word-pieces of a query
-TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)
-SELECT = 4000.0  # operations to select the best, per query and passage
+TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
+SELECT = 4000.0  # operations to select the best passages, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
 ENTRIES = 200.0  # nonzero entries of a sparse passage vector
 DIMENSIONS = 128  # of a third-party multi-vector model, and
 FILLED = 32  # its word-pieces of a query: ColBERT's
-PADDED = 2.0  # relative cost of encoding by sentence-transformers, which pads
+PADDED = 2.0  # factor of the cost of encoding by sentence-transformers, because of its padding
 
 
 class Work(NamedTuple):
@@ -150,7 +150,8 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 def train_retriever(planned: Planned, name: str) -> Work:
     """Train on a group of passages and the query; gradient caching adds a forward pass.
 
-    The backward pass of a sparse head multiplies sparse matrices and is not counted.
+    A sparse head computes its logits once, and its backward pass multiplies sparse matrices, which
+    is not counted. A regression on term recall reads one passage per query, once.
     """
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
@@ -161,8 +162,11 @@ def train_retriever(planned: Planned, name: str) -> Work:
     group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
     operations = (forward + BACKWARD) * group
     units = texts | _trained(network, stage, longest)
+    if stage.head == "sparse" and stage.target == "recall":
+        return Work(queries * (1 + BACKWARD) * network.forward(tokens), units)
     if stage.head == "sparse":
-        operations += forward * (stage.group * network.head(tokens) + network.head(QUERY_TOKENS))
+        operations += _head(planned, name, QUERY_TOKENS)
+        operations += stage.group * _head(planned, name, tokens)
         units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
     if stage.head == "multi":
         width, asked = _multi(planned, name)
@@ -182,6 +186,15 @@ def _multi(planned: Planned, name: str) -> tuple[int, float]:
     stage = planned.config.stages[system.stage]
     filled = stage.match == "any" and stage.expansion != "none"
     return stage.dimensions, stage.query_length if filled else QUERY_TOKENS
+
+
+def _head(planned: Planned, name: str, tokens: float) -> float:
+    """Count the operations of a system's language-model head on a text; 0 if it reads none."""
+    system = planned.config.systems[name]
+    own = system.stage and getattr(planned.config.stages[system.stage], "pieces", "") == "own"
+    if own or not system.is_sparse(planned.config):
+        return 0.0
+    return planned.network(name).head(tokens)
 
 
 def _pair(longest: int, corpus: Size) -> float:
@@ -248,7 +261,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     found = _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
     if planned.config.systems[name].is_sparse(planned.config):
-        operations += found["query"] * network.head(QUERY_TOKENS)
+        operations += found["query"] * _head(planned, name, QUERY_TOKENS)
         operations += found["scanned passage"] * PRODUCTS
     elif planned.config.systems[name].is_multi(planned.config):
         operations += _late(planned, name, mined, found)
@@ -290,7 +303,7 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     operations = network.forward(tokens)
     components: float = network.width
     if system.is_sparse(planned.config):
-        operations += network.head(tokens)
+        operations += _head(planned, name, tokens)
         components = 2 * ENTRIES  # a weight and its word-piece
     if system.is_multi(planned.config):
         dimensions, _ = _multi(planned, name)
@@ -314,7 +327,7 @@ def sparsity(planned: Planned, name: str) -> Work:
     """Encode the queries of a sparse retriever, and count the entries of its vectors."""
     network = planned.network(name)
     queries = sum(planned.evaluated)
-    encoded = network.forward(QUERY_TOKENS) + network.head(QUERY_TOKENS)
+    encoded = network.forward(QUERY_TOKENS) + _head(planned, name, QUERY_TOKENS)
     return Work(queries * encoded, {"weight": network.parameters()})
 
 

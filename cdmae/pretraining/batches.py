@@ -82,7 +82,7 @@ class Texts:
     epochs: np.ndarray
 
     def __getitem__(self, which: slice | np.ndarray) -> Texts:
-        """Take some of the texts."""
+        """Return the selected texts."""
         return Texts(self.rows[which], self.begins[which], self.lengths[which], self.epochs[which])
 
 
@@ -102,7 +102,7 @@ class Masked:
     draws: np.ndarray | None = None
 
     def __getitem__(self, cut: slice) -> Masked:
-        """Take a range of passages, as views."""
+        """Return a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
         return Masked(
             self.inputs.cut(cut),

@@ -6,7 +6,7 @@ steps. A killed training that resumes after a step already has the step's snapsh
 
     state/.../snapshots/00001000/      during the training
     encoders/cdmae/snapshots/00001000/ with the finished encoder
-    encoders/cdmae-1000/ the entry that uses it: the same files, weights as hard links
+    encoders/cdmae-1000/                the entry that uses it: the same files, hard-linked weights
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def read(
     collection = read_tokens(tokens)
     if len(collection.word_starts) != vocabulary.size:
         raise InputError(
-            f"{tokens} was made by a tokenizer of {len(collection.word_starts):,} word-pieces, "
+            f"{tokens} was made by a tokenizer of {len(collection.word_starts):,} word-pieces, but "
             f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
     unit = "word" if values is None else table.unit_of(values)

@@ -20,7 +20,9 @@ README = "README.md"
 # the uses of a collection, by the part of the facts that refers to it
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
 # defaults for retrievers whose cdmae.json does not record these settings
-POOLED = {"head": "dense", "pooling": "cls", "similarity": "dot"}
+POOLED = {
+    "head": "dense", "pooling": "cls", "similarity": "dot", "pieces": "all", "target": "ranking",
+}  # fmt: skip
 PARTS = ("start", "before", "importance", "encoder", "stage")  # the parts whose settings are listed
 
 
@@ -87,7 +89,6 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
-    sparse = lengths.get("head") == "sparse"
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
     commit = training.get("commits", {}).get("checkpoint")
     if commit:
@@ -102,9 +103,7 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         measures=shown.reset_index().to_markdown(
             index=False, colalign=sides, disable_numparse=True
         ),
-        front_matter=_front_matter(
-            facts, base_model, means, reranker=reranker, sparse=sparse
-        ).to_yaml(),
+        front_matter=_front_matter(facts, base_model, means, {**POOLED, **lengths}).to_yaml(),
         taken=training
         if {"steps", "queries", "seconds", "parameters"} <= training.keys()
         else None,
@@ -117,14 +116,21 @@ def _front_matter(
     facts: dict[str, Any],
     base_model: str,
     means: pd.Series,
-    *,
-    reranker: bool,
-    sparse: bool,
+    described: dict[str, Any],
 ) -> ModelCardData:
-    """Return the metadata for model hubs; a `base_model` that is a folder is left out."""
+    """Return the metadata for model hubs; a `base_model` that is a folder is left out.
+
+    described: the contents of cdmae.json, with defaults.
+    """
     at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
+    reranker = described["kind"] == "reranker"
+    sparse = described["head"] == "sparse"
+    library = "sentence-transformers"
     if reranker:
         tags = ["cross-encoder", "reranker"]
+    elif described["pieces"] == "own":
+        library = "transformers"  # no other library reads the layer
+        tags = ["sparse", "deepct" if described["target"] == "recall" else "unicoil"]
     elif sparse:
         tags = ["sparse-encoder", "sparse", "splade", "feature-extraction"]
     else:
@@ -144,9 +150,9 @@ def _front_matter(
         for (collection, split, measure), mean in means.items()
     ]
     return ModelCardData(
-        library_name="sentence-transformers",
+        library_name=library,
         pipeline_tag="text-ranking" if reranker else task,
-        tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
+        tags=[library, *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,

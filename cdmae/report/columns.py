@@ -47,7 +47,7 @@ class Column:
 
     @property
     def unit(self) -> str:
-        """Return the measure as a table writes it."""
+        """Return the measure's name in tables."""
         return formats.measure_name(self.measure)
 
     @property

@@ -26,7 +26,10 @@ class Pair(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A comparison of systems that differ in one setting: `before` in `reference`, else `after`."""
+    """A comparison of systems that differ in one setting.
+
+    Its value is `before` in `reference`, and `after` in `system`.
+    """
 
     reference: str
     system: str
@@ -150,9 +153,9 @@ def changes(facts: Facts) -> list[Change]:
 
 
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
-    """Return the largest set of retrievers that differ in one setting: value -> first retriever.
+    """Return the largest set of retrievers that differ in one setting: a retriever per value.
 
-    All but one of them are compared with the same reference, which is part of the set.
+    All others are compared with the same reference, which is in the set, too.
     """
     sets: dict[str, dict[Any, str]] = {}
     for change in single_changes(facts):

@@ -87,8 +87,8 @@ class Corpus:
 class Facts:
     """The facts that sections may show; trainings and masks are from the first seed.
 
-    values: (system, target, measure) -> a frame with a row per query id and a column per seed of
-    the system. fusions: the weights of fusions, and the queries on which the weights were chosen.
+    values: for each (system, target, measure), a frame with a row per query id and a column per
+    seed. fusions: the weights of fusions, and the queries on which the weights were chosen.
     sparsity: the sparsity of sparse systems' vectors, with a row per target. paths: the contents of
     the facts file; its runs, negatives and teachers are read by the sections that show them.
     """
@@ -174,7 +174,7 @@ class Facts:
 
     @cached_property
     def compare(self) -> dict[str, tuple[str, ...]]:
-        """Return `report.compare` of the config: system -> systems that it is compared with."""
+        """Return `report.compare` of the config: the systems that each system is compared with."""
         return parse(Report, self.config.get("report")).compare
 
     @property
@@ -278,7 +278,7 @@ class Facts:
             return paired(first, second)
         if not first.index.isin(second.index).all():
             raise InputError(
-                f"the measures of {a} and {b} on {target} are of different queries; "
+                f"the measures of {a} and {b} on {target} are for different queries; "
                 "delete both and run again"
             )
         return paired(first, second.reindex(first.index))
@@ -384,7 +384,7 @@ def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame
     for (system, target, _), frame in frames.items():
         if frame.isna().any(axis=None):
             raise InputError(
-                f"the measures of the seeds of {system} on {target} are of different queries; "
+                f"the measures of the seeds of {system} on {target} are for different queries; "
                 "delete them and run again"
             )
     return frames

@@ -2,8 +2,8 @@
 
 A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and
 the recipes of the systems that provide its negatives and its teacher. If a source has the system's
-own encoder, a mark replaces the repeated encoder. So two chains of stages with different encoders
-differ in nothing but the encoder.
+own encoder, a mark replaces the repeated encoder. Two chains of stages with different encoders
+therefore differ only in the encoder.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def last_step(facts: Facts, encoder: str) -> int:
 
 @cache
 def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
-    """Return the settings in which two systems differ: name -> (value of a, value of b).
+    """Return the settings in which two systems differ, with the values of both systems.
 
     Settings that change together count as one. Settings without effect on one of the two systems
     do not count.

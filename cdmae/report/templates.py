@@ -52,23 +52,28 @@ def breakable(text: str) -> Markup:
     return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 
 
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader([FOLDER, FOLDER.parent]),
-    autoescape=jinja2.select_autoescape(["html.j2", "svg.j2"]),
-    undefined=jinja2.StrictUndefined,
-)
-_ENVIRONMENT.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
-_ENVIRONMENT.filters |= {
-    "breakable": breakable,
-    "decimal": decimal,
-    "literal": literal,
-    "yaml": lambda value, width=80: yaml.safe_dump(
-        value, sort_keys=False, allow_unicode=True, width=width
-    ),
-}
-_ENVIRONMENT.tests["known"] = lambda number: (
-    number is not None and number == number
-)  # true unless missing or nan
+def environment(*folders: Path) -> jinja2.Environment:
+    """Make an environment for the templates in `folders`, with this module's filters."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([*folders, FOLDER, FOLDER.parent]),
+        autoescape=jinja2.select_autoescape(["html.j2", "svg.j2"]),
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
+    made.filters |= {
+        "breakable": breakable,
+        "decimal": decimal,
+        "literal": literal,
+        "yaml": lambda value, width=80: yaml.safe_dump(
+            value, sort_keys=False, allow_unicode=True, width=width
+        ),
+    }
+    # true unless missing or nan
+    made.tests["known"] = lambda number: number is not None and number == number
+    return made
+
+
+_ENVIRONMENT = environment()
 
 
 def fill(name: str, /, **values: Any) -> TemplateModule:

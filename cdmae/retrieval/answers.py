@@ -12,8 +12,8 @@ from cdmae.terminal import printable
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 4
-LINES = 6  # shown lines of a passage
-TITLE = 300  # shown characters of a title or an id
+LINES = 6  # the maximum number of lines per passage
+TITLE = 300  # the maximum length of a title or an id
 
 
 class Answer(NamedTuple):
@@ -49,7 +49,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return the words of a question to emphasise: all except stop-words, or else all."""
+    """Return the words of a question to emphasise: all but stop-words, or else all words."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from cdmae.runs import Run
@@ -12,36 +13,68 @@ if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Vectors
 
 
+# load(function, *arguments) returns function(*arguments): a model, an index or vectors. A server
+# keeps the result for the next query.
+Load = Callable[..., Any]
+
+
+def load_once(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Load a model or an index for one query only."""
+    return function(*arguments)
+
+
 @dataclass(frozen=True)
 class Question:
     """A user's query.
 
     depth: the number of passages to rank. length: the number of word-pieces at which texts are cut;
-    0 means the model's own limit. parts: the answers of the system's parts, in their order.
+    0 means the model's own limit. load: loads models and indexes. parts: the answers of the
+    system's parts, in their order.
     """
 
     text: str
     depth: int
     length: int = 0
     threads: int = 1
+    load: Load = load_once
     parts: tuple[Run, ...] = ()
 
 
-def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threads: int = 1) -> Run:
-    """Rank a system's best `depth` passages for a text, as its Snakemake rule does for a split.
+@dataclass(frozen=True)
+class Answer:
+    """The passages that a system ranks for a query, and the answers of its parts."""
+
+    run: Run
+    parts: tuple[Answer, ...] = ()
+
+
+def ask(system: dict[str, Any], question: Question) -> Answer:
+    """Rank a system's best passages for a query, as its Snakemake rule does for a split.
 
     system: the result of the system's `asked` (`cdmae.config.kinds`). It contains its settings, the
     paths that it reads, its `parts` in the same form, and `answered_by`, the module whose `answer`
-    ranks. length: the number of word-pieces at which texts are cut; 0 means the model's own limit.
+    ranks.
     """
-    runs = [ask(part, text, depth, length=length, threads=threads) for part in system["parts"]]
-    question = Question(text, depth, length, threads, tuple(runs))
-    return _module(system["answered_by"]).answer(system, question)
+    parts = tuple(ask(part, question) for part in system["parts"])
+    whole = replace(question, parts=tuple(part.run for part in parts))
+    return Answer(_module(system["answered_by"]).answer(system, whole), parts)
 
 
-def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> Vectors:
+def encode(
+    system: dict[str, Any],
+    texts: list[str],
+    length: int = 0,
+    threads: int = 1,
+    load: Load = load_once,
+) -> Vectors:
     """Encode queries with a system that computes vectors: float32 [Q, D]."""
-    return _module(system["encoded_by"]).encode_asked(system, texts, length, threads)
+    return _module(system["encoded_by"]).encode_asked(system, texts, length, threads, load)
+
+
+def encode_question(system: dict[str, Any], question: Question) -> Vectors:
+    """Encode a query: float32 [1, D]."""
+    texts = [question.text]
+    return encode(system, texts, question.length, question.threads, question.load)
 
 
 def _module(name: str) -> Any:

@@ -1,9 +1,9 @@
-"""BM25 by Anserini's commands IndexCollection and SearchCollection, in a JVM inside this process.
+"""BM25 with Anserini's IndexCollection and SearchCollection, in a JVM inside this process.
 
 Anserini reads passages as JSON lines and queries as tab-separated topics, and writes runs as TREC
-files. The ids in these files are row numbers with leading zeros. Anserini breaks ties by the text
-of the id, so that ties are broken by row. It rounds scores to four decimals, and lowers each tied
-score by 1e-6 more than the previous one.
+files. The ids in these files are row numbers with leading zeros. Anserini breaks ties by comparing
+ids as text. The zeros make this the order of the rows. It rounds scores to four decimals. Among
+tied scores, it lowers each one by 1e-6 more than the previous one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
     """Index the titles and texts of a collection's passages in `folder`, as one segment.
 
     The ranking does not depend on the number of threads. The index contains rows, term frequencies
-    and lengths, but no text. While it is built, a copy of the text also takes disk space.
+    and lengths, but no text. During indexing, a copy of the text also uses disk space.
     """
     count = count_passages(collection)
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()  # one file per thread
@@ -78,21 +78,24 @@ def search(
     b: float = 0.4,
     threads: int = 1,
 ) -> Run:
-    """Rank the best `depth` passages for each text by BM25(k1, b), ties by row: a run of Q queries.
+    """Rank the best `depth` passages for each text by BM25, and ties by row: a run of Q queries.
 
-    Passages that share no word with the query are not ranked, so that a query may have fewer than
+    Passages that share no word with the query are not ranked. A query may therefore have fewer than
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
     factor k1 + 1, as in Lucene.
     """
-    # The full stop, which is not a word, keeps the second column for an empty query.
-    topics = (re.sub(r"[\t\r\n]", " ", text) + " ." for text in texts)
+    topics = map(_topic, texts)
     weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
     with Progress(len(texts), unit="queries", label="search BM25") as progress:
         return lucene.search(folder, topics, len(texts), depth, weights, threads, progress)
 
 
+def _topic(text: str) -> str:
+    """Write a query as one line; the full stop, which is not a word, marks an empty query."""
+    return re.sub(r"[\t\r\n]", " ", text) + " ."
+
+
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
-    texts = [question.text]
-    k1, b = system["k1"], system["b"]
-    return search(system["index"], texts, question.depth, k1, b, question.threads)
+    searcher = question.load(lucene.Searcher, system["index"], system["k1"], system["b"])
+    return searcher.search(_topic(question.text), question.depth)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
 
 SUFFIX = ".npz"
-QUERIES = 256  # queries per block; memory holds their scores for all passages of a shard
+QUERIES = 256  # queries per block; their scores for all passages of a shard are in memory
 DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError)
 
 

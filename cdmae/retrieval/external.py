@@ -25,6 +25,7 @@ from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.models.ragged import starts_of
 from cdmae.retrieval import vectors
+from cdmae.retrieval.asking import Load, load_once
 from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors
 
@@ -37,7 +38,7 @@ BATCH = 64
 
 
 def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
-    """Load a model from a folder or by its name on the hub.
+    """Load a model from a folder, or from the hub by name.
 
     Raises `InputError` with the reason if loading fails.
 
@@ -59,7 +60,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
             huggingface_hub.model_info(name, revision=revision, timeout=10)
         where_from = {"revision": revision, "local_files_only": local}
         loaded = _class_of(head, name, where_from)(name, trust_remote_code=False, **where_from)
-    except Exception as error:  # from any of many libraries
+    except Exception as error:  # from one of many libraries
         where = "" if local else ", which is neither a local folder nor in the hub's cache"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
         reason = networks.PICKLED if pickled else cause(error)
@@ -92,8 +93,8 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
             setattr(holder, key, min(length, own))
             if length > own:
                 say(
-                    f"the model has a {key} of {own} word-pieces: texts are cut there, not at "
-                    f"{length}"
+                    f"the model has a {key} of {own} word-pieces: texts are cut at this length, "
+                    f"not at {length}"
                 )
     return loaded.eval()
 
@@ -184,7 +185,7 @@ def shards(
     prompt: str = "",
     head: str = "auto",
 ) -> list[Shard]:
-    """Return shards as in `encode_passages` that are encoded at each read."""
+    """Return shards as in `encode_passages`; each is encoded whenever it is read."""
     loaded = load(model, length, head)
 
     def make(first: int, last: int) -> Vectors:
@@ -209,13 +210,18 @@ def shards(
 
 
 def encode_queries(
-    model: str, texts: list[str], length: int, prompt: str = "", head: str = "auto"
+    model: str,
+    texts: list[str],
+    length: int,
+    prompt: str = "",
+    head: str = "auto",
+    loading: Load = load_once,
 ) -> Vectors:
-    """Encode queries after a prompt, cut at `length` word-pieces: float32 [Q, D].
+    """Encode queries with a prompt before each, cut at `length` word-pieces: float32 [Q, D].
 
     Without a given prompt, the model's own is used.
     """
-    loaded = load(model, length, head)
+    loaded = loading(load, model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
 
 
@@ -244,7 +250,7 @@ def _encode(
         encoded = function(texts, prompt=prompt or None, **how)
     except (MemoryError, OSError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # of many libraries
+    except Exception as error:  # from one of many libraries
         raise InputError(
             f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
         ) from None
@@ -289,7 +295,7 @@ def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
 
 
 def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
-    """Refuse a prompt that leaves no room for a text: all texts would have the same vector.
+    """Refuse a prompt that leaves no room for text, because all vectors would then be equal.
 
     Models without a transformers tokenizer are not checked. task: `query` or `document`, because
     some models have a limit for each.
@@ -309,9 +315,9 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
 
 
 def encode_asked(
-    system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1
+    system: dict[str, Any], texts: list[str], length: int, threads: int, loading: Load
 ) -> Vectors:
     """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the model's settings."""
     cut = length or system["query_length"]
     prompt = system["query_prompt"]
-    return encode_queries(system["model"], texts, cut, prompt, system["head"])
+    return encode_queries(system["model"], texts, cut, prompt, system["head"], loading)

@@ -1,7 +1,7 @@
 """Vector pseudo-relevance feedback for dense retrievers (Li et al. 2021, arXiv:2108.11044).
 
-Rocchio's formula: q' = alpha q + beta mean(p_1 .. p_k), where p_i are the vectors of the best k
-passages of a first search. The second search ranks by q'.
+Rocchio's formula: q' = alpha q + beta mean(p_1 .. p_k), where p_1 to p_k are the vectors of the k
+best passages of a first search. A second search uses q'.
 
 Shapes: `Q` queries, `P` passages, `D` dimensions.
 """
@@ -15,9 +15,9 @@ import numpy as np
 
 from cdmae.errors import InputError
 from cdmae.retrieval import targets
-from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.asking import Question, encode, encode_question
 from cdmae.retrieval.search import Shards, search
-from cdmae.retrieval.vectors import read_vectors
+from cdmae.retrieval.vectors import keep_vectors, read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.training import setup
 
@@ -27,8 +27,8 @@ def refined(
 ) -> np.ndarray:
     """Move query vectors [Q, D] towards the mean of their best passages' vectors: float32 [Q, D].
 
-    first: the run of the first search; its best `depth` passages are averaged. A query without
-    passages keeps its direction.
+    first: the run of the first search; its best `depth` passages are averaged. A query for which
+    the first run has no passages keeps its direction.
     """
     best = [first.ranked(row)[0][:depth] for row in range(len(first))]
     counts = np.array([len(passages) for passages in best], np.int64)
@@ -66,8 +66,8 @@ def write_runs(
 
     encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`).
     model: the system's folder, if it was trained here. vectors: one folder per collection. runs,
-    collections, splits, lengths, outputs: one per target. feedback: the number of passages that are
-    averaged. Queries are cut at the target's length, or at the model's own limit if that is 0.
+    collections, splits, lengths, outputs: one per target. feedback: the number of passages to
+    average. Queries are cut at the target's length, or at the model's own limit if that is 0.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
@@ -97,8 +97,8 @@ def write_runs(
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Answer a user's query; `system` holds `depth`, `alpha`, `beta` and its dense part."""
     (dense,) = system["parts"]
-    query = encode(dense, [question.text], question.length, question.threads)
-    shards = read_vectors(dense["vectors"])
+    query = encode_question(dense, question)
+    shards = question.load(keep_vectors, dense["vectors"])
     weights = {key: system[key] for key in ("depth", "alpha", "beta")}
     moved = refined(query, shards, question.parts[0], **weights)
     device = str(setup.device())

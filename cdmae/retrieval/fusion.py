@@ -1,9 +1,9 @@
 """Fusion of several systems by weighted sums of reciprocal ranks or of scores.
 
 Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
-and Ingber (2023). It scales a query's scores to 1 at the top of a system's list and 0 at its end. A
-passage outside of the list gets slightly less than 0, so that a system with all the weight keeps
-its order.
+and Ingber (2023). It scales the scores of each list linearly, from 1 for the first passage to 0 for
+the last. A passage outside the list gets slightly less than 0. A system that has all the weight
+therefore keeps its order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage tha
 
 
 class Fusion:
-    """The values of several systems for each passage that any of them ranks, before weighting.
+    """The unweighted values of several systems for each passage that any of them ranks.
 
     votes: for each query, its passages in ascending order, int32 [U], and the values that the S
     systems assign to them, float64 [S, U].
@@ -56,7 +56,7 @@ class Fusion:
         passages = []
         scores = []
         for union, votes in self.votes:
-            # not by BLAS, whose rounding depends on the processor
+            # without BLAS, because its rounding depends on the processor
             summed = sum(weight * values for weight, values in zip(weights, votes, strict=True))
             summed = np.asarray(summed, np.float32)
             # The rows are in ascending order, so that a stable sort breaks ties by row.

@@ -1,8 +1,14 @@
 """Searching sparse vectors with Lucene, in an inverted index of integers, through Anserini.
 
-Weights are multiplied by 100 and rounded, as in the published indexes of SPLADE and uniCOIL;
-weights that become 0 are omitted. A score is the inner product of the rounded vectors, and equal
-scores are ranked by row. Exact search of the rounded vectors ranks the same passages.
+Weights are multiplied by 100 and rounded, as in the published indexes of SPLADE, uniCOIL and
+DeepCT; weights that become 0 are omitted. Equal scores are ranked by row. There are two indexes:
+
+- Of impacts: a score is the inner product of the rounded vectors. Exact search of the rounded
+  vectors ranks the same passages.
+- Of term frequencies (DeepCT): a score is BM25's, where a passage contains a word-piece as often as
+  its rounded weight.
+
+Any vocabulary fits: a word-piece is written as its id.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from cdmae.files import complete
+from cdmae.files import complete, read_json
 from cdmae.log import Progress, say
 from cdmae.retrieval import lucene
 from cdmae.runs import Run
@@ -25,17 +31,41 @@ from cdmae.runs import Run
 if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
 
-FOLDER = "lucene"  # next to the vectors
+FOLDER = "lucene"  # the index's folder, in the folder of the vectors
 SCALE = 100
-HOW = ("-impact", "-pretokenized")
+BM25 = "bm25.json"  # next to the vectors whose index has term frequencies: k1 and b
+OF_IMPACTS = ("-impact", "-pretokenized")
+OF_FREQUENCIES = ("-pretokenized",)
 
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index of vectors of `width` word-pieces, stored in `folder`."""
+    """An index of vectors of `width` word-pieces, stored in `folder`.
+
+    bm25: k1 and b of an index of term frequencies.
+    """
 
     folder: Path
     width: int
+    bm25: tuple[float, float] | None = None
+
+    @classmethod
+    def read(cls, vectors: Path, width: int) -> Impacts | None:
+        """Open the index in a folder of vectors; return None if there is none."""
+        index = vectors / FOLDER
+        if not index.is_dir():
+            return None
+        path = vectors / BM25
+        bm25 = read_json(path) if path.exists() else None
+        return cls(index, width, (bm25["k1"], bm25["b"]) if bm25 else None)
+
+    @property
+    def how(self) -> tuple[object, ...]:
+        """Return Anserini's arguments for a search."""
+        if self.bm25 is None:
+            return OF_IMPACTS
+        k1, b = self.bm25
+        return (*OF_FREQUENCIES, "-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
 
 
 def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
@@ -46,8 +76,13 @@ def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
     return whole
 
 
-def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
-    """Index the passages of all shards in `folder`, as one segment."""
+def build(
+    shards: Sequence[Shard], folder: Path, threads: int = 1, *, frequencies: bool = False
+) -> None:
+    """Index the passages of all shards in `folder`, as one segment.
+
+    frequencies: index the rounded weights as term frequencies instead of impacts.
+    """
     count = sum(map(len, shards))
     with complete(folder) as aside:
         lines = aside / "vectors"
@@ -57,7 +92,11 @@ def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
             for number, shard in enumerate(shards):
                 with open(lines / f"{number}.jsonl", "w", encoding="utf-8") as file:
                     for row, entries in enumerate(_entries(rounded(shard[:])), first):
-                        passage = {"id": f"{row:010}", "contents": "", "vector": entries}
+                        passage: dict[str, object] = {"id": f"{row:010}"}
+                        if frequencies:
+                            passage["contents"] = _repeated(entries)
+                        else:
+                            passage |= {"contents": "", "vector": entries}
                         file.write(json.dumps(passage) + "\n")
                 first += len(shard)
                 progress.advance(len(shard))
@@ -65,13 +104,13 @@ def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
         lucene.anserini(
             "index.IndexCollection",
             folder,
-            *("-collection", "JsonVectorCollection"),
+            *("-collection", "JsonCollection" if frequencies else "JsonVectorCollection"),
             *("-generator", "DefaultLuceneDocumentGenerator"),
             *("-input", lines),
             *("-index", aside),
             *("-threads", threads),
             *("-memoryBuffer", lucene.BUFFER),
-            *HOW,
+            *(OF_FREQUENCIES if frequencies else OF_IMPACTS),
             "-optimize",
         )
         shutil.rmtree(lines)
@@ -79,15 +118,21 @@ def build(shards: Sequence[Shard], folder: Path, threads: int = 1) -> None:
 
 
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:
-    """Rank the best `depth` passages for each query, ties by row; scores are integers."""
+    """Rank the best `depth` passages for each query, ties by row; impacts' scores are integers.
+
+    With an index of term frequencies, the queries are counts.
+    """
     count = queries.shape[0]
-    # A word-piece is repeated as often as its weight. For the full stop, see `bm25.search`.
-    topics = (
-        " ".join([*(f"{piece} " * weight for piece, weight in entries.items()), "."])
-        for entries in _entries(rounded(queries))
-    )
+    whole = rounded(queries) if index.bm25 is None else queries.astype(np.int64)
+    # For the full stop, see `bm25.search`.
+    topics = (f"{_repeated(entries)} ." for entries in _entries(whole))
     with Progress(count, unit="queries", label="search Lucene") as progress:
-        return lucene.search(index.folder, topics, count, depth, HOW, threads, progress)
+        return lucene.search(index.folder, topics, count, depth, index.how, threads, progress)
+
+
+def _repeated(entries: dict[str, int]) -> str:
+    """Write each word-piece as often as its weight."""
+    return " ".join(f"{piece} " * weight for piece, weight in entries.items())
 
 
 def _entries(vectors: sparse.csr_array) -> Iterator[dict[str, int]]:

@@ -101,8 +101,31 @@ def search(
     return Run(passages[:filled], scores[:filled], np.cumsum(starts))
 
 
+class Searcher:
+    """An open BM25 index; `search` is called once per query, and ranks as the function `search`."""
+
+    def __init__(self, folder: Path | str, k1: float, b: float) -> None:
+        """Open the index in `folder`, to rank by BM25(k1, b)."""
+        autoclass, _ = _java()
+        try:
+            self.searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+        except Exception as error:  # pyjnius raises its own class for Java's exceptions
+            raise InputError(
+                f"{folder} is not a complete index ({error}); delete it and run again"
+            ) from None
+        self.searcher.set_bm25(k1, b)
+
+    def search(self, topic: str, depth: int) -> Run:
+        """Rank the best `depth` passages for a query, ties by row."""
+        hits = self.searcher.search(topic, depth)
+        passages = np.array([int(hit.docid) for hit in hits], np.int32)
+        # TREC files, which the function `search` reads, have six decimals
+        scores = np.array([round(hit.score, 6) for hit in hits], np.float32)
+        return Run.of([passages], [scores])
+
+
 def anserini(command: str, folder: Path | str, *arguments: object) -> None:
-    """Call `main` of an Anserini class on the index `folder`; raise its errors as one sentence.
+    """Call `main` of an Anserini class on the index `folder`; shorten its errors to one sentence.
 
     Java runs in its own thread, so that signals reach Python in the meantime.
     """

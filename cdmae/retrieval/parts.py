@@ -46,8 +46,8 @@ def shifted(run: Run, first: int) -> Run:
 def merge_runs(runs: list[Path], outputs: list[Path], depth: int) -> None:
     """Merge the runs of all parts: the best `depth` passages per query, ties by row.
 
-    runs: the runs of the first part in the order of `outputs`, then of the second part, and so on.
-    Memory holds only a block of queries.
+    runs: all runs of the first part, in the order of `outputs`, then all of the second part, and so
+    on. Only one block of queries is in memory at a time.
     """
     for number, output in enumerate(outputs):
         _merge(runs[number :: len(outputs)], output, depth)
@@ -76,7 +76,7 @@ def _merge(parts: Sequence[Path], output: Path, depth: int) -> None:
 
 
 def _best(batches: Sequence[pa.RecordBatch], depth: int) -> pa.RecordBatch:
-    """Merge batches that hold lists for the same queries."""
+    """Merge the lists of the same queries from several batches."""
     queries = np.concatenate(
         [
             np.repeat(np.arange(len(batch)), batch["passages"].value_lengths().to_numpy())
@@ -99,7 +99,7 @@ def _best(batches: Sequence[pa.RecordBatch], depth: int) -> pa.RecordBatch:
 
 
 def join_vectors(output: Path, folders: list[Path]) -> None:
-    """Join the vectors of all parts in a collection's folder, by hard links if possible."""
+    """Combine the vectors of all parts in one folder, using hard links if possible."""
     with complete(output) as aside:
         aside.mkdir()
         for prefix in ("", maxsim.TOKENS):

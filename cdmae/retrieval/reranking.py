@@ -22,6 +22,7 @@ from cdmae.models.checkpoint import Model
 from cdmae.retrieval import vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
 
 if TYPE_CHECKING:
@@ -71,11 +72,11 @@ def ordered(
     label: str,
     kept: str = "",
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for each query its passages, best first, ties by row, and their scores.
+    """Yield each query's passages, best first and ties by row, and their scores.
 
-    asked: the rows of the queries. lists: a function that returns the passages of the query at an
-    index of `asked`. at_once: the number of queries per piece. kept: the path prefix of the files
-    that save each piece's scores; "" saves none.
+    asked: the rows of the queries. lists: a function that takes an index into `asked` and returns
+    the passages of that query. at_once: the number of queries per piece. kept: the path prefix of
+    the files that save each piece's scores; "" saves none.
     """
     with Progress(len(asked), unit="queries", label=label) as progress:
         for begin in range(0, len(asked), at_once):
@@ -106,7 +107,7 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the positives and negatives that it draws; no other passage needs a score. The
+    determine the positives and negatives that the student draws; only these need a score. The
     precision is the same as in training. A killed run resumes after its last piece.
     """
     device = setup.set_up(threads)
@@ -155,7 +156,7 @@ def rerank(
     outputs: list[Path],
     threads: int = 1,
 ) -> None:
-    """Rerank the best `depth` passages of each run, and keep the order of the rest below them.
+    """Rerank the best `depth` passages of each run, and keep all others below, in their order.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
     Pairs are cut at the target's length, or at the model's own limit if that is 0. The scores of
@@ -226,7 +227,10 @@ def reorder(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
-    judge = checkpoint.at(checkpoint.load(system["model"], "reranker"), question.length)
+    judge = question.load(checkpoint.load, system["model"], "reranker")
     judge.network.to(setup.device())
-    query = sequences.queries([question.text], system["model"], question.threads)
-    return reorder(judge, query, read_tokens(system["tokens"]), question.parts[0], system["depth"])
+    tokeniser = question.load(Tokeniser, system["model"], question.threads)
+    query = sequences.tokenised([question.text], tokeniser)
+    passages = question.load(read_tokens, system["tokens"])
+    cut = checkpoint.at(judge, question.length)
+    return reorder(cut, query, passages, question.parts[0], system["depth"])

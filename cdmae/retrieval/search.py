@@ -6,13 +6,13 @@ that could be among a query's best K. Each candidate is scored again by faiss's 
 of vectors, and ranked by that score, ties by row. The result depends neither on blocks, nor on
 threads, nor on the device.
 
-Which passages are candidates? Summed in any order, a product of float32 vectors is off by at most g
-= D 2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1]. So the two
-scores of a pair differ by at most 2 g, the slack. A passage is a candidate if its score by faiss is
-at most the slack below the least possible score of the K-th best. faiss first returns slightly more
-than K passages. If the last of them is still a candidate, the search is repeated with four times as
-many, so that no tie is missed. If nearly all scores are equal, as after a collapsed training, this
-takes several scans instead of one.
+Which passages are candidates? A float32 dot product, summed in any order, has an error of at most g
+= D 2^-24 |q| |p| [Higham, Accuracy and Stability of Numerical Algorithms, section 3.1]. Therefore,
+the two scores of a pair differ by at most 2 g, the slack. A passage is a candidate if its score
+from faiss is no more than the slack below the lowest possible score of the K-th best passage. faiss
+first returns slightly more than K passages. If the last of them is still a candidate, the search is
+repeated for four times as many, so that no tie is missed. If nearly all scores are equal, as after
+a collapsed training, this takes several scans instead of one.
 
 On a CPU, NumPy with a minimum score per query needs less processor time: 0.8 s instead of 2.1 s for
 200 queries, depth 1000 and 100,000 passages of 768 numbers. At depth 100 it is 4.5 times faster,
@@ -38,15 +38,15 @@ from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
 from cdmae.retrieval import entries, impacts, maxsim
-from cdmae.retrieval.asking import Question, encode
+from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.maxsim import MultiVectors
-from cdmae.retrieval.vectors import Shard, Vectors, read_vectors
+from cdmae.retrieval.vectors import Shard, Vectors, keep_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
 
-QUERIES, PASSAGES = 4096, 1 << 16  # of a block
-GPU_MOST = 2048  # the most hits that faiss returns per query on a GPU
+QUERIES, PASSAGES = 4096, 1 << 16  # queries and passages per block
+GPU_MOST = 2048  # the maximum number of hits per query that faiss returns on a GPU
 
 Shards = Sequence[np.ndarray | Shard]
 # [b, D], [n, D], k -> two of [b, k]
@@ -160,8 +160,9 @@ def _merge(
 ) -> None:
     """Merge a block's passages, from row `row` on, into the best hits of the queries `left`.
 
-    Among equal scores, the heap keeps the earliest, and then drops the lowest id. Therefore,
-    passages are added by row, and their ids decrease from -2; faiss uses the id -1 for no passage.
+    Among equal scores, the heap keeps the passage that was added first, and otherwise drops the
+    lowest id. Therefore, passages are added in the order of rows, and their ids decrease from -2.
+    In faiss, the id -1 means no passage.
     """
     depth = best.k
     count = min(len(block), _asked(depth))
@@ -226,8 +227,8 @@ def _knn(device: str, depth: int) -> Knn:
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
-    query = encode(system, [question.text], question.length, question.threads)
-    shards = read_vectors(system["vectors"])
+    query = encode_question(system, question)
+    shards = question.load(keep_vectors, system["vectors"])
     device = str(setup.device())
     candidates = None
     if question.parts:

@@ -46,7 +46,11 @@ def measure(
 
 
 def _passages(folder: Path) -> tuple[np.ndarray, float]:
-    """Return each word-piece's share of passages with a weight [V], and the vectors' bytes."""
+    """Measure stored passage vectors.
+
+    Returns, for each word-piece, the share of passages in which it has a weight, [V], and the size
+    of the vectors in bytes.
+    """
     shards = read_shards(folder)
     counts = sum(texts_with(shard[:]) for shard in shards)
     index = folder / FOLDER
@@ -56,7 +60,7 @@ def _passages(folder: Path) -> tuple[np.ndarray, float]:
 
 
 def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
-    """Describe the queries [Q, V] of a split, and the passages.
+    """Return statistics of a split's queries [Q, V] and of the passages.
 
     in_passages: for each word-piece, the share of passages in which it has a weight, [V]. size: the
     bytes of the passage vectors. The result's flops is the mean number of non-zero products of a

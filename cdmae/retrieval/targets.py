@@ -2,9 +2,9 @@
 
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's
 evaluation drops a passage with the id of its query. If queries and passages are simply numbered,
-equal ids may be accidental. Therefore, the text must be equal here, too. BRIGHT's judgments exclude
-passages from a query's ranking by a grade of -100. Runs omit both kinds of passages, which are
-therefore never negatives.
+equal ids may be accidental. Here, a passage is therefore dropped only if its text is equal, too.
+BRIGHT's judgments exclude passages from a query's ranking by a grade of -100. Runs omit both kinds
+of passages, which are therefore never negatives.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cdmae.files import read_json
 from cdmae.log import say
 from cdmae.runs import Run, write_run
 
-# (index of a target, queries of splits, depth) -> one run of all the queries
+# (index of a target, the queries of each split, depth) -> one run for all queries
 Find = Callable[[int, list[list[str]], int], Run]
 
 
@@ -54,7 +54,7 @@ def search(
 
 
 def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
-    """List pairs (query, passage) that a run must not rank, and log the reason: int64 [n, 2]."""
+    """Return pairs (query, passage) that a run must not rank, int64 [n, 2]; log the reason."""
     own = own_passages(collection, queries)
     asked = np.flatnonzero(own >= 0)
     if len(asked):
@@ -84,7 +84,7 @@ def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
 
 
 def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
-    """Drop pairs (query, passage) [n, 2] from a run, and cut it to `depth`."""
+    """Drop pairs (query, passage) [n, 2] from a run, and keep the best `depth` of the others."""
     query_of = np.repeat(np.arange(len(run)), np.diff(run.starts))
     dropped = left_out[:, 0] << 32 | left_out[:, 1]
     kept = ~np.isin(query_of << 32 | run.passages, dropped)

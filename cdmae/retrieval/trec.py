@@ -1,7 +1,7 @@
 """Reading and writing TREC run files, as used by trec_eval, ir_measures and pyserini.
 
-The columns are ``query_id Q0 passage_id rank score system``, separated by white space. Ids with
-white space are percent-encoded, ``a%20b``, and so is every ``%`` in them.
+The columns are ``query_id Q0 passage_id rank score system``, separated by white space. White space
+in ids is percent-encoded (``a%20b``); in such ids, every ``%`` is encoded, too.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def write_run(
 ) -> None:
     """Write a run as text; ids in an Arrow array take a tenth of a list's memory.
 
-    Other programs order passages by score, and ties by passage id. To preserve the run's ranking, a
-    tie is written as the next smaller float32.
+    Other programs order passages by score, and ties by passage id. To preserve the run's ranking,
+    tied scores are written as decreasing float32 numbers.
     """
     if len(run) != len(query_ids):
         raise InputError(
-            f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and "
-            "run again"
+            f"the run has {len(run)} queries, but the split has {len(query_ids)}; delete the run "
+            "and run again"
         )
     query_ids = names(query_ids, "query")
     passage_ids = pa.array(names(passage_ids, "passage"), pa.string())
@@ -68,7 +68,7 @@ def write_run(
 
 
 def distinct(scores: np.ndarray) -> np.ndarray:
-    """Make scores strictly decreasing, float32: a tie becomes the next smaller number."""
+    """Make scores strictly decreasing, float32: a tied score becomes the next smaller number."""
     if np.all(scores[1:] < scores[:-1]):
         return scores
     falling = scores.astype(np.float32, copy=True)
@@ -79,7 +79,7 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Encode distinct ids for these files; log a message if any id had to change."""
+    """Percent-encode distinct ids for TREC files; log a message if any id changes."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids

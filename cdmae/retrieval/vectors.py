@@ -13,7 +13,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,16 @@ from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
+from cdmae.models.heads import own
 from cdmae.models.heads.multi import scored
 from cdmae.models.ragged import Ragged, indices
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import entries, impacts, maxsim
+from cdmae.retrieval.asking import Load
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.tokens.corpus import read_tokens
+from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
@@ -58,21 +61,28 @@ class Shard:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Vectors:
-        """Return the vectors of some rows."""
+        """Return the vectors of the given rows."""
         return self.make()[rows]
 
 
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
     """Open a collection's vectors for a search: Lucene's index if it exists, or else the shards."""
     shards = read_shards(folder)
-    index = Path(folder) / impacts.FOLDER
-    return Impacts(index, shards[0].shape[1]) if index.is_dir() else shards
+    return Impacts.read(Path(folder), shards[0].shape[1]) or shards
+
+
+def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
+    """Open a collection's vectors for many searches; each shard is read and checked only once."""
+    opened = read_vectors(folder)
+    if isinstance(opened, Impacts):
+        return opened
+    return [Shard(shard.shape, cache(shard.make)) for shard in opened]
 
 
 def read_shards(folder: Path | str) -> list[Shard]:
     """Open a collection's vector shards in passage order: float32 [p, D] each, or multi-vectors.
 
-    Each shard is compared with its checksum when the search reads it, so that the disk is read only
+    Each shard's checksum is verified when the search reads the shard, so that the disk is read only
     once. Arrays are memory-mapped, sparse matrices are read into memory.
     """
     shards = []
@@ -114,10 +124,12 @@ def write(
     progress: Progress,
     engine: str = "exact",
     threads: int = 1,
+    bm25: dict[str, float] | None = None,
 ) -> None:
     """Write shards into the folder `output`, and reuse shards of a killed run (see `pieces`).
 
-    engine: `lucene` adds an index of sparse vectors.
+    engine: `lucene` adds an index of sparse vectors, `bm25` an index of their weights as term
+    frequencies, which is searched with `bm25`, its k1 and b.
     """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
@@ -135,8 +147,11 @@ def write(
             aside.mkdir()
             for path in folder.glob("*[0-9].np[yz]"):
                 path.rename(aside / path.name)
-            if engine == "lucene":
-                impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
+            if engine != "exact":
+                index = aside / impacts.FOLDER
+                impacts.build(read_shards(aside), index, threads, frequencies=engine == "bm25")
+            if engine == "bm25":
+                write_json(aside / impacts.BM25, bm25)
 
 
 def encode_passages(
@@ -147,16 +162,18 @@ def encode_passages(
     length: int = 0,
     part: str = WHOLE,
     engine: str = "exact",
+    k1: float = 0.9,
+    b: float = 0.4,
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own limit if that is 0. A killed run
     resumes after its last complete shard. part: the part of the shards to write, such as 3-of-7.
-    engine: see `write`.
+    engine, k1, b: see `write`.
     """
-    if engine == "lucene" and part != WHOLE:
+    if engine != "exact" and part != WHOLE:
         raise InputError(
-            f"engine is lucene, whose index is built by one job, but this job is part {part}; "
+            f"engine is {engine}, whose index is built by one job, but this job is part {part}; "
             "allowed: engine: exact, or a run without --set-scatter"
         )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
@@ -165,7 +182,7 @@ def encode_passages(
         first, last = Part.read(part).of(len(encoded))
         own = encoded[first:last]
         progress.total = sum(map(len, own))
-        write(Path(output), own, key, progress, engine, threads)
+        write(Path(output), own, key, progress, engine, threads, {"k1": k1, "b": b})
 
 
 def shards(
@@ -175,7 +192,7 @@ def shards(
     length: int = 0,
     progress: Progress | None = None,
 ) -> list[Shard]:
-    """Return a collection's shards in passage order, float32 [p, D], encoded at each read."""
+    """Return a collection's shards, float32 [p, D]; each is encoded whenever it is read."""
     device = setup.set_up(threads)
     source = read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
@@ -192,17 +209,30 @@ def shards(
     return cut(len(source), heads.of(retriever.head).width(retriever.network), make, size)
 
 
+class QueryEncoder:
+    """The retriever in a folder, with its tokenizer, for any number of queries."""
+
+    def __init__(self, model: Path | str, threads: int = 1, length: int = 0) -> None:
+        """Load the model; queries are cut at `length` word-pieces, or at its own limit if 0."""
+        self.device = setup.set_up(threads)
+        self.retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
+        self.retriever.network.to(self.device)
+        self.tokeniser = Tokeniser(model, threads)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Encode queries: float32 [Q, D]."""
+        source = sequences.tokenised(texts, self.tokeniser)
+        read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
+        if self.retriever.target == "recall":
+            return own.counts(read, heads.of(self.retriever.head).width(self.retriever.network))
+        return encode(self.retriever, read, self.device)
+
+
 def encode_queries(
     model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
 ) -> Vectors:
     """Encode queries with the retriever in a folder, cut at `length` if not 0: float32 [Q, D]."""
-    device = setup.set_up(threads)
-    retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
-    retriever.network.to(device)
-    source = sequences.queries(texts, model, threads)
-    rows = np.arange(len(texts))
-    read = sequences.texts(retriever, "query", source, rows)
-    return encode(retriever, read, device)
+    return QueryEncoder(model, threads, length).encode(texts)
 
 
 def joined(parts: Sequence[Vectors]) -> Vectors:
@@ -217,7 +247,7 @@ def joined(parts: Sequence[Vectors]) -> Vectors:
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> Vectors:
-    """Encode sequences as vectors in their order: float32 [n, D].
+    """Encode sequences: one vector per sequence, in the same order, float32 [n, D].
 
     Raises `InputError` for NaN or infinity.
     """
@@ -246,7 +276,7 @@ def encode(
 def _chunks(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of a chunk of sequences of nearly equal lengths, and their vectors."""
+    """Yield the rows and the vectors of each chunk of sequences of nearly equal lengths."""
     head = heads.of(model.head)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
@@ -301,7 +331,7 @@ def stamp(path: Path) -> list[Any]:
 
 
 def encode_asked(
-    system: dict[str, Any], texts: Sequence[str], length: int = 0, threads: int = 1
+    system: dict[str, Any], texts: Sequence[str], length: int, threads: int, load: Load
 ) -> Vectors:
     """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the folder `model`."""
-    return encode_queries(system["model"], texts, threads, length)
+    return load(QueryEncoder, system["model"], threads, length).encode(texts)

@@ -156,53 +156,62 @@ class Texts:
 
 
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
-    """Tokenise `passages` (columns title and text) by the tokenizer in a folder.
+    """Tokenise `passages` (columns title and text) with the tokenizer in a folder.
 
     The ids are equal to the Hugging Face tokenizer's for title and text without special tokens. As
     there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
     """
-    vocabulary = Vocabulary.read(tokenizer)
-    ids = [np.empty(0, _dtype(vocabulary))]
-    lengths = [np.empty(0, np.int64)]
-    for batch_ids, batch_lengths in _tokenised([passages], tokenizer, vocabulary, threads):
-        ids.append(batch_ids)
-        lengths.append(batch_lengths)
-    return Tokens.of(np.concatenate(ids), np.concatenate(lengths), vocabulary.word_starts)
+    return Tokeniser(tokenizer, threads).tokens(passages)
 
 
 def tokenise_to(
     folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int
 ) -> None:
     """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
-    vocabulary = Vocabulary.read(tokenizer)
-    batches = _tokenised(passages, tokenizer, vocabulary, threads)
-    stream_tokens(folder, batches, _dtype(vocabulary), vocabulary.word_starts)
+    tokeniser = Tokeniser(tokenizer, threads)
+    batches = tokeniser.stream(passages)
+    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
 
 
 def _dtype(vocabulary: Vocabulary) -> type:
     return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
 
 
-def _tokenised(
-    passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
-    kind = _Joined if vocabulary.doubled else _Separate
-    workers: SimpleQueue[_Separate | _Joined] = SimpleQueue()
-    for _ in range(max(1, threads)):
-        workers.put(kind(tokenizer, vocabulary))
+class Tokeniser:
+    """A tokenizer that is loaded once per thread, for any number of passages."""
 
-    def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        worker = workers.get()
+    def __init__(self, tokenizer: Path | str, threads: int) -> None:
+        """Load the tokenizer in a folder."""
+        self.threads = max(1, threads)
+        self.vocabulary = Vocabulary.read(tokenizer)
+        self.dtype = _dtype(self.vocabulary)
+        kind = _Joined if self.vocabulary.doubled else _Separate
+        self._workers: SimpleQueue[_Separate | _Joined] = SimpleQueue()
+        for _ in range(self.threads):
+            self._workers.put(kind(tokenizer, self.vocabulary))
+
+    def tokens(self, passages: pa.Table) -> Tokens:
+        """Tokenise passages, as the function `tokenise` does."""
+        ids = [np.empty(0, self.dtype)]
+        lengths = [np.empty(0, np.int64)]
+        for batch_ids, batch_lengths in self.stream([passages]):
+            ids.append(batch_ids)
+            lengths.append(batch_lengths)
+        return Tokens.of(np.concatenate(ids), np.concatenate(lengths), self.vocabulary.word_starts)
+
+    def stream(self, passages: Iterable[pa.Table]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
+        tables = (table.select(["title", "text"]) for table in passages)
+        batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
+        with Threads(self.threads) as pool:
+            yield from pool.stream(self._work, batches)
+
+    def _work(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        worker = self._workers.get()
         try:
             return worker.tokenise(batch)
         finally:
-            workers.put(worker)
-
-    tables = (table.select(["title", "text"]) for table in passages)
-    batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
-    with Threads(threads) as pool:
-        yield from pool.stream(work, batches)
+            self._workers.put(worker)
 
 
 class _Separate:

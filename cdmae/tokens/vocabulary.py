@@ -155,7 +155,7 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
     path = Path(folder) / "tokenizer.json"
     if not path.exists():
-        raise InputError(f"{folder} holds no tokenizer.json; make it with the rule tokenizer")
+        raise InputError(f"{folder} contains no tokenizer.json; create it with the rule tokenizer")
     check(read_json(path), folder)
     try:
         tokenizer = Tokenizer.from_file(str(path))

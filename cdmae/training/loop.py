@@ -32,7 +32,7 @@ COLLAPSED = 1e-4
 # share of the initial spread; no good training so far has fallen below 0.24
 SHRUNK = 0.2
 CURVE = "steps.tsv"
-DIVERGED = 3.0  # times the loss of guessing
+DIVERGED = 3.0  # multiple of the loss of guessing; a higher loss means divergence
 
 Batch = TypeVar("Batch")
 
@@ -122,7 +122,7 @@ def train(
 
 
 def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
-    """Return the values of some numbers; waits for the device, once."""
+    """Return the values of 0-d tensors as floats; waits for the device once."""
     values = torch.stack([value.float() for value in numbers.values()]).tolist()
     return dict(zip(numbers, values, strict=True))
 
@@ -151,8 +151,9 @@ class Meter:
     def means(self, warm: int | None = None) -> dict[str, float]:
         """Return the means since the last call; waits for the device.
 
-        warm: the current step, or None during the warm-up. Adds a note if the outputs have moved
-        together by then: the model has lost its initial knowledge, even if the loss keeps falling.
+        warm: the current step, or None during the warm-up. Adds a note if the outputs have become
+        much more alike by then: the model has lost its initial knowledge, even if the loss still
+        falls.
         """
         means = {name: value / self._count for name, value in floats(self._sums).items()}
         self._sums = {}
@@ -161,9 +162,9 @@ class Meter:
         if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
             closer = self._spread / means["spread"]
             self.note(
-                f"at step {warm:,} the outputs are {closer:.0f} times closer together than at the "
-                "first steps: the initial weights' knowledge is lost (the learning rate is too "
-                "high, or the loss demands it)"
+                f"at step {warm:,} the outputs are {closer:.0f} times closer together than in the "
+                "first steps: the knowledge of the initial weights is lost (the learning rate is "
+                "too high, or the loss requires it)"
             )
         return means
 
@@ -216,7 +217,7 @@ def check(
     elif warm and numbers[worst] > DIVERGED * guessing:
         fault = (
             f"diverged: the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, "
-            f"guessing costs {guessing:.3g}"
+            f"but guessing gives {guessing:.3g}"
         )
     elif warm and numbers["spread"] < COLLAPSED:
         fault = (
@@ -245,8 +246,8 @@ def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -
         unsaved = error
         reason = error.strerror or error
         say(
-            f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it "
-            "are kept"
+            f"{saved.name} cannot save its state at step {step:,}: {reason}; earlier states are "
+            "kept"
         )
     if not saved.group.any(bool(stop.requested)):
         return
@@ -275,7 +276,7 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
         if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
             raise
         raise InputError(
-            f"{saved.folder} has a state of {saved.name} from another version of the code or of "
+            f"{saved.folder} has a state of {saved.name} from another version of the code or from "
             f"another model ({type(error).__name__}); delete the folder and run again: the "
             "training starts again from step 0"
         ) from None

@@ -1,6 +1,6 @@
 """Shared parts of all trainers: device, precision, optimiser, schedule, random generators, signals.
 
-No framework: `cdmae.training.loop` and the trainers call these. Nothing here touches torch's global
+`cdmae.training.loop` and the trainers call these functions. None of them uses torch's global
 generator.
 """
 
@@ -36,7 +36,7 @@ def device() -> torch.device:
 
 
 def set_up(threads: int) -> torch.device:
-    """Prepare this process for tensors: `threads` CPU threads, a warm heap; return its device."""
+    """Set the number of CPU threads and the memory allocator for training; return the device."""
     torch.set_num_threads(max(1, threads))
     # Make glibc keep freed memory: mapping and zeroing it for every tensor costs a third of the
     # time.
@@ -122,9 +122,10 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
-    """Return the rate of update `step` of `steps`, from 0: linear to `peak` at `warmup`, then to 0.
+    """Return the learning rate of update `step` of `steps`, counted from 0.
 
-    This is the schedule of ``transformers.get_linear_schedule_with_warmup``.
+    The rate rises linearly to `peak` at step `warmup`, then falls linearly to 0. This is the
+    schedule of ``transformers.get_linear_schedule_with_warmup``.
     """
     if step < warmup:
         return peak * step / warmup

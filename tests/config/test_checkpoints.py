@@ -97,14 +97,14 @@ CONFIG = "k is ./mine, whose config.json has"
 TOKENIZER = "k is ./mine, whose tokenizer"
 CHECKPOINT = [
     (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert, electra, roberta, xlm-"),
-    (filled, f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder"),
+    (filled, f"{HERE} contains README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder"),
     (shutil.rmtree, f"{HERE} is not a folder; allowed: a folder, or a name at the hub"),
     (writing("config.json", "{"), "k is ./mine, whose config.json is not JSON (Expecting property name enclosed in"),
-    (writing("config.json", "[]"), "k is ./mine, whose config.json holds no object; allowed: a folder"),
+    (writing("config.json", "[]"), "k is ./mine, whose config.json is not an object; allowed: a folder"),
     (writing("config.json", "{}"), "k is ./mine, whose config.json has no model_type; allowed: bert, electra"),
     (writing("config.json", '{"model_type": "nomic"}'), f"{CONFIG} model_type nomic; allow"),
-    (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
-    (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
+    (without("model.safetensors"), f"{HERE} contains config.json, tokenizer.json but no weights (model.safetensors or py"),
+    (without("tokenizer.json"), f"{HERE} contains config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
     (writing("config.json", '{"model_type": "distilbert", "n_layers": 0}'), f"{CONFIG} n_layers 0; allowed: from 1 to"),
     (writing("config.json", '{"model_type": "bert", "hidden_size": "32"}'), f'{CONFIG} hidden_size "32"; allowed: fr'),
     (writing("config.json", '{"model_type": "electra", "num_hidden_layers": 1000000000000}'),
@@ -168,8 +168,8 @@ CHECKPOINT += WEIGHTS + [
     (says(is_decoder=True), f"{CONFIG} is_decoder true; allowed: false"),
     (says(position_embedding_type="relative_key"), f"{CONFIG} position_embedding_type relative_key; allowed: absolut"),
     (says(num_hidden_layers=2), "k is ./mine, whose weights have 1 layers, but its config.json gives 2; allow"),
-    (writing("tokenizer.json", "[]"), "k is ./mine, whose tokenizer.json holds no object; allowed"),
-    (writing("tokenizer_config.json", "[]"), "k is ./mine, whose tokenizer_config.json holds no object; allowed"),
+    (writing("tokenizer.json", "[]"), "k is ./mine, whose tokenizer.json is not an object; allowed"),
+    (writing("tokenizer_config.json", "[]"), "k is ./mine, whose tokenizer_config.json is not an object; allowed"),
     (tokenizer(model=[1]), f"{TOKENIZER} is of the type null; allowed: WordPiece, BPE, Unigram"),
     (tokenizer(model={"type": ["BPE"]}), f'{TOKENIZER} is of the type ["BPE"]; allowed: WordPiece, BPE, Unigram'),
     *((tokenizer(post_processor=part), FRAME) for part in (
@@ -193,7 +193,7 @@ RETRIEVER = [
     ),
     (
         filled,
-        f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
+        f"{HERE} contains README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
     ),
     (shutil.rmtree, f"{HERE} is not a folder; allowed: a folder, or a name at the hub"),
     (
@@ -202,11 +202,11 @@ RETRIEVER = [
     ),
     (
         writing("modules.json", "{}"),
-        "k is ./mine, whose modules.json holds no list; allowed: a folder",
+        "k is ./mine, whose modules.json is not a list; allowed: a folder",
     ),
     (
         without("model.safetensors"),
-        f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors",
+        f"{HERE} contains config.json, tokenizer.json but no weights (model.safetensors",
     ),
     (
         bytes_in("config.json", POINTER),
@@ -401,9 +401,18 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
     with pytest.raises(
         InputError,
         match="systems.sparse.stage is sparse, whose head is sparse, but mine, the checkpoint of "
-        "bare, has no language-model head; allowed: a checkpoint with one, or",
+        "bare, has no language-model head; allowed: a checkpoint with one, a stage with pieces own",
     ):
         load(values)
+    values["stages"]["sparse"]["pieces"] = "own"
+    load(values)
+    values["systems"]["sparse"]["engine"] = "bm25"
+    with pytest.raises(InputError, match="systems.sparse.engine is bm25, but the stage sparse has"):
+        load(values)
+    values["stages"]["sparse"]["target"] = "recall"
+    load(values)
+    del values["stages"]["sparse"]["pieces"], values["stages"]["sparse"]["target"]
+    del values["systems"]["sparse"]["engine"]
     values["systems"]["sparse"]["encoder"] = "mae"
     load(values)
     values["systems"]["foreign"] |= {"model": "mine", "head": "sparse"}

@@ -101,16 +101,16 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "", 'results is ""; allowed: a folder without spaces, wildcards, control'),
         ("results", "a<logs>", "results is a<logs>; allowed: a folder without spaces, wildcards, "),
         ("results", "a\tb", 'results is "a\\tb"; allowed: a folder without spaces, wildcards, control'),
-        ("results", "-rf", "results is -rf; allowed: a folder whose path does not begin with - or ~"),
-        ("results", "./-rf", "results is ./-rf; allowed: a folder whose path does not begin with - or ~"),
-        ("results", "~nobody7/x", "results is ~nobody7/x; allowed: a folder whose path does not begin with - or ~"),
-        ("results", "r:x/y", "results is r:x/y; allowed: no colon before the first slash, as in an address"),
-        ("results", "s3://bucket/x", "results is s3://bucket/x; allowed: no colon before the first slash"),
+        ("results", "-rf", "results is -rf; allowed: a folder whose path does not begin with - "),
+        ("results", "./-rf", "results is ./-rf; allowed: a folder whose path does not begin with - "),
+        ("results", "~nobody7/x", "results is ~nobody7/x; allowed: a folder whose path does not begin with - "),
+        ("results", "r:x/y", "results is r:x/y; allowed: a path, not an address with a colon before the first slash"),
+        ("results", "s3://bucket/x", "results is s3://bucket/x; allowed: a path, not an address with a colon"),
         ("report", {"example": "x" * 10_001}, "report.example has 10,001 characters; allowed: up to 10,000"),
         ("results", "/", "results is /, which contains the checkout; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
-        ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between two slashes"),
-        ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between two slashes"),
+        ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between one slash"),
+        ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between one slash"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
         ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
         ("pretraining.sigma", -1, "pretraining.sigma is -1; allowed: a number from 0 to infinity"),
@@ -127,7 +127,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere, and /"),
         ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
         ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; remove it"),
-        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; remove it"),
+        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, which replaces it; remove it"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking is not a setting of objective bowdpr; of the "
@@ -145,7 +145,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("encoders.mae.take_step", 11, "encoders.mae.take_step is 11; allowed: up to 10, its steps"),
         ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
         ("stages.stage1.split", "raw", "stages.stage1.split is raw, which has no judgments; allowed: train, dev, test"),
-        ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, one positive, depth 50"),
+        ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, the sum of 1 positive, depth 50"),
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
         ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of kind retriever; of the "
@@ -154,10 +154,11 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
-        ("systems.one.negatives", "one", "systems need each other in a circle: one -> one; allowed"),
+        ("systems.one.negatives", "one", "systems depend on each other in a circle: one -> one; allowed"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
-        ("systems.one.k1", 1.0, "systems.one.k1 is not a setting of kind retriever; of the settings that "
-         "only some kinds have, it has encoder, stage, negatives, teacher"),
+        ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
+        ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
+         "that only some kinds have, it has encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
@@ -171,7 +172,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),
         ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs is dogs; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections names no split, but there are systems"),
-        ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR@10, as ir_measures writes it"),
+        ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR@10, the notation of ir_measures"),
         ("evaluation.measures", ["NumRet"], "evaluation.measures has NumRet; allowed: means that pytrec_eval, msm"),
         ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "evaluation.measures has RR@10 twice; allowed: each once"),
         ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
@@ -199,7 +200,7 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
     put(values, "systems.cross.negatives", "bm25")
     put(values, "systems.cross.reranks", "bm25")
     assert refusal(values) == (
-        "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: what searches"
+        "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: systems that search"
     )
 
 
@@ -282,18 +283,18 @@ def test_names_that_cannot_be_part_of_a_path(values, name):
 
 def test_results_leave_room_for_the_paths_below_them(values):
     said = refusal(values | {"results": "/tmp" + 19 * f"/{'x' * 200}"})
-    assert said.endswith("; allowed: up to 1,000 bytes, since longer paths follow below it")
+    assert said.endswith("; allowed: up to 1,000 bytes, since the paths of results are longer")
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("a{b}.run", ": the path a{b}.run has {, which Snakemake fills in; rename it"),
+        ("a{b}.run", ": the path a{b}.run has {, which Snakemake would replace; rename the file"),
         ("-x.run", " is -x.run, which a job would read as an option; allowed: an absolute path"),
-        ("a" * 5000, f" is {'a' * 57}..., which is not a file; allowed: a run as TREC text"),
+        ("a" * 5000, f" is {'a' * 57}..., which is not a file; allowed: a run in TREC format"),
         (
             "future.run",
-            ": future.run has a time in the future, so its results would seem outdated; `touch` it",
+            ": the modification time of future.run is in the future",
         ),
     ],
 )
@@ -323,7 +324,7 @@ def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
     said = (
         "is a file; allowed: a folder"
         if is_file
-        else f", inside {folder} of the checkout; allowed: a folder"
+        else f", inside the folder {folder} of the checkout; allowed: a folder"
     )
     for results in (folder, f"{folder}/own", f"results/../{folder}", str(checks.ROOT / folder)):
         assert said in refusal(values | {"results": results})
@@ -371,7 +372,7 @@ def test_a_circle_of_systems_is_printed(values):
     }
     assert (
         refusal(values)
-        == "systems need each other in a circle: a -> b -> c -> a; allowed: chains that end"
+        == "systems depend on each other in a circle: a -> b -> c -> a; allowed: no circle"
     )
 
 
@@ -526,20 +527,20 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
 @pytest.mark.parametrize(
     ("encoders", "sentence"),
     [
-        ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders need each other in a circle: a -> b -> a; allowed: "),
-        ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders need each other in a circle: a "),
-        ({"a": {"snapshot_of": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
+        ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders depend on each other in a circle: a -> b -> a; allowed: "),
+        ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders depend on each other in a circle: a "),
+        ({"a": {"snapshot_of": "a"}}, "encoders depend on each other in a circle: a -> a; allowed: no circle"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
         ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after is not a setting of objective none; allowed: "),
         ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, the start of encoders.mae"),
         ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
-        ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing: the step of encoders.mae that is kept"),
+        ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing; it is the step of encoders.mae whose weights are kept"),
         ({"a": {"snapshot_of": "mae", "take_step": 11}}, "encoders.a.take_step is 11; allowed: up to 10, its steps"),
         ({"a": {"snapshot_of": "b", "take_step": 6}, "b": {"take_step": 5}},
          "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b"),
         ({"a": {"snapshot_of": "none", "take_step": 1}}, "encoders.a.snapshot_of is none, which is not pre-trained; "),
         ({"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
-         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; remove it"),
+         "encoders.a.batch is 9, but a snapshot inherits everything except take_step from encoders.mae; remove it"),
         ({"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
          "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae"),
     ],

@@ -137,7 +137,7 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
             measures="RR@10,nonsense",
         )
     with pytest.raises(
-        InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"
+        InputError, match="^--measures has MRR@10; allowed: RR@10, the notation of ir_measures"
     ):
         commands.compare(
             str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10"

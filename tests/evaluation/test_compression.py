@@ -173,7 +173,7 @@ def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
         == "--collection is networkx; allowed: pydocs, scikit-learn"
     ), "no split"
     assert refusal("--dimensions", "64,x").startswith(
-        "--dimensions is 64,x; allowed: whole numbers between commas"
+        "--dimensions is 64,x; allowed: whole numbers separated by commas"
     )
     model = f"{tmp_path}/out/trained/cdmae-stage3"
     said = f"{model} does not exist yet; ./run with the same config files makes it"

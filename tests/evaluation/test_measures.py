@@ -172,7 +172,7 @@ def test_measures_that_are_not_computed_are_refused_with_what_is(name):
 )
 def test_a_measure_has_one_name(name, written):
     with pytest.raises(
-        InputError, match=re.escape(f"; allowed: {written}, as ir_measures writes it")
+        InputError, match=re.escape(f"; allowed: {written}, the notation of ir_measures")
     ):
         read_measure(name)
 
@@ -193,7 +193,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     assert (
         "RR(rel=3)@10 is 0: it needs grade 3, but the highest grade is 2" in capsys.readouterr().err
     )
-    with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
+    with pytest.raises(InputError, match="the run has 2 queries, but the split has 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
 
 

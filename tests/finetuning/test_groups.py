@@ -214,7 +214,7 @@ def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score):
     run = Run.of([np.array([0, 1])], [np.array([score, score - 1])])
     with pytest.raises(
         InputError,
-        match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run",
+        match=rf"margin is 0.05, a share of .* is {score:g} for query 0 of the run",
     ):
         make(run, qrels_of([(0, 0, 1)]), margin=0.05)
     assert make(

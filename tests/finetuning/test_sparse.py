@@ -113,7 +113,9 @@ def test_dead_vectors_are_refused_and_saturated_ones_noted():
     def check(queries, passages, step):
         return sparsity.check({"query_entries": queries, "passage_entries": passages}, step)
 
-    with pytest.raises(InputError, match="died: the vectors of all queries of step 1 are 0; lower"):
+    with pytest.raises(
+        InputError, match="collapsed: the vectors of all queries of step 1 are 0; lower"
+    ):
         check(0, 9, 1)
     with pytest.raises(InputError, match="all passages of step 5 are 0; lower passage_flops"):
         check(9, 0, 5)
@@ -132,7 +134,7 @@ def test_saturation_is_noted_once(tiny, tmp_path):
 
 def test_training_ends_where_its_vectors_died(tiny, tmp_path):
     recipe = stage("sparse", query_flops=1e6, passage_flops=1e6, learning_rate=0.5, epochs=20)
-    with pytest.raises(InputError, match="training of tiny died: the vectors of all"):
+    with pytest.raises(InputError, match="training of tiny collapsed: the vectors of all"):
         train(retriever, tiny, tmp_path, recipe)
 
 

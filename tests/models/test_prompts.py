@@ -79,7 +79,7 @@ def test_a_prompt_and_a_text_have_the_word_pieces_of_both_together(kind, tmp_pat
         pieces.encode(part, add_special_tokens=False).ids for part in (text, prompt + text)
     )
     assert [*Prompt.read(prompt, tmp_path).ids, *own] == whole
-    with pytest.raises(InputError, match="runs into the first word of a text .* line break"):
+    with pytest.raises(InputError, match="the end of the prompt .* line break"):
         Prompt.read(wrong, tmp_path)
 
 

@@ -21,6 +21,12 @@ LENGTHS = {
     "sparse": {"kind": "retriever", "query_length": 32, "passage_length": 144, "head": "sparse"},
     "reranker": {"kind": "reranker", "max_length": 192},
 }
+OWN = {**LENGTHS["sparse"], "pieces": "own"}
+LENGTHS |= {
+    "unicoil": {**OWN, "target": "ranking"},
+    "deepct": {**OWN, "target": "recall"},
+}
+PROMPTED = {"query_prompt": "Q: ", "passage_prompt": "P: "}
 
 READER = MarkdownIt("gfm-like", {"linkify": False})  # what model hubs read
 
@@ -125,13 +131,15 @@ def test_release_needs_no_torch(trained):
 def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
     text = card.card(FACTS, measures(), LENGTHS[kind], "results/models/x")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == (1 if kind == "reranker" else 2)
+    assert len(blocks) == (2 if kind in ("retriever", "sparse") else 1)
     for block in blocks:
         ast.parse(block)
     assert "results/models/x" in blocks[0]
     assert ("SparseEncoder(" in blocks[0]) == (kind == "sparse")
     for key, length in LENGTHS[kind].items():
-        assert key == "kind" or str(length) in text
+        assert not key.endswith("length") or str(length) in text
+    prompted = card.card(FACTS, measures(), {**LENGTHS[kind], **PROMPTED}, "x")
+    assert ('"Q: "' in prompted and '"P: "' in prompted) == (kind != "reranker")
 
 
 def test_front_matter_is_yaml_with_the_measures():

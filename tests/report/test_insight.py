@@ -152,7 +152,7 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
         "rank 1 to 5",
         "rank 6 to 10",
         "rank 11 to 20",
-        "random ones",
+        "random negatives",
     ]
     for bucket, high in zip(buckets.itertuples(), (5, 10, 20, 0), strict=True):
         assert bucket.scored == len(counted[high])

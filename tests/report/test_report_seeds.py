@@ -163,7 +163,7 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
     other = tmp_path / "measures" / "mae-stage1@44.tsv"
     other.write_text(other.read_text().replace("dev-00007", "dev-99999"))
     with pytest.raises(
-        InputError, match="the seeds of mae-stage1 on pydocs dev are of different queries"
+        InputError, match="the seeds of mae-stage1 on pydocs dev are for different queries"
     ):
         facts.read(path)
 

@@ -16,6 +16,7 @@ import pytest
 from cdmae.collections.store import PASSAGES
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
+from cdmae.retrieval.asking import Question
 from cdmae.runs import read_run, write_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
@@ -104,6 +105,17 @@ def test_pyserini_opens_the_index_and_ranks_the_same(texts, index, monkeypatch):
         hits = searcher.search(text, 2000)
         assert [int(hit.docid) for hit in hits] == passages.tolist()
         np.testing.assert_allclose([hit.score for hit in hits], scores, rtol=0, atol=1e-6)
+
+
+def test_a_single_question_gets_the_answer_of_the_run(texts, index):
+    """By another class of Anserini, which keeps the index open."""
+    queries = [texts[3], texts[9], 'cow (AND) "ant', "zebra", "", "bee \t\n bee"]
+    wholes = bm25.search(index, queries, 50, 0.82, 0.68).split([1] * len(queries))
+    for query, whole in zip(queries, wholes, strict=True):
+        system = {"index": index, "k1": 0.82, "b": 0.68}
+        found = bm25.answer(system, Question(query, 50))
+        assert found.passages.tolist() == whole.passages.tolist()
+        assert found.scores.tolist() == whole.scores.tolist()
 
 
 def test_ties_come_by_row_and_depth_cuts_them(texts, index):

@@ -98,3 +98,34 @@ def test_sparsity_counts_entries_and_shared_word_pieces():
             "megabytes": 2.0,
         }
     )
+
+
+def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
+    """DeepCT: BM25 by hand over the rounded weights, and counts of the queries' word-pieces."""
+    weights = np.zeros((40, 50), np.float32)
+    generator = np.random.default_rng(5)
+    for row in range(39):  # the last passage is empty
+        pieces = generator.choice(50, 6, replace=False)
+        weights[row, pieces] = generator.integers(1, 7, 6) / 100  # Lucene stores lengths up to 40
+    queries = drawn(5, 0.1, 1)
+    queries.data[:] = generator.integers(1, 3, queries.nnz)
+    shards = cut(sparse.csr_array(weights), 25)
+    how = {"k1": 1.5, "b": 0.7}
+    with vectors.Progress(40, unit="passages", label="write") as progress:
+        vectors.write(tmp_path / "v", shards, [], progress, engine="bm25", bm25=how)
+    index = vectors.read_vectors(tmp_path / "v")
+    run = search(queries, index, 40)
+
+    frequencies = np.rint(weights * 100)
+    lengths = frequencies.sum(1)
+    mean = lengths.sum() / 39
+    contain = (frequencies > 0).sum(0)
+    idf = np.log(1 + (39 - contain + 0.5) / (contain + 0.5))
+    norm = 1.5 * (1 - 0.7 + 0.7 * lengths / mean)
+    saturated = frequencies / (frequencies + norm[:, None])
+    expected = queries.toarray() @ (idf * saturated).T
+    for query, scores in enumerate(expected):
+        found, values = run.ranked(query)
+        assert len(found) == (scores > 0).sum()
+        np.testing.assert_allclose(values, scores[found], atol=2e-4)
+        assert (np.diff(values) <= 0).all()

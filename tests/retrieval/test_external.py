@@ -117,7 +117,9 @@ def test_passages_and_queries_are_encoded_the_models_own_way(
 
 def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
     external.encode_queries(str(model), ["ant bee"], 512)
-    said = "the model has a max_seq_length of 16 word-pieces: texts are cut there, not at 512"
+    said = (
+        "the model has a max_seq_length of 16 word-pieces: texts are cut at this length, not at 512"
+    )
     assert said in capsys.readouterr().err
     external.encode_queries(str(model), ["ant bee"], 16)
     assert "word-pieces" not in capsys.readouterr().err
@@ -142,7 +144,10 @@ def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path,
     capsys.readouterr()
     external.encode_queries(str(tmp_path / "two"), ["ant bee"], 8)
     said = capsys.readouterr().err
-    assert "the model has a query_length of 7 word-pieces: texts are cut there, not at 8" in said
+    assert (
+        "the model has a query_length of 7 word-pieces: texts are cut at this length, not at 8"
+        in said
+    )
     assert "document_length" not in said
 
 

@@ -6,7 +6,7 @@ import pytest
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.retrieval import feedback, vectors
-from cdmae.retrieval.asking import ask, encode
+from cdmae.retrieval.asking import Question, ask, encode
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run, write_run
@@ -55,7 +55,7 @@ def test_a_users_query_gets_the_answer_of_the_run(tiny, tmp_path):
     }  # fmt: skip
     weights = {"depth": 3, "alpha": 0.5, "beta": 0.5}
     system = {"answered_by": "feedback", "encoded_by": "", "parts": [dense], **weights}
-    found = ask(system, tiny.queries[0], 7)
+    found = ask(system, Question(tiny.queries[0], 7)).run
     shards = read_vectors(tmp_path / "vectors")
     query = encode(dense, [tiny.queries[0]])
     moved = feedback.refined(query, shards, search(query, shards, 7), **weights)

@@ -32,7 +32,7 @@ def test_ir_measures_reads_the_same_ranking_and_a_run_of_other_queries_is_refuse
     expected = [("q-1", "d4"), ("q-1", "d0"), ("q-1", "d2"), ("七", "d1"), ("七", "d3")]
     assert [(row.query_id, row.doc_id) for row in rows] == expected
     assert [np.float32(row.score) for row in rows] == RUN.scores.tolist()
-    with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
+    with pytest.raises(InputError, match="the run has 3 queries, but the split has 2"):
         trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
 
 

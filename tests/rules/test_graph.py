@@ -392,7 +392,7 @@ def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(
         for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
             (tmp_path / name / file).touch()
     with pytest.raises(
-        InputError, match=f"the path {tmp_path}/.*, which Snakemake fills in; rename it"
+        InputError, match=f"the path {tmp_path}/.*, which Snakemake would replace; rename the file"
     ):
         plan(values)
 

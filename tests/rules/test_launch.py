@@ -169,10 +169,10 @@ def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
 
 def test_nodes_that_cannot_be_had_are_refused(launch, monkeypatch):
     said = launch("--nodes", 2, "--gpus", 4, "s.py", status=1)
-    assert said == "cdmae: 2 nodes are asked for; allowed outside a job of SLURM: 1"
+    assert said == "cdmae: 2 nodes are requested; allowed outside a SLURM job: 1"
     monkeypatch.setenv("SLURM_JOB_ID", "3")
     said = launch("--nodes", 2, "--gpus", 3, "s.py", status=1)
-    assert said == "cdmae: 3 GPUs on 2 nodes; allowed: as many on each, so a multiple of 2"
+    assert said == "cdmae: 3 GPUs cannot be divided among 2 nodes; allowed: a multiple of 2"
 
 
 def test_jobs_read_nothing_from_the_terminal_and_libraries_report_no_names_of_models(programs):

@@ -62,7 +62,7 @@ def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path):
         ({"gradient_norm": math.inf}, "diverged: the gradient norm of step 9 is inf"),
         (
             {"decoder_loss": 33.0},
-            r"diverged: the decoder loss of step 9 is 33, guessing costs 6\.91",
+            r"diverged: the decoder loss of step 9 is 33, but guessing gives 6\.91",
         ),
         ({"spread": 1e-6}, "collapsed: all inputs of step 9 are the same to the model"),
     ],
@@ -124,7 +124,7 @@ def test_a_training_outlasts_a_full_disk(tmp_path, full_from, capsys):
     assert states[5] == ["step-00000002", "step-00000005"]
     said = capsys.readouterr().err
     assert (
-        "x cannot save its state at step 3: No space left on device; the states before it are kept\n"
+        "x cannot save its state at step 3: No space left on device; earlier states are kept\n"
         in said
     )
     assert said.count("cannot save") == 2

@@ -1,6 +1,4 @@
-"""A checkout to run the workflow in, and one finished smoke run that the tests copy instead of
-repeating it.
-"""
+"""A checkout to run the workflow in, and one finished smoke run that the tests copy."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "benchmarks", "cdmae", "config", "envs", "profiles", "run", "workflow")
@@ -31,20 +30,21 @@ class Checkout:
 
     @classmethod
     def of(cls, source: Path, folder: Path, parts=PARTS) -> Checkout:
-        """Copy `source`; times stay, for Snakemake compares them."""
+        """Copy `source`, its bytecode too; times stay, for Snakemake and Python compare them."""
         folder.mkdir(parents=True)
         for part in parts:
             path = source / part
             if path.is_dir() and not path.is_symlink():
-                shutil.copytree(
-                    path, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-                )
+                unfinished = shutil.ignore_patterns("*.pyc.*")  # another process is writing them
+                shutil.copytree(path, folder / part, symlinks=True, ignore=unfinished)
             elif path.exists():
                 shutil.copy2(path, folder / part, follow_symlinks=False)
         return cls(folder)
 
     def copy(self, folder: Path) -> Checkout:
-        return Checkout.of(self.folder, folder, (*PARTS, "results", ".snakemake"))
+        copy = Checkout.of(self.folder, folder, (*PARTS, "results", ".snakemake"))
+        copy.said = self.said
+        return copy
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
         """Start the workflow as ./run does once there is an environment; it leads a process group
@@ -113,17 +113,31 @@ def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory):
-    """A finished smoke run; nobody may change it."""
-    checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("smoke") / "checkout")
-    (checkout.folder / "said.txt").write_text(checkout.run(*SMOKE))
+def whole(tmp_path_factory):
+    """A finished smoke run, which all processes of the tests share: it is only copied."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    done = folder / "whole.txt"
+    with FileLock(folder / "whole.lock"):
+        if not done.exists():
+            checkout = Checkout.of(ROOT, folder / "whole")
+            done.write_text(checkout.run(*SMOKE))
+    checkout = Checkout(folder / "whole")
+    checkout.said = done.read_text()
     return checkout
 
 
+@pytest.fixture(scope="session")
+def smoke(whole, tmp_path_factory):
+    """The finished smoke run of this process; nobody may change it."""
+    return whole.copy(tmp_path_factory.mktemp("smoke") / "checkout")
+
+
 @pytest.fixture
-def finished(smoke, tmp_path):
+def finished(whole, tmp_path):
     """A finished smoke run to change."""
-    return smoke.copy(tmp_path / "checkout")
+    return whole.copy(tmp_path / "checkout")
 
 
 @pytest.fixture(scope="session")

@@ -7,22 +7,36 @@ import pandas as pd
 import pytest
 
 from cdmae.collections.store import read_passages, read_queries
+from cdmae.errors import InputError
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 from tests.workflow.conftest import SMOKE
+from workflow import commands
 
 pytestmark = pytest.mark.workflow
 
 
+@pytest.fixture
+def search(smoke, monkeypatch, capsys):
+    """A function that runs `./run search` in this process, and returns what it said."""
+    monkeypatch.setattr(commands, "ROOT", smoke.folder)
+    monkeypatch.chdir(smoke.folder)
+
+    def said(*words):
+        commands.command(["search", *SMOKE, *words])
+        printed = capsys.readouterr()
+        return printed.err + printed.out
+
+    return said
+
+
 @pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-reranker", "fused"])
-def test_it_answers_as_the_run_does(smoke, system):
+def test_it_answers_as_the_run_does(smoke, search, system):
     folder = smoke.results / "collections/pydocs"
     question = read_queries(folder, "dev")["text"][3]
     ranked = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet").ranked(3)[0][:3]
     names = read_passages(folder).take(ranked)["passage_id"].to_pylist()
-    said = smoke.run(
-        "search", *SMOKE, "--system", system, "--collection", "pydocs", "--depth", "3", question
-    )
+    said = search("--system", system, "--collection", "pydocs", "--depth", "3", question)
     assert f"{system} on pydocs" in said
     assert [name for name in re.findall(r"\S+", said) if name in names] == names
 
@@ -35,11 +49,9 @@ def on_dev(path):
     ].mean()
 
 
-def test_by_default_it_asks_the_best_on_dev(smoke):
+def test_by_default_it_asks_the_best_on_dev(smoke, search):
     means = {path.stem: on_dev(path) for path in (smoke.results / "measures").glob("*.tsv")}
-    assert f"{max(means, key=means.get)} on pydocs" in smoke.run(
-        "search", *SMOKE, "merge two sorted lists"
-    )
+    assert f"{max(means, key=means.get)} on pydocs" in search("merge two sorted lists")
 
 
 def test_a_fusion_tells_its_weights(smoke):
@@ -48,12 +60,10 @@ def test_a_fusion_tells_its_weights(smoke):
     assert on_dev(smoke.results / "measures/fused.tsv") == pytest.approx(about["value"], abs=1e-6)
 
 
-def test_measures_that_a_changed_config_asks_for_must_be_made_first(smoke, tmp_path):
-    (tmp_path / "other.yaml").write_text("evaluation: {measures: [nDCG@7]}\n")
-    said = smoke.run(
-        "search", *SMOKE, str(tmp_path / "other.yaml"), "merge two sorted lists", status=1
-    )
-    assert "has no nDCG@7 on pydocs dev; ./run makes it again" in said
+def test_measures_that_a_changed_config_asks_for_must_be_made_first(search, overlay):
+    other = overlay("evaluation: {measures: [nDCG@7]}\n")
+    with pytest.raises(InputError, match="has no nDCG@7 on pydocs dev; ./run updates the file"):
+        search(other, "merge two sorted lists")
 
 
 MIXED = """
@@ -63,15 +73,9 @@ systems:
 """
 
 
-def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, tmp_path):
-    (tmp_path / "mixed.yaml").write_text(MIXED)
-    finished.run(
-        *SMOKE,
-        str(tmp_path / "mixed.yaml"),
-        "results/smoke/trained/student",
-        "--rerun-triggers",
-        "mtime",
-    )
+def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, overlay):
+    target = "results/smoke/negatives/mixed.pydocs.train.parquet"
+    finished.run(*SMOKE, overlay(MIXED), target, "--rerun-triggers", "mtime")
     parts, mixed = (
         [read_run(finished.results / f"negatives/{name}.pydocs.train.parquet") for name in names]
         for names in (("bm25", "cdmae-stage1"), ("mixed",))

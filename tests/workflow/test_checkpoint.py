@@ -26,6 +26,7 @@ SMALL = {  # over config/collection.yaml
         "max_length": 48,
     },
     "stages": {"reranker": {"forward_factor": 2}},
+    "evaluation": {"keep_vectors": False},  # three jobs fewer
 }
 
 

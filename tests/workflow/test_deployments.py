@@ -89,17 +89,10 @@ def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools)
 
 def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     image = tmp_path / "cdmae.sif"
-    run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
-    tools(apptainer=APPTAINER)
-    said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
-    assert (
-        f"cdmae: the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`"
-        in said
-    )
-    said = finished.run(*run, "-n", CDMAE_IMAGE="oras://registry.example/cdmae:1")
-    assert "image oras://registry.example/cdmae:1 will be pulled" in said
     image.touch()
-    finished.run(*run, CDMAE_IMAGE=str(image))
+    tools(apptainer=APPTAINER)
+    words = (TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
+    finished.run(*SMOKE, *words, CDMAE_IMAGE=str(image))
     ran = (tmp_path / "ran").read_text().splitlines()
     assert ran[0] == "option --bind /scratch"
     assert ran[-1].startswith(f"in {image}: ") and "workflow/launch scripts/tokens.py " in ran[-1]

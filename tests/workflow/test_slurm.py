@@ -23,8 +23,8 @@ from tests.workflow.conftest import ROOT, Checkout, wait_for
 SCRIPT = Path(__file__).with_name("slurm.sh")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
 
-# Smoke with one encoder and one retriever on one collection: a job of every kind that SLURM treats
-# in its own way.
+# Smoke with one encoder and one retriever on one collection: from pre-training on, a job of every
+# kind that SLURM treats in its own way.
 GONE = {
     "collections": ["scikit-learn", "networkx"],
     "encoders": ["none", "mae"],
@@ -118,11 +118,11 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(cluster, tmp_path_factory):
-    """The tiny workflow from nothing to its measures, every job a job of SLURM and none
-    interrupted.
-    """
-    checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
+def ran(cluster, whole, tmp_path_factory):
+    """A run from pre-training to measures, every job a job of SLURM and none interrupted."""
+    checkout = whole.copy(tmp_path_factory.mktemp("slurm") / "checkout")
+    for made in ("encoders", "trained", "vectors", "runs", "measures"):
+        shutil.rmtree(checkout.results / made)
     (checkout.folder / "tiny.yaml").write_text(tiny())
     checkout.said = submit(checkout, MEASURES).communicate()[0]
     return checkout
@@ -148,12 +148,12 @@ def submit(
 
 
 class Training:
-    """A training of the whole run, to be made once more and interrupted in the middle."""
+    """A training of that run, to be made once more and interrupted in the middle."""
 
     def __init__(
-        self, whole: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str
+        self, ran: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str
     ):
-        self.checkout = Checkout.of(whole.folder, folder, (*os.listdir(whole.folder),))
+        self.checkout = Checkout.of(ran.folder, folder, (*os.listdir(ran.folder),))
         self.rule, self.target = rule, f"results/smoke/{output}"
         self.output = self.checkout.folder / self.target
         self.states = self.checkout.results / "state" / rule / name
@@ -225,36 +225,34 @@ def failed_jobs(checkout: Checkout) -> str:
     )
 
 
-def test_the_workflow_runs_with_a_stage_on_two_nodes(whole):
+def test_the_workflow_runs_with_a_stage_on_two_nodes(ran):
     """Two torchruns, on nodes with names and process ids of their own, train together; the end is
     reached.
     """
-    assert (whole.folder / MEASURES).exists(), whole.said + failed_jobs(whole)
-    assert "Trying to restart" not in whole.said
-    assert "account" not in whole.said, (
-        "the executor warns of what the profile leaves out on purpose"
-    )
-    about = json.loads((whole.results / "encoders/cdmae/about.json").read_text())
+    assert (ran.folder / MEASURES).exists(), ran.said + failed_jobs(ran)
+    assert "Trying to restart" not in ran.said
+    assert "account" not in ran.said, "the executor warns of what the profile leaves out on purpose"
+    about = json.loads((ran.results / "encoders/cdmae/about.json").read_text())
     assert about["processes"] == 2
-    assert not (whole.results / "state").exists() or not list(
-        (whole.results / "state").rglob("step-*.pt")
+    assert not (ran.results / "state").exists() or not list(
+        (ran.results / "state").rglob("step-*.pt")
     )
 
 
-def test_cancelled_on_two_nodes(whole, tmp_path):
+def test_cancelled_on_two_nodes(ran, tmp_path):
     """`scancel` in the middle of pre-training: the profile's retry goes on."""
-    training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
+    training = Training(ran, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
     assert len(training.trainers()) == 2
     run("scancel", training.job)
     said = training.finish()
     assert f"'{training.job}' failed, SLURM status is: 'CANCELLED'" in said
 
 
-def test_requeued_on_two_nodes(whole, tmp_path):
+def test_requeued_on_two_nodes(ran, tmp_path):
     """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and
     it goes on.
     """
-    training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
+    training = Training(ran, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
     (state,) = training.states.iterdir()
     other_node = ("srun", "--nodelist", "n2", "--mem", "100", "--chdir", training.checkout.folder)
     twin = [*other_node, sys.executable, "-c", TWIN, state]
@@ -267,12 +265,12 @@ def test_requeued_on_two_nodes(whole, tmp_path):
     assert "Restarts=1" in run("scontrol", "show", "job", training.job)
 
 
-def test_warned_before_the_time_limit(whole, tmp_path):
+def test_warned_before_the_time_limit(ran, tmp_path):
     """The profile's SIGUSR1, which wakes a halted process, makes the trainer save and end; the
     retry goes on.
     """
     name = "cdmae-stage1"
-    training = Training(whole, tmp_path / "checkout", "train_retriever", name, f"trained/{name}")
+    training = Training(ran, tmp_path / "checkout", "train_retriever", name, f"trained/{name}")
     run(
         "scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes"
     )  # less than the five of the profile

@@ -49,9 +49,8 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
 
 
 def test_progress_reached_the_terminal(smoke):
-    said = (smoke.folder / "said.txt").read_text()
-    assert "collections.pydocs:" in said
-    assert "report: results/smoke/report/index.html" in said
+    assert "collections.pydocs:" in smoke.said
+    assert "report: results/smoke/report/index.html" in smoke.said
 
 
 def test_collection(config, at):

@@ -26,7 +26,7 @@ rule collection:
         "<logs>/collection/{collection}.log",
     benchmark:
         "<benchmarks>/collection/{collection}.tsv"
-    priority: 100  # mistakes in one's own files show before anything is trained
+    priority: 100  # errors in the user's files are reported before anything is trained
     conda:
         environment
     threads: lookup(dpath="{collection}/threads", within=tables["collection"])

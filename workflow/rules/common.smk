@@ -1,16 +1,16 @@
 # Reads and checks the config, and helps the rules to fill in their paths and parameters.
 #
 # Key
-#   <results>         a folder of this run, as <logs> and <benchmarks>
-#   {system}          a wildcard: its value comes from the path that is asked for
+#   <results>         a folder of this run; <logs> and <benchmarks> are others
+#   {system}          a wildcard: its value comes from the requested path
 #   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
 #                     A list gives several paths, an empty column gives none
 #   {job.collection}  the collections that a job searches: its wildcard's, or all evaluated ones;
 #                     {job.target} is COLLECTION.SPLIT of all evaluated ones
 #   params.code       the fingerprints of the modules that a result depends on
-#   params.settings   the settings that a result depends on; in a command, options or JSON.
-#                     Snakemake records both, and runs a job again when one of them differs
-#   other params      arguments: functions of `input` or `output`, which are no reason to run again
+#   params.settings   the settings that a result depends on; options or JSON in a command.
+#                     Snakemake records both, and runs a job again if one of them has changed
+#   other params      functions of `input` or `output`; their changes do not run a job again
 
 import re
 import signal
@@ -45,9 +45,9 @@ from workflow.targets import check
 
 @contextmanager
 def in_a_sentence():
-    """End the process with the sentence of an `InputError`.
+    """End the process with the message of an `InputError`, and nothing else.
 
-    Snakemake would add words of its own to an `Exception`.
+    Snakemake would add text to the message of an `Exception`.
     """
     try:
         yield
@@ -56,7 +56,7 @@ def in_a_sentence():
 
 
 def read_config():
-    """Read the config from the files, or for a module from the importing workflow."""
+    """Read the config from its files, or from the workflow that imports this one as a module."""
     default = source / "config/config.yaml"
     if engine.imported(workflow):
         return lay({} if config.get("standalone") else read_yaml(default), config)
@@ -94,8 +94,8 @@ deployment = engine.deployment(workflow)
 pass_to_jobs(own_environment=not deployment.isdisjoint({"CONDA", "APPTAINER"}))
 
 # SLURM warns all processes of a job before its time limit. Trainers then save their state
-# (cdmae/training/setup.py); this process, the shell and tee would die and take the trainer along.
-# Their children inherit that they ignore the signal.
+# (cdmae/training/setup.py). This process, the shell and tee must ignore the signal, or they would
+# end, and the trainer with them. Child processes inherit that a signal is ignored.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 # For --sdm conda: all jobs have one environment, for CPUs or for GPUs.
@@ -154,12 +154,12 @@ def of(pattern):
 
 
 def job_row(wildcards):
-    """List the collections, and the targets, that a job searches or measures."""
+    """Return the collections and the targets (COLLECTION.SPLIT) that a job searches or measures."""
     return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}
 
 
 def files_of(pattern):
-    """Fill in the columns of a pattern with files of the user, to which no module adds a prefix."""
+    """Fill in the columns of a pattern with the user's files, to which modules add no prefix."""
     return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]
 
 
@@ -193,12 +193,12 @@ def targets_of(wildcards):
 
 
 def only(names):
-    """Constrain a wildcard to some names; without names nothing matches."""
+    """Return a pattern that matches some names, or nothing if there are no names."""
     return "|".join(sorted(names)) or "(?!)"
 
 
 def of_kind(*kinds):
-    """Constrain a wildcard to the systems of some kinds."""
+    """Return a pattern that matches the systems of some kinds."""
     return only(systems.of_kind(settings, *kinds))
 
 
@@ -215,22 +215,25 @@ wildcard_constraints:
 
 
 def entry(wildcard, values, form=plain):
-    """Look up the settings of the entry that a wildcard names; in a command JSON, or `Options`."""
+    """Look up the settings of the entry that a wildcard names.
+
+    form: their form in commands: `plain` for JSON, or `Options`.
+    """
     recorded = {name: form(value) for name, value in values.items()}
     return lookup(dpath=f"{{{wildcard}}}", within=recorded)
 
 
 @cache
 def fingerprints(script, modules):
-    """Map the modules behind a script, and modules that settings name, to their fingerprints."""
+    """Map the modules that a script imports, and `modules` from settings, to their fingerprints."""
     with in_a_sentence():
         return fingerprint(f"workflow/scripts/{script}.py", modules)
 
 
 def code(script, modules=None):
-    """Map the modules behind a script to their fingerprints.
+    """Return a function that maps the modules of a script to their fingerprints.
 
-    modules: a function of the wildcards to the modules that the settings of an entry name.
+    modules: a function of the wildcards that lists further modules, which settings name.
     """
     return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
 
@@ -265,9 +268,10 @@ def where(wildcards):
 
 
 def folders(name):
-    """Return the folder of each target's collection, which contains files of an input.
+    """Return a function that lists the folder of each target's collection.
 
-    The folder is not always in the results: a storage keeps local copies elsewhere.
+    name: an input that is in these folders. The folders are not always in the results: a storage
+    keeps local copies elsewhere.
     """
 
     def paths(wildcards, input):
@@ -295,7 +299,7 @@ def lengths(wildcards):
 
 
 def depth(wildcards):
-    """Count the passages that a run keeps per query; for training queries, the stages decide."""
+    """Return the number of passages per query in a run; stages decide it for training queries."""
     if "split" not in wildcards.keys():
         return settings.evaluation.depth
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
@@ -315,7 +319,10 @@ def chosen(wildcards, *keys):
 
 def encoding(wildcards):
     """List the settings of a retriever's vectors."""
-    return Options(length=length(wildcards), **chosen(wildcards, "engine"))
+    own = chosen(wildcards, "engine")
+    if own["engine"] == "bm25":
+        own |= chosen(wildcards, "k1", "b")
+    return Options(length=length(wildcards), **own)
 
 
 def encoding_external(wildcards):
@@ -360,7 +367,7 @@ def measuring_sparsity(wildcards):
 
 
 def trained_folder(wildcards):
-    """Return the folder of a system's trained model; nothing for a third-party one."""
+    """Return the folder of a system's trained model; an empty list for a third-party model."""
     trained = settings.systems[wildcards.system].trained
     return f"{results}/trained/{wildcards.system}" if trained else []
 
@@ -411,7 +418,7 @@ def launch(wildcards, input):
 
 
 def batches(wildcards, output):
-    """List the queries that stages take per step, which the job of a collection only checks."""
+    """Map each stage to its queries per step; the job of a collection only checks them."""
     return plain(systems.batches(settings, Path(output[0]).parent.name))
 
 
@@ -424,11 +431,11 @@ FIRST = 100_000  # more than the priorities of all jobs that can run at the same
 
 
 def waiting(wildcard, rule=""):
-    """Count the chain of trainings that wait for an entry: the priority of its jobs.
+    """Return the priority of an entry's jobs: the number of trainings in the chain that waits.
 
     The longest chain decides when a run ends. Jobs that request several GPUs of this machine come
-    before all others: Snakemake keeps no GPU free for a job, so that jobs with one GPU would delay
-    them forever. A cluster has a queue of its own.
+    before all others. Snakemake keeps no GPU free for a job, so jobs with one GPU could delay them
+    indefinitely. On a cluster, its own queue decides.
     """
 
     def priority(wildcards):
@@ -442,7 +449,7 @@ def waiting(wildcard, rule=""):
 def requested(rule, wildcards, threads=1):
     """Return a job as the plan prices it, with the GPUs that it requests.
 
-    It requests none where CDMAE_DEVICE is cpu.
+    The job requests no GPUs if CDMAE_DEVICE is cpu.
     """
     job = Job(rule, "/".join(wildcards), threads=threads)
     return job._replace(gpus=0 if device == "cpu" else requests.gpus(planned, job))

@@ -1,4 +1,4 @@
-# How a run begins, alone on its results, and its last lines.
+# The beginning of a run, which locks its results, and its last lines.
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
@@ -18,7 +18,10 @@ def print_results():
 
 
 def nothing_to_do(record):
-    """Filter log records, dropping none: Snakemake calls no hook if there is nothing to do."""
+    """Print the results when Snakemake logs that there is nothing to do; let all records pass.
+
+    Snakemake calls no hook in this case.
+    """
     if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
         print_results()
     return True

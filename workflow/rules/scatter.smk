@@ -15,7 +15,7 @@ wildcard_constraints:
 
 
 def order_before(pattern):
-    """Fill in a pattern with the previous order; order 2 is the first."""
+    """Fill in a pattern with the previous order; nothing for order 2, which is the first."""
 
     def paths(wildcards):
         if wildcards.order == "2":

@@ -16,8 +16,9 @@ def main(
 ) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
-    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, with their
-    queries per step. Too many are refused now rather than when the stage begins.
+    batches: the split and the queries per step of each stage that trains on the collection, such as
+    ``{"stages.stage1": ["train", 64]}``. A split with fewer queries is refused now rather than when
+    the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}

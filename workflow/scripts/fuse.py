@@ -18,7 +18,7 @@ def main(*, weights: Path, runs: list[Path], outputs: list[Path], depth: int):
     systems = len(about["systems"])
     if len(runs) != systems * len(outputs):
         raise InputError(
-            f"--runs are {len(runs)}; allowed: {systems} for each of {len(outputs)} outputs"
+            f"--runs has {len(runs)} files; allowed: {systems} for each of {len(outputs)} outputs"
         )
     for number, output in enumerate(outputs):
         parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]

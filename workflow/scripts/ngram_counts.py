@@ -1,4 +1,4 @@
-"""The counts of one range of keys over all shards of a collection, for one order."""
+"""Count the n-grams of one order in one range of keys, over all shards of a collection."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The n-grams of a shard of a collection, for one order."""
+"""List the n-grams of one order in a shard of a collection."""
 
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ def main(
 ):
     """Count the n-grams of the previous order at every position, and list the keys of this order.
 
-    shard: such as 3-of-7. From order 3 on, the previous order has its own counts and keys, and the
-    counts from all ranges of its keys.
+    shard: the name of the shard, such as 3-of-7. counts_before, keys_before, answers: from order 3
+    on, the counts and keys of the previous order, and its counts from all ranges of keys.
     """
     window = settings["window"]
     index = Part.read(shard).number - 1

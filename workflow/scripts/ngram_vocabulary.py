@@ -1,4 +1,4 @@
-"""The words of a collection from the words of its shards."""
+"""Merge the words of a collection's shards."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Numbers for the words of a shard of a collection."""
+"""Number the words of a shard of a collection."""
 
 from pathlib import Path
 from typing import Any

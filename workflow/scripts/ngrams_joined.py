@@ -1,4 +1,4 @@
-"""The n-grams of a collection from the counts of its shards and ranges."""
+"""Join the n-gram counts of a collection's shards and ranges of keys."""
 
 from pathlib import Path
 
@@ -13,16 +13,17 @@ def main(
     counts: list[Path],
     tables: list[Path] = (),
     output: Path,
+    consume: bool = False,
 ):
     """Join the counts of all shards, and the tables of all ranges.
 
     counts and tables are listed by order, and within an order by shard or range; there are as many
-    ranges as shards.
+    ranges as shards. consume: delete each file of counts once it is copied.
     """
     size = len(words)
     by_order = [counts[first : first + size] for first in range(0, len(counts), size)]
     tables_by_order = [tables[first : first + size] for first in range(0, len(tables), size)]
-    shards.gather(output, vocabulary, words, by_order, tables_by_order)
+    shards.gather(output, vocabulary, words, by_order, tables_by_order, consume)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A retriever's runs, from runs over ranges of the passages."""
+"""Merge a retriever's runs over ranges of the passages."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import parts

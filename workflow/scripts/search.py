@@ -31,10 +31,10 @@ def main(
 ):
     """Search each collection for the queries of its split; write one run per output.
 
-    vectors, tokens: one folder per distinct collection. From tokens, vectors are made during the
-    search and not kept. lengths: the length at which texts of each collection are cut; 0: the
-    model's own. candidates: a run per output, whose best passages are scored; none: all passages.
-    part: the share of the passages to search, such as 3-of-7.
+    vectors, tokens: one folder per distinct collection. With `tokens` instead of `vectors`, vectors
+    are made during the search and not kept. lengths: the length at which texts of each collection
+    are cut; 0: the model's own. candidates: a run per output, whose best passages are scored; none:
+    all passages. part: the range of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 

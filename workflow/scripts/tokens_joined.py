@@ -1,4 +1,4 @@
-"""A collection in word-pieces, from ranges of its passages."""
+"""Join the word-pieces of a collection from ranges of its passages."""
 
 from cdmae.cli import run_command
 from cdmae.tokens import corpus

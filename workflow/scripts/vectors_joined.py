@@ -1,4 +1,4 @@
-"""A collection's vectors, from ranges of its passages."""
+"""Join a collection's vectors from ranges of its passages."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import parts

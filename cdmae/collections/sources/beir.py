@@ -153,9 +153,7 @@ def _query(number: int, line: str) -> tuple[str, str]:
 def _judgment(number: int, line: str) -> tuple[str, str, int] | None:
     columns = line.split("\t")
     if len(columns) != 3:
-        hint = (
-            " (TREC's form has four; leave out the second column)" if len(line.split()) == 4 else ""
-        )
+        hint = " (TREC's form has four; remove the second column)" if len(line.split()) == 4 else ""
         raise ValueError(f"{len(columns)} columns separated by tabs{hint}; allowed: {_COLUMNS}")
     if number == 1 and columns[2].strip().lower() in _HEADERS:
         return None  # the header, which some files lack

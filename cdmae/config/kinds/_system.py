@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 Engine = Literal["exact", "lucene"]
 ENGINE = (
-    "the search of sparse vectors: exact, by their product; lucene, by an inverted index of the "
-    "weights x 100 as whole numbers"
+    "how sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index "
+    "that stores the weights x 100 as whole numbers"
 )
 CANDIDATES = (
     "the system whose best passages are scored, for a retriever with a vector per word-piece; "
@@ -22,7 +22,7 @@ CANDIDATES = (
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
 CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
-Columns = dict[str, Any]  # a column's value in `cdmae.config.systems.systems`
+Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
 # returns the result of `asked` for the named system, on which another system depends
@@ -31,7 +31,7 @@ Part = Callable[[str], Columns]
 
 @settings
 class System:
-    """Queries in, ranked passages with scores out; the class attributes describe a kind."""
+    """A system, which ranks passages for queries; the class attributes describe a kind."""
 
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
@@ -40,7 +40,7 @@ class System:
     teaches = False  # whether a retriever can be distilled from its scores
     # these scores are for the passages that a training draws, not for the passages of its own run
     scores_draws = False
-    weighs = False  # a job writes the weights of its parts
+    weighs = False  # a job writes the weights of the systems that it sums
     lexical = False  # compares words
     neural = True  # has a network, or may have one
     index = ""  # the path of its index, below the results, for a collection that is only searched
@@ -62,13 +62,13 @@ class System:
         return {}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse settings that conflict with other entries; errors' keys start at the entry."""
+        """Refuse settings that conflict with other entries; keys in errors start at the entry."""
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse training queries without a run; errors' keys start at the entry."""
+        """Refuse training queries that it has no run for; keys in errors start at the entry."""
 
     def is_sparse(self, config: Config) -> bool:
-        """Return whether its vectors are known to be sparse."""
+        """Return whether its vectors are certainly sparse."""
         return False
 
     def is_multi(self, config: Config) -> bool:
@@ -80,10 +80,10 @@ class System:
         return None
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return the inputs of `cdmae.retrieval.asking`: settings, folders, module and parts."""
+        """Return the values that `cdmae.retrieval.asking` needs to answer a user's query."""
         parts = [part(other) for other in self.parts()]
         modules = {"answered_by": self.answered_by, "encoded_by": self.encoded_by}
-        return self.values() | modules | {"parts": parts}
+        return self.values() | modules | {"name": name, "parts": parts}
 
     def in_words(self) -> str:
         """Describe it for the report's table of systems."""
@@ -162,7 +162,9 @@ def check_engine(system: System, config: Config) -> None:
         return
     if not system.is_sparse(config):
         raise unfit(
-            system, "engine", ", but the vectors are not known to be sparse; allowed: exact"
+            system,
+            "engine",
+            ", but the vectors are not known to be sparse in advance; allowed: exact",
         )
     if not config.evaluation.keep_vectors:
         words = ", but evaluation.keep_vectors is false; allowed: exact, or keep_vectors: true"

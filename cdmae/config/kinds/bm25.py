@@ -20,7 +20,9 @@ class Bm25(System):
     index = answered_by = "bm25"
 
     kind: Literal["bm25"] = setting(
-        "bm25", meaning="words, by BM25", source="Robertson and Zaragoza 2009"
+        "bm25",
+        meaning="the words of query and passage, by BM25",
+        source="Robertson and Zaragoza 2009",
     )
     k1: float = setting(
         0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100
@@ -28,7 +30,7 @@ class Bm25(System):
     b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add its index."""
+        """Add the folder of its index."""
         return super().asked(config, name, made, part) | {"index": made("bm25", asked=True)}
 
     def in_words(self) -> str:

@@ -58,20 +58,20 @@ class External(System):
         high=100_000,
     )
     query_length: int = setting(
-        0, unit="word-pieces", meaning="length at which texts are cut; 0: the model's own", low=0
+        0, unit="word-pieces", meaning="length at which queries are cut; 0: the model's own", low=0
     )
     passage_length: int = setting(
-        0, unit="word-pieces", meaning="length at which texts are cut; 0: the model's own", low=0
+        0, unit="word-pieces", meaning="length at which passages are cut; 0: the model's own", low=0
     )
 
     query_prompt: str = setting(
         "",
-        meaning='text before each query, such as "query: "; none: the model\'s own',
+        meaning='text before each query, such as "query: "; empty: the model\'s own',
         source="E5, BGE",
     )
     passage_prompt: str = setting(
         "",
-        meaning='text before each passage, such as "passage: "; none: the model\'s own',
+        meaning='text before each passage, such as "passage: "; empty: the model\'s own',
         source="E5, BGE",
     )
 
@@ -107,7 +107,7 @@ class External(System):
                 raise unfit(self, "query_length", words)
 
     def is_sparse(self, config: Config) -> bool:
-        """Return whether it is sparse; for a model at the hub only the setting `head` is known."""
+        """Return whether it is sparse; only `head` can say that for a model at the hub."""
         if self.head == "auto":
             return pretrained.is_sparse_encoder(self.model)
         return self.head == "sparse"
@@ -123,7 +123,7 @@ class External(System):
         return pretrained.positions(self.model)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the values for its vectors."""
+        """Add the folder of its vectors."""
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"vectors": vectors}
 

@@ -33,15 +33,15 @@ class Fusion(System):
     of: tuple[str, ...] = setting(meaning="at least two systems", names="systems")
     method: Literal["reciprocal_rank", "convex"] = setting(
         "reciprocal_rank",
-        meaning="the summands: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
+        meaning="the summands: 1 / (k + rank), or scores scaled to 0 .. 1 within each ranking",
         source="Cormack et al. 2009; convex: Bruch et al. 2023",
     )
     k: float = setting(
-        60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6
+        60.0, meaning="constant in 1 / (k + rank)", source="Cormack et al. 2009", above=0, high=1e6
     )
     weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (),
-        meaning="weight of each system; none: equal weights, or the weights that `tuned_on` "
+        meaning="weight of each system; empty: equal weights, or the weights that `tuned_on` "
         "chooses",
     )
     tuned_on: tuple[str, ...] = setting(
@@ -85,7 +85,7 @@ class Fusion(System):
             raise unfit(
                 self,
                 "tuned_on",
-                f"; allowed with up to {MOST_TUNED} systems, and of has {len(self.of)}",
+                f"; allowed with up to {MOST_TUNED} systems, but `of` has {len(self.of)}",
             )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
@@ -95,7 +95,7 @@ class Fusion(System):
             if not entry.searches:
                 words = (
                     f" is {part}, of kind {entry.kind}; allowed in a fusion that gives "
-                    "negatives: what searches"
+                    "negatives: systems that search"
                 )
                 raise refusal(("of", index), words)
 

@@ -44,7 +44,7 @@ class Reranker(Trained):
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the values for its model and its tokens."""
+        """Add the folders of its model and of the collection's tokens."""
         model = made("trained")
         tokens = made("tokens", start=config.encoders[self.encoder].start)
         return super().asked(config, name, made, part) | {"model": model, "tokens": tokens}

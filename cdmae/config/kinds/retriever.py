@@ -10,7 +10,6 @@ from cdmae.config.kinds._system import (
     CANDIDATES_DEPTH,
     ENGINE,
     Columns,
-    Engine,
     Made,
     Part,
     Trained,
@@ -18,7 +17,7 @@ from cdmae.config.kinds._system import (
     check_engine,
     check_kind,
 )
-from cdmae.fields import setting, settings, unfit
+from cdmae.fields import rules_of, setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -38,12 +37,31 @@ class Retriever(Trained):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or a system of third-party runs, which score the "
-        "passages that they rank; none: no distillation",
+        meaning="the reranker to distil from, or a system of kind run, which scores only the "
+        "passages that it ranks; empty: no distillation",
         source="3.4, stage 3",
         names="systems",
     )
-    engine: Engine = setting("exact", meaning=ENGINE)
+    engine: Literal["exact", "lucene", "bm25"] = setting(
+        "exact",
+        meaning=f"{ENGINE}; bm25, of a stage with target recall: by BM25, with the weights x 100 "
+        "as term frequencies",
+        source="bm25: DeepCT, section 3.2",
+    )
+    k1: float = setting(
+        0.9,
+        meaning="with engine bm25: saturation of term frequencies",
+        source="Anserini; DeepCT tunes it",
+        low=0,
+        high=100,
+    )
+    b: float = setting(
+        0.4,
+        meaning="with engine bm25: normalisation by length",
+        source="Anserini; DeepCT tunes it",
+        low=0,
+        high=1,
+    )
     candidates: str = setting("", meaning=CANDIDATES, source="ColBERT: BM25", names="systems")
     candidates_depth: int = setting(
         1000,
@@ -61,8 +79,8 @@ class Retriever(Trained):
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
 
-        scores: the student with the same reranker scores; teacher_start: the entry of `starts` with
-        the reranker's tokenizer; ranking: the third-party run that is the teacher.
+        scores: the student whose reranker scores it shares. teacher_start: the entry of `starts`
+        with the reranker's tokenizer. ranking: the third-party run that is the teacher.
         """
         columns = super().columns(config, name) | {"scores": "", "ranking": ""}
         if not self.teacher:
@@ -80,7 +98,21 @@ class Retriever(Trained):
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         check_engine(self, config)
         check_candidates(self, config)
+        if self.engine == "bm25" and config.stages[self.stage].target != "recall":
+            words = (
+                f", but the stage {self.stage} has target ranking; allowed: exact, lucene, or a "
+                "stage with target recall"
+            )
+            raise unfit(self, "engine", words)
+        self._check_constants()
         self._check_lm_head(config)
+
+    def _check_constants(self) -> None:
+        """Refuse BM25's constants for a search that does not read them."""
+        defaults = rules_of(self)
+        for key in ("k1", "b"):
+            if self.engine != "bm25" and getattr(self, key) != defaults[key].default:
+                raise unfit(self, key, f", but engine is {self.engine}; remove it")
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its stage trains a sparse head."""
@@ -96,16 +128,18 @@ class Retriever(Trained):
         start = config.starts[encoder.start]
         if not self.is_sparse(config) or encoder.pretrained:
             return
+        if config.stages[self.stage].pieces == "own":
+            return  # its layer is new
         if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
             words = (
                 f", whose head is sparse, but {start.checkpoint}, the checkpoint of "
-                f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, or "
-                "an encoder that is pre-trained"
+                f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, a "
+                "stage with pieces own, or an encoder that is pre-trained"
             )
             raise unfit(self, "stage", words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the values for its model and its vectors."""
+        """Add the folders of its model and its vectors."""
         model = made("trained")
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}

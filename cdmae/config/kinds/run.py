@@ -1,4 +1,4 @@
-"""Third-party runs, read from files: to be measured, fused, mined, or used as teachers."""
+"""Third-party runs from files, which can be measured, fused, mined for negatives, or teachers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class TrecRun(System):
                     )
                 if not os.path.isfile(file):
                     raise refusal(
-                        keys, f" is {show(file)}, which is not a file; allowed: a run as TREC text"
+                        keys,
+                        f" is {show(file)}, which is not a file; allowed: a run in TREC format",
                     )
                 check_time(file, keys)
         for collection, split in systems.targets(config):

@@ -19,5 +19,5 @@ class BowDpr(Bagged, Pooled):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and [CLS]."""
+        """Count the encoder's masked tokens, and one prediction from [CLS]."""
         return self.encoder_ratio * tokens + 1

@@ -17,7 +17,7 @@ class CoCondenser(EarlyLayers):
 
     objective: Literal["cocondenser"] = setting(
         "cocondenser",
-        meaning="Condenser's, and a contrast of neighbouring spans",
+        meaning="Condenser's head and a contrast of neighbouring spans",
         source="Gao and Callan 2022",
     )
 

@@ -10,11 +10,11 @@ from cdmae.fields import setting, settings, unfit
 
 @settings
 class EarlyLayers(Layered):
-    """Encoder and head; the head reads the tokens' states after the early layers."""
+    """An encoder with a head that reads the tokens' states after the early layers."""
 
     early_layers: int = setting(
         0,
-        meaning="encoder layers before the head's token states; 0: half of them",
+        meaning="encoder layers before the token states that the head reads; 0: half of all layers",
         source="Condenser: 6 of 12",
         low=0,
         high=1000,

@@ -27,7 +27,7 @@ class Contriever(Pooled):
     pooling: Literal["cls", "mean"] = setting(
         "mean",
         meaning="the vector that it trains: the state of the first token, or the mean over all "
-        "tokens; best the same as in the retrievers that use this encoder",
+        "tokens; should equal the `pooling` of the retrievers that use this encoder",
         source="Contriever: --pooling average",
     )
     crop_least: float = setting(
@@ -60,7 +60,7 @@ class Contriever(Pooled):
     )
 
     def __post_init__(self) -> None:
-        """Refuse batches without negatives, and crops whose longest share is below the shortest."""
+        """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
         super().__post_init__()
         if self.batch < 2:
             raise InputError(
@@ -79,15 +79,18 @@ class Contriever(Pooled):
 
     @property
     def unread(self) -> dict[str, str]:
-        """Return the settings without effect, with reasons."""
+        """Map the settings without effect to reasons."""
         return super().unread | dict.fromkeys(MASKS, "objective contriever masks nothing")
 
     def values(self) -> dict[str, Any]:
-        """Return all settings but the masks'."""
+        """Return all settings except the settings of masks."""
         return asdict(self, MASKS)
 
     def read_tokens(self, corpus: Any) -> float:
-        """Return a crop's mean number of tokens, before deletions; corpus: `plan.sizes.Size`."""
+        """Return a crop's mean number of tokens, before deletions.
+
+        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        """
         special = 2
         share = (self.crop_least + self.crop_most) / 2
         return special + share * (corpus.tokens(self.max_length) - special)

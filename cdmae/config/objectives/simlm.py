@@ -24,7 +24,7 @@ class SimLm(Layered, Decoded):
     generator: HomePath = setting(
         "",
         meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
-        "name@revision) at the hub in transformers format; none: a small generator is "
+        "name@revision) at the hub in transformers format; empty: a small generator is "
         "trained with the encoder",
         source="SimLM: google/electra-base-generator",
     )
@@ -51,7 +51,7 @@ class SimLm(Layered, Decoded):
         super().check(config)
 
     def _check_generator(self, checkpoint: str) -> None:
-        """Refuse a generator whose vocabulary cannot match the start's, and one for random weights.
+        """Refuse a generator with another number of word-pieces, and any for random weights.
 
         The job compares the two vocabularies word-piece by word-piece.
         """
@@ -67,8 +67,9 @@ class SimLm(Layered, Decoded):
     ) -> None:
         """Refuse a generator for random weights, or with another number of word-pieces.
 
-        pieces, of_start: the two numbers; None if only the job knows them, which checks again.
-        checkpoint, owner: of the start.
+        pieces, of_start: the numbers of word-pieces of the generator and of the start; None if only
+        the job knows them, which checks again. checkpoint: the start's checkpoint, or an empty text
+        for random weights. owner: the start's name for messages.
         """
         if not checkpoint:
             remedy = "a generator for a start with a checkpoint"
@@ -84,7 +85,7 @@ class SimLm(Layered, Decoded):
         return 2 * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the generator: a third as wide and trained along, or frozen and only forward."""
+        """Count the generator: a trained one of a third of the width, or a frozen one."""
         generator = network.narrowed(max(1, network.heads // 3) / network.heads)
         sampled = generator.head((self.encoder_ratio + self.decoder_ratio) * tokens)
         if self.generator:

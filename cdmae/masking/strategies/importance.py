@@ -31,7 +31,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
 
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask the floor(p x n) word-pieces of the highest perturbed importance: bool [B, n].
+    """Mask the floor(p x n) word-pieces with the highest perturbed importance: bool [B, n].
 
     If sigma is 0, these are the most important tokens. If sigma is infinite, importance has no
     effect. The pieces of a word share its noise if `side.unit` is `word`, so that at most one word

@@ -14,7 +14,7 @@ NETWORK = "retriever"
 
 
 class Compared(Protocol):
-    """Settings of the head: of a stage, or of a trained model."""
+    """The head's settings, a stage's or a trained model's."""
 
     pooling: str
     similarity: str
@@ -26,9 +26,15 @@ def width(network: nn.Module) -> int:
 
 
 def vectors(
-    network: nn.Module, packed: Packed, settings: Compared, *, generator: Generator | None = None
+    network: nn.Module,
+    packed: Packed,
+    settings: Compared,
+    *,
+    generator: Generator | None = None,
+    memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the vectors of texts, [B, D]."""
+    """Return the vectors of texts, [B, D]; a second pass computes everything again."""
+    del memory
     pooled = transformer.vectors(
         network, packed, settings.pooling, settings.similarity, generator=generator
     )

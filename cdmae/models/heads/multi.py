@@ -59,9 +59,15 @@ def width(network: nn.Module) -> int:
 
 
 def vectors(
-    network: nn.Module, packed: Packed, settings: Matched, *, generator: Generator | None = None
+    network: nn.Module,
+    packed: Packed,
+    settings: Matched,
+    *,
+    generator: Generator | None = None,
+    memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the vectors of texts, text by text, [R, D]."""
+    """Return the vectors of texts, text by text, [R, D]; a second pass computes them again."""
+    del memory
     rows = packed.scored
     states = transformer.hidden_states(network, packed, last_rows=rows, generator=generator)
     projected = network.projection(states[: len(rows.layout.cells)])

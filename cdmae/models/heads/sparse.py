@@ -1,12 +1,16 @@
 """The sparse head: a weight for every word-piece of the vocabulary (SPLADE, Formal et al. 2021).
 
+With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`.
+
 w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at position i by the
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
 weights of a trained model are 0.
 
 The logits of all positions are never held together: they are computed for some texts at a time, and
-only the largest logit and its row are kept. Its derivative has one entry per positive weight, so
-the backward pass multiplies sparse matrices and costs a fraction of the forward pass.
+only the largest logit and its position are kept. Its derivative has one entry per positive weight,
+so the backward pass multiplies sparse matrices and costs a fraction of the forward pass. The second
+pass of gradient caching reuses the first pass's positions: the logits, the largest part of a step,
+are computed once.
 
     S  rows        B  texts        n  rows of the longest text        E  width of the head's states
     V  word-pieces
@@ -16,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
@@ -25,13 +29,20 @@ from torch.nn import functional
 
 from cdmae.files import write_json
 from cdmae.models import architectures, transformer
+from cdmae.models.heads import own
 from cdmae.models.packed import Layout, Packed
 
 NETWORK = "encoder"
-# logits computed at a time: fits the CPU's cache, or keeps a GPU busy
+# logits computed at a time: few enough for a CPU's cache, many enough to keep a GPU busy
 LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
-# the name in version 5, which version 6 also reads
+# the module's name in sentence-transformers 5, which version 6 also accepts
 MODULES = "sentence_transformers.sparse_encoder.models"
+
+
+class Weighted(Protocol):
+    """Settings of the head: of a stage, or of a trained model."""
+
+    pieces: str
 
 
 def width(network: nn.Module) -> int:
@@ -40,17 +51,31 @@ def width(network: nn.Module) -> int:
 
 
 def vectors(
-    network: nn.Module, packed: Packed, settings: object, *, generator: Generator | None = None
+    network: nn.Module,
+    packed: Packed,
+    settings: Weighted,
+    *,
+    generator: Generator | None = None,
+    memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the weights of texts, [B, V]; this head has no settings."""
-    del settings
+    """Return the weights of texts, [B, V]; memory: see `cdmae.models.heads`."""
+    if settings.pieces == "own":
+        return own.vectors(network, packed, generator=generator)
     states = transformer.hidden_states(network.base_model, packed, generator=generator)
     head = architectures.head(network)
     states = head.transform(states)
     # bf16 is for products, not for losses.
     states = states.to(torch.promote_types(states.dtype, torch.float32))
     rows = _rows(packed.layout)
-    return _Weights.apply(states, head.output.weight, head.bias, rows, torch.is_grad_enabled())
+    learning = torch.is_grad_enabled()
+    if not learning and memory is None:
+        return _largest(states, head, rows)[0]
+    found = {} if memory is None else memory
+    if not found:
+        found["weights"], found["positions"] = _largest(states, head, rows, positions=True)
+    if not learning:
+        return found["weights"]
+    return _Weights.apply(states, head.output.weight, head.bias, rows, *found.values())
 
 
 def _rows(layout: Layout) -> Tensor:
@@ -61,61 +86,78 @@ def _rows(layout: Layout) -> Tensor:
     return starts[:-1, None] + torch.minimum(positions, last)
 
 
+@torch.no_grad()
+def _largest(
+    states: Tensor, head: architectures.Head, rows: Tensor, *, positions: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """Return the weights of texts, [B, V], and the first position of each, unsigned [B, V].
+
+    states: [S, E], transformed by the head; rows: [B, n].
+    """
+    device = states.device.type
+    product = states.dtype
+    if torch.is_autocast_enabled(device):
+        product = torch.get_autocast_dtype(device)
+    texts, longest = rows.shape
+    words = len(head.output.weight)
+    weights = states.new_empty(texts, words)
+    # Positions are counted from the end, so that the largest number is the first position.
+    number = torch.uint8 if longest < 256 else torch.int16
+    numbers = torch.arange(longest, 0, -1, device=states.device).to(number)[:, None]
+    best = torch.empty(texts, words, dtype=number, device=states.device) if positions else None
+    at_once = max(1, LOGITS_AT_ONCE[device] // (longest * words))
+    with torch.autocast(device, enabled=False):
+        narrow = states.to(product)
+        output = head.output.weight.to(product)
+        offset = head.bias.to(product)
+        for first in range(0, texts, at_once):
+            some = slice(first, first + at_once)
+            logits = functional.linear(narrow[rows[some]], output, offset)  # [b, n, V]
+            largest = logits.amax(dim=1, keepdim=True)
+            weights[some] = largest[:, 0]
+            if positions:  # much faster than the indices of torch.max
+                best[some] = longest - (logits == largest).to(number).mul_(numbers).amax(dim=1)
+        return weights.relu_().log1p_(), best
+
+
 class _Weights(torch.autograd.Function):
-    """The maximum over a text's rows of log(1 + ReLU(logit)), without keeping logits."""
+    """The maximum over a text's rows of log(1 + ReLU(logit)), computed by `_largest`."""
 
     @staticmethod
     def forward(
-        ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, rows: Tensor, learning: bool
+        ctx: Any,
+        states: Tensor,
+        matrix: Tensor,
+        bias: Tensor,
+        rows: Tensor,
+        weights: Tensor,
+        positions: Tensor,
     ) -> Tensor:
-        device = states.device.type
-        product = states.dtype
-        if torch.is_autocast_enabled(device):
-            product = torch.get_autocast_dtype(device)
-        texts, longest = rows.shape
-        words = len(matrix)
-        weights = states.new_empty(texts, words)
-        best = rows.new_empty(texts, words) if learning else None
-        with torch.autocast(device, enabled=False):
-            narrow = states.to(product)
-            output = matrix.to(product)
-            offset = bias.to(product)
-            at_once = max(1, LOGITS_AT_ONCE[device] // (longest * words))
-            for first in range(0, texts, at_once):
-                own = rows[first : first + at_once]
-                logits = functional.linear(narrow[own], output, offset)  # [b, n, V]
-                if learning:
-                    largest, position = logits.max(dim=1)
-                    best[first : first + at_once] = own.gather(1, position)
-                else:
-                    largest = logits.amax(dim=1)
-                weights[first : first + at_once] = largest
-            weights.relu_().log1p_()
-        if learning:
-            ctx.save_for_backward(states, matrix, weights, best)
-        return weights
+        ctx.save_for_backward(states, matrix, rows, weights, positions)
+        return weights.detach()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        states, matrix, weights, best = ctx.saved_tensors
+        states, matrix, rows, weights, positions = ctx.saved_tensors
         # log(1 + z) has the derivative 1 / (1 + z), which is exp(-w).
         slopes = torch.where(weights > 0, gradient * torch.exp(-weights), 0)
         text, piece = slopes.nonzero(as_tuple=True)
         slope = slopes[text, piece]
+        row = rows[text, positions[text, piece].long()]
         of_logits = torch.sparse_coo_tensor(
-            torch.stack([piece, best[text, piece]]),
+            torch.stack([piece, row]),
             slope,
             (len(matrix), len(states)),
             check_invariants=False,
         )
         of_states = torch.sparse.mm(of_logits.t(), matrix)
         of_matrix = torch.sparse.mm(of_logits, states)
-        return of_states, of_matrix, slopes.sum(0), None, None
+        return of_states, of_matrix, slopes.sum(0), None, None, None
 
 
 def write_modules(folder: Path, *, width: int, longest: int, prompts: Mapping[str, str]) -> None:
-    """Write the files by which sentence-transformers' `SparseEncoder` reads the folder.
+    """Write the files that sentence-transformers' `SparseEncoder` needs to load the folder.
 
     Versions 5 and 6 compute the same vectors from these files.
     """

@@ -2,9 +2,9 @@
 
 To RetroMAE's two losses, this objective adds a bag-of-words loss. The encoder's LM head computes
 logits at every position except [CLS]. Max-pooled over the passage, they must predict its
-word-pieces. L_bow = -1 / n x sum
-over t in set(x) of log softmax(max_i z_i)[t], n the passage's length. The paper also searches with
-these pooled logits; here, as for all objectives, the vector is [CLS] alone.
+word-pieces: L_bow = -1 / n x sum over t in set(x) of log softmax(max_i z_i)[t], where n is the
+passage's length. The paper also searches with these pooled logits. Here, as for all objectives, the
+vector is only the [CLS] state.
 
     B passages, S rows, n rows of the longest passage, M predicted rows, D dimensions, V word-pieces
 """

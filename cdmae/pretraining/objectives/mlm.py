@@ -35,7 +35,7 @@ class Mlm(Objective):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return equation 3: the mean over the global batch's masked tokens; no decoder's loss."""
+        """Return equation 3, the mean over the global batch's masked tokens; there is no L_dec."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
         return self.losses(batch, h_c, (encoded, view))

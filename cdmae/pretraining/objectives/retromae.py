@@ -3,8 +3,8 @@
 The encoder predicts its masked tokens. One decoder layer predicts *every* token, each from the
 passage's vector and a random part of the passage that is drawn for this token alone. The queries
 are H1 = h + p_i, the context is H2 = [h; e_j + p_j]. Position i attends to j if j = 0 or j is in
-the part of i, and never to itself. A part consists of the tokens that the decoder's masking leaves;
-each position has its own mask.
+the part of i, and never to itself. A part consists of the tokens that the decoder's masking leaves
+visible; each position has its own mask.
 
     B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
 """

@@ -2,7 +2,7 @@
 
 The encoder predicts its masked tokens. The decoder predicts *every* token of the unmasked passage
 from the vector and the k tokens before it: L_dec = -log P(x_t | h, x_{t-k} .. x_{t-1}), the mean
-over tokens. A decoder that sees a few tokens only cannot do without the vector.
+over tokens. A decoder that sees only a few tokens depends on the vector.
 
 Position 0 of the decoder's input is the vector, which every position sees in every layer. In
 addition, position i sees the positions i - k + 1 to i, and its state predicts token i + 1. With
@@ -12,7 +12,7 @@ The published code (microsoft/SEED-Encoder) reads the vector by cross-attention 
 the word embeddings of encoder and decoder, as here. [SEP] and other special tokens are not
 predicted.
 
-    B passages, n rows of the longest one, M predicted rows, D dimensions
+    B passages, n rows of the longest passage, M predicted rows, D dimensions
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class SimLm(Objective):
 def fill(
     model: PreTrainedModel, view: View, generator: Generator | None = None
 ) -> tuple[Packed, Tensor]:
-    """Replace masked tokens by a generator's samples; also return its states there [M, D]."""
+    """Replace masked tokens by a generator's samples; also return its states at them, [M, D]."""
     states = transformer.hidden_states(
         model.base_model, view.inputs, last_rows=view.rows, generator=generator
     )

@@ -55,7 +55,7 @@ def looks(
 
 
 def doubts(saved: State) -> list[str]:
-    """Return and log a note if the vectors distinguish passages worse than before pre-training."""
+    """Return and log a note if vectors distinguish passages less well than before pre-training."""
     values = [float(row[1]) for row in saved.tables.get("retrieval.tsv", [])[1:]]
     if not values or values[-1] >= FORGOTTEN * values[0]:
         return []

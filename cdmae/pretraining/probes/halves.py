@@ -1,10 +1,10 @@
 """Quality of the vectors for search before fine-tuning: one half of a passage finds the other.
 
-The first halves of some passages search among the second halves of the same passages, by the dot
-product of their vectors, as a retriever searches. An encoder whose vector represents the topic of a
-text ranks the other half first. This probe (`cdmae.pretraining.probes`) suits any objective and
-collection, and uses the same passages each time. Their number is limited, which limits the cost on
-large collections.
+The first halves of a sample of passages are the queries, and the second halves are the passages to
+be found. Their vectors are compared by dot product, as in retrieval. An encoder whose vector
+represents the topic of a text ranks the other half first. This probe (`cdmae.pretraining.probes`)
+suits any objective and collection, and uses the same passages each time. Their number is limited,
+which limits the cost on large collections.
 
     n passages, D dimensions
 """
@@ -34,7 +34,7 @@ def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
     """Return a function that measures MRR@10; None if fewer than two passages are long enough."""
-    del rows  # fewer than in a training step, which keeps far more per word-piece
+    del rows  # a limit for training steps, which need far more memory per word-piece
     read = halves(reader)
     if len(read) < 4:
         return None
@@ -79,7 +79,7 @@ def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = 
 
 
 def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
-    """Return MRR@10 of passage i for query i, [n, D] each; the correct passage is last of ties.
+    """Return MRR@10 of passage i for query i, both [n, D]; the correct passage loses all ties.
 
     The value expected by chance is H_10 / n, which is 2.93 / n.
     """

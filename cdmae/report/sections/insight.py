@@ -28,7 +28,7 @@ SAMPLE = 2000  # queries
 # depths at which the overlap of lists is computed
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)  # ends of the buckets of the audit
-RANDOM = "random ones"  # the negatives that were drawn, not mined
+RANDOM = "random negatives"  # the name of negatives that were drawn, not mined
 SHOWN = 5  # queries that are shown of each kind
 LETTERS = 220  # characters that are shown of a passage
 NOTHING = np.empty(0, np.int64)
@@ -81,7 +81,7 @@ def negatives(facts: Facts) -> Section | None:
     if student:
         mined, queries, judged = _negatives(facts, student)
         buckets = above_positive(read_run(teachers[student], queries), mined, judged)
-    alike = "How alike the negatives of two stages are"
+    alike = "Similarity of the negatives of two stages"
     caption = f"Negatives of {student} that its teacher scores above the judged passage"
     forms = {"best K": str, "Jaccard index": percent}
     tables = [
@@ -133,7 +133,7 @@ def _audit_figure(facts: Facts, student: str, buckets: pd.DataFrame) -> Figure |
 def overlaps(facts: Facts) -> pd.DataFrame:
     """Compare the lists of negatives of the importance-aware chain's stages, pair by pair.
 
-    The frame has the columns of the table that shows it; an index is the mean over the queries.
+    The frame has the columns of the report's table. Jaccard indices are means over the queries.
     """
     mined: dict[str, pd.DataFrame] = {}
     depths: dict[str, int] = {}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = "data/published"
 LETTERS = 6.0  # characters per word, including the space
-# family -> an unpacked file, and its size as a share of the text
+# for each family, a file that is kept unpacked, and its size as a share of the text
 UNPACKED = {
     MSMARCO: ("collection.tsv", 1.0),
     **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
@@ -68,8 +68,8 @@ class Settings(Source):
     )
     splits: dict[str, str] = setting(
         {},
-        meaning="split: the part of its catalogue id after `dataset`, such as `dev: dev/small`; "
-        "none: `test`, if the dataset has it",
+        meaning="for each split, the part of its catalogue id after `dataset`, as in {dev: "
+        "dev/small}; empty: `test`, if the dataset has it",
     )
     titles: bool = setting(
         True,
@@ -78,13 +78,13 @@ class Settings(Source):
     )
     title_file: str = setting(
         "",
-        meaning="MS MARCO's titles, one per line: passage id, tab, title; none: RocketQA's "
-        "release is fetched",
+        meaning="file of MS MARCO's titles, one per line: passage id, tab, title; empty: "
+        "RocketQA's release is downloaded",
     )
     files: str = setting(
         PUBLISHED,
         meaning="folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are "
-        "then not fetched; files that share a name keep the hub's folders "
+        "then not downloaded; files that share a name keep the hub's folders "
         "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
         "working directory",
     )
@@ -114,7 +114,7 @@ class Settings(Source):
         return {}
 
     def judged(self) -> dict[str, bool]:
-        """Return split -> whether it has judgments; raises `InputError` for an unknown split."""
+        """Return, for each split, whether it has judgments; raise `InputError` for unknown ones."""
         for split, name in self.ids().items():
             if not catalogue.has(name, "queries"):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))

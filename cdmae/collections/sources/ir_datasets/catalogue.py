@@ -17,13 +17,13 @@ from cdmae.fields import suggestion
 
 FEW = 12  # the most names that a message lists
 ROW = {"docs": 500, "queries": 60, "qrels": 30}  # packed bytes per row, for one file per part
-# dataset -> the archives of its passages, where their names differ from the dataset's name
+# the archives of a dataset's passages, if their names differ from the dataset's name
 PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
 
 @functools.cache
 def entries() -> dict[str, dict[str, Any]]:
-    """Return the catalogue's datasets: id -> {docs, queries, qrels} -> {count}."""
+    """Return the catalogue: the count of docs, queries and qrels of each dataset id."""
     return read_json("metadata.json")
 
 

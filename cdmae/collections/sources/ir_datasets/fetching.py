@@ -155,7 +155,7 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
 
 
 def _published_titles(dataset: str) -> Path:
-    """Fetch RocketQA's release unless it is there, and return its file of titles."""
+    """Return the file of titles in RocketQA's release, which is downloaded if it is missing."""
     util = package().util
     path = paths(dataset)[TITLES]
     archive = util.Download([util.RequestsDownload(TITLES)], cache_path=path)

@@ -66,6 +66,8 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package, for size smoke
 class Settings(Source):
     """The keys of a collection of docstrings."""
 
+    queries_are_cut = True
+
     size: Literal["smoke", "default", "full"] = setting(
         "default",
         meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the "
@@ -81,7 +83,7 @@ class Settings(Source):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a limit without effect."""
+        """Refuse `train_queries` for a held-out part, which has no training queries."""
         if self.part and self.train_queries:
             raise InputError(
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has "

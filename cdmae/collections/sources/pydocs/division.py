@@ -39,9 +39,9 @@ class _Passage:
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
-    """Divide a harvest of (name, summary, body) into passages and queries with splits.
+    """Turn harvested (name, summary, body) entries into passages, and queries with their splits.
 
-    A held-out package's queries are all in the split ``test``.
+    held_out: whether the package is held out; all its queries are in the split ``test``.
     """
     passages = _distinct(entries)
     pairs = near_duplicates([passage.text for passage in passages])
@@ -120,9 +120,9 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
 
 
 def _trigrams(text: str, numbers: dict[str, int]) -> set[int]:
-    """Return the word trigrams of a text, packed into integers: a third of the memory of tuples.
+    """Return the word trigrams of a text as integers, which take a third of the memory of tuples.
 
-    numbers: word -> number, to which new words are added.
+    numbers: the number of each word; new words are added.
     """
     words = [numbers.setdefault(word, len(numbers)) for word in words_of(text)]
     triples = zip(words, words[1:], words[2:], strict=False)

@@ -1,0 +1,165 @@
+"""Answer queries with the systems of a run, whose models and indexes stay in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdmae.collections.store import read_passages
+from cdmae.importance.shading import Shades
+from cdmae.retrieval.asking import Answer, Question, ask
+
+LIBRARIES = 900 * 10**6  # bytes of torch, faiss, Java's heap and the code, measured
+UNPACKED = 3  # times the size of Parquet's compressed text
+Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage that a system ranks for a query.
+
+    summary: a sentence about the passage that is not searched. parts: for a fusion or a reranker,
+    the passage's score in the list of each of its parts, by the name of the part; None if the
+    passage is not in the list.
+    """
+
+    rank: int
+    score: float
+    row: int
+    passage_id: str
+    title: str
+    text: str
+    summary: str = ""
+    parts: dict[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of one system: its best passages, and the seconds that it took."""
+
+    system: str
+    seconds: float
+    hits: list[Hit]
+
+
+class Kept:
+    """Keep the results of loading functions, by function and arguments."""
+
+    def __init__(self) -> None:
+        """Begin with no results."""
+        self._values: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return ``function(*arguments)``, which is called only the first time."""
+        key = (function, arguments)
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = function(*arguments)
+            return self._values[key]
+
+
+class Engine:
+    """The systems of a run on its collections."""
+
+    def __init__(
+        self,
+        systems: Mapping[str, Mapping[str, Described]],
+        folders: Mapping[str, Path],
+        *,
+        depth: int,
+        lengths: Mapping[str, int],
+        summaries: Mapping[str, Mapping[int, str]] | None = None,
+        shades: tuple[Path, Path] | None = None,
+    ) -> None:
+        """Describe what can be asked; nothing is loaded yet.
+
+        systems: for each collection, its systems by name. folders: the folder of each collection.
+        depth: the number of passages that systems rank, as in the run. lengths: the number of
+        word-pieces at which the texts of a collection are cut. summaries: for each collection, a
+        sentence about some of its passages, by row. shades: a table of importance and the folder
+        of its tokenizer.
+        """
+        self.systems = systems
+        self.folders = folders
+        self.depth = depth
+        self.lengths = lengths
+        self.summaries = summaries or {}
+        self.shades = Shades(*shades) if shades else None
+        self._kept = Kept()
+
+    def search(self, text: str, system: str, collection: str, count: int) -> Result:
+        """Rank the best `count` passages of a collection for a query."""
+        begun = time.perf_counter()
+        question = Question(
+            text, self.depth, self.lengths.get(collection, 0), threads=1, load=self._kept
+        )
+        described = self.systems[collection][system]
+        answer = ask(described, question)
+        hits = self._hits(described, answer, collection, count)
+        return Result(system, time.perf_counter() - begun, hits)
+
+    def pool(self, text: str, collection: str, count: int) -> list[Hit]:
+        """Return the union of all systems' best `count` passages."""
+        found: dict[int, Hit] = {}
+        for system in self.systems[collection]:
+            for hit in self.search(text, system, collection, count).hits:
+                found.setdefault(hit.row, hit)
+        return list(found.values())
+
+    def warm(self) -> None:
+        """Load everything: ask every system once on every collection."""
+        for collection, systems in self.systems.items():
+            for system in systems:
+                self.search("warm up", system, collection, 1)
+
+    def passages(self, collection: str) -> int:
+        """Return the number of passages of a collection."""
+        return len(self._kept(read_passages, self.folders[collection]))
+
+    def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:
+        rows, scores = (values[:count] for values in answer.run.ranked(0))
+        passages = self._kept(read_passages, self.folders[collection]).take(rows).to_pylist()
+        summaries = self.summaries.get(collection, {})
+        listed = [
+            dict(zip(*(values.tolist() for values in part.run.ranked(0)), strict=True))
+            for part in answer.parts
+        ]
+        names = [part["name"] for part in described["parts"]]
+        hits = []
+        for index, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+            parts = {name: own.get(row) for name, own in zip(names, listed, strict=True)}
+            hits.append(
+                Hit(
+                    rank=index + 1,
+                    score=score,
+                    row=row,
+                    summary=summaries.get(row, ""),
+                    parts=parts,
+                    **passages[index],
+                )
+            )
+        return hits
+
+    def memory(self) -> int:
+        """Estimate the bytes that the process will use: libraries, and the files that it loads."""
+        files: set[Path] = set()
+        for described in (each for own in self.systems.values() for each in own.values()):
+            files.update(_files(described))
+        passages = [folder / "passages.parquet" for folder in self.folders.values()]
+        read = sum(path.stat().st_size for path in files)
+        return LIBRARIES + read + UNPACKED * sum(path.stat().st_size for path in passages)
+
+
+def _files(described: Described) -> Iterator[Path]:
+    """Yield the files that a system and its parts read."""
+    for part in described["parts"]:
+        yield from _files(part)
+    for key in ("index", "model", "vectors", "tokens"):
+        folder = described.get(key)
+        if folder and Path(folder).is_dir():
+            yield from (path.resolve() for path in Path(folder).rglob("*") if path.is_file())

@@ -1,0 +1,256 @@
+"""Judge the pooled passages of several systems; the judgments are a collection in BEIR's layout.
+
+Pooling follows TREC: the union of all systems' best passages of a query is judged, in an order that
+does not reveal the systems. Each grade is added to ``judgments.jsonl`` and synced before the next
+passage is shown. ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` are the collection,
+which `source: beir` reads. ``pools.jsonl`` records which systems each pool comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from cdmae.errors import InputError
+from cdmae.files import complete, write_text
+
+GRADES = {  # of TREC Deep Learning
+    0: "irrelevant",
+    1: "related",
+    2: "highly relevant",
+    3: "perfectly relevant",
+}
+SKIPPED = None
+DEPTH = 10  # passages of each system in a pool
+SPLIT = "test"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage of a pool."""
+
+    passage_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A query and its passages, in the order in which they are judged."""
+
+    query_id: str
+    query: str
+    passages: list[Passage]
+
+
+class Judgments:
+    """The folder of a collection that is being judged; one process at a time opens it."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        corpus: Iterable[dict[str, str]],
+        pool: Callable[[str], list[Passage]],
+        systems: list[str],
+    ) -> None:
+        """Open a folder, or make it.
+
+        corpus: the passages of the collection (passage_id, title, text), which are written once.
+        pool: returns the pooled passages of a query. systems: the names of the pooled systems.
+
+        Raises `InputError` if another process has the folder open, or if it contains judgments that
+        were not made here.
+        """
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._own = filelock.FileLock(self.folder / ".lock")
+        try:
+            self._own.acquire(timeout=0)
+        except filelock.Timeout:
+            raise InputError(
+                f"{folder} is being judged by another process; end it, or give another folder"
+            ) from None
+        log = self.folder / "judgments.jsonl"
+        qrels = self.folder / "qrels" / f"{SPLIT}.tsv"
+        if qrels.exists() and not log.exists():
+            raise InputError(
+                f"{qrels} has judgments that were not made by this command; give another folder"
+            )
+        self._pool = pool
+        self._systems = systems
+        self._lock = threading.RLock()
+        self.pools = {
+            line["query_id"]: Pool(
+                line["query_id"],
+                line["query"],
+                [Passage(**passage) for passage in line["passages"]],
+            )
+            for line in _read(self.folder / "pools.jsonl")
+        }
+        self.queries = {line["_id"]: line["text"] for line in _read(self.folder / "queries.jsonl")}
+        self.grades: dict[tuple[str, str], int | None] = {}
+        for line in _read(log):
+            self.grades[line["query_id"], line["passage_id"]] = line["grade"]
+        if not (self.folder / "corpus.jsonl").exists():
+            _write_corpus(self.folder / "corpus.jsonl", corpus)
+        self._write_qrels()
+
+    def close(self) -> None:
+        """Let another process open the folder."""
+        self._own.release()
+
+    def add(self, text: str) -> str:
+        """Add a query, unless it exists; return its id."""
+        text = " ".join(text.split())
+        with self._lock:
+            for query_id, known in self.queries.items():
+                if known == text:
+                    return query_id
+            query_id = "q" + hashlib.sha256(text.encode()).hexdigest()[:12]
+            _append(self.folder / "queries.jsonl", {"_id": query_id, "text": text})
+            self.queries[query_id] = text
+            return query_id
+
+    def pool(self, query_id: str) -> Pool:
+        """Return the pool of a query, which is made once and recorded."""
+        with self._lock:
+            if query_id not in self.pools:
+                query = self.queries[query_id]
+                passages = sorted(
+                    self._pool(query), key=lambda each: _shuffled(query_id, each.passage_id)
+                )
+                record = {
+                    "query_id": query_id,
+                    "query": query,
+                    "systems": self._systems,
+                    "depth": DEPTH,
+                    "when": _now(),
+                    "passages": [vars(passage) for passage in passages],
+                }
+                _append(self.folder / "pools.jsonl", record)
+                self.pools[query_id] = Pool(query_id, query, passages)
+            return self.pools[query_id]
+
+    def grade(self, query_id: str, passage_id: str, grade: int | None, who: str) -> None:
+        """Record a grade, or None for a skipped passage; the newest grade counts.
+
+        Raises `InputError` for an unknown query, passage or grade.
+        """
+        with self._lock:
+            known = self.pools.get(query_id)
+            if known is None or passage_id not in {each.passage_id for each in known.passages}:
+                raise InputError(f"passage {passage_id} is not in the pool of query {query_id}")
+            if grade is not SKIPPED and grade not in GRADES:
+                raise InputError(f"the grade is {grade}; allowed: 0 to {max(GRADES)}")
+            record = {
+                "query_id": query_id,
+                "passage_id": passage_id,
+                "grade": grade,
+                "who": who,
+                "when": _now(),
+                "pool": self._systems,
+            }
+            _append(self.folder / "judgments.jsonl", record)
+            self.grades[query_id, passage_id] = grade
+            self._write_qrels()
+
+    def next(self) -> tuple[str, int] | None:
+        """Return the first query and index in its pool without a grade; None if all are judged."""
+        for query_id in list(self.queries):
+            for index, passage in enumerate(self.pool(query_id).passages):
+                if (query_id, passage.passage_id) not in self.grades:
+                    return query_id, index
+        return None
+
+    def _write_qrels(self) -> None:
+        lines = [
+            f"{query_id}\t{passage_id}\t{grade}\n"
+            for (query_id, passage_id), grade in self.grades.items()
+            if grade is not SKIPPED
+        ]
+        if lines:
+            text = "".join(["query-id\tcorpus-id\tscore\n", *lines])
+            write_text(self.folder / "qrels" / f"{SPLIT}.tsv", text)
+
+
+def read_queries(path: Path | str) -> list[str]:
+    """Read the queries of a text file, one per line; a .jsonl file has them under ``text``.
+
+    Raises `InputError` with the line of the first error.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a text file in UTF-8: {error}") from None
+    queries = []
+    for number, line in enumerate(lines, 1):
+        if path.suffix == ".jsonl" and line.strip():
+            try:
+                line = json.loads(line)["text"]
+            except (ValueError, KeyError, TypeError):
+                raise InputError(
+                    f"{path}, line {number} is {line[:40]!r}; allowed: an object such as "
+                    '{"text": "a query"}'
+                ) from None
+        if str(line).strip():
+            queries.append(str(line).strip())
+    return queries
+
+
+def _write_corpus(path: Path, corpus: Iterable[dict[str, str]]) -> None:
+    with complete(path) as aside, open(aside, "w", encoding="utf-8") as file:
+        for passage in corpus:
+            record = {
+                "_id": passage["passage_id"],
+                "title": passage["title"],
+                "text": passage["text"],
+            }
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _shuffled(query_id: str, passage_id: str) -> str:
+    """Return a sort key that puts passages in a random order, the same in every process."""
+    return hashlib.sha256(f"{query_id} {passage_id}".encode()).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    """Add a line to a file and sync it."""
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """Read the lines of a file; a last line that a kill left incomplete is removed.
+
+    Raises `InputError` for a damaged line.
+    """
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):
+        with open(path, "r+b") as file:
+            file.truncate(len(whole))
+    records = []
+    for number, line in enumerate(whole.decode("utf-8").split("\n")[:-1], 1):
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            raise InputError(f"{path}, line {number} is not JSON: {line[:40]!r}") from None
+    return records

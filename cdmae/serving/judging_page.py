@@ -1,0 +1,128 @@
+"""The page that judges pooled passages: buttons 0 to 3, back and skip, and a key for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlencode
+
+import anyio
+import anyio.to_thread
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from cdmae.errors import InputError
+from cdmae.serving.judging import GRADES, SKIPPED, Judgments
+from cdmae.serving.pages import FOLDER, TEMPLATES
+
+MOST_BYTES = 1 << 14  # of a form
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The judgments of a collection, and the name of the person who judges."""
+
+    judgments: Judgments
+    collection: str
+    who: str
+
+
+def add(
+    app: FastAPI, judging: Judging, title: str, turns: anyio.CapacityLimiter, longest: int
+) -> None:
+    """Add the page /judge to an application.
+
+    turns: limits the number of queries that are answered at a time. longest: the largest number of
+    characters of a query.
+    """
+    judgments = judging.judgments
+
+    @app.get("/judge", response_class=HTMLResponse, include_in_schema=False)
+    async def page(query: str = "", index: int = 0) -> str:
+        def shown() -> str:
+            at = (query, index) if query in judgments.queries else judgments.next()
+            pool = judgments.pool(at[0]) if at else None
+            inside = pool is not None and 0 <= at[1] < len(pool.passages)
+            passage = pool.passages[at[1]] if inside else None
+            grade = judgments.grades.get((at[0], passage.passage_id), -1) if passage else -1
+            return TEMPLATES.get_template("judge.html.j2").render(
+                title=title,
+                collection=judging.collection,
+                folder=judgments.folder,
+                queries=len(judgments.queries),
+                number=list(judgments.queries).index(at[0]) + 1 if at else 0,
+                done=sum(grade is not SKIPPED for grade in judgments.grades.values()),
+                pool=pool,
+                index=at[1] if at else 0,
+                passage=passage,
+                current=grade,
+                grades=GRADES,
+                longest=longest,
+            )
+
+        return await anyio.to_thread.run_sync(shown, limiter=turns)
+
+    @app.post("/judge", include_in_schema=False)
+    async def act(request: Request) -> Response:
+        form = await _form(request)
+
+        def done() -> tuple[str, int] | None:
+            return _act(judging, form, longest)
+
+        try:
+            at = await anyio.to_thread.run_sync(done, limiter=turns)
+        except (InputError, ValueError) as error:
+            raise HTTPException(422, str(error)) from None
+        where = "?" + urlencode({"query": at[0], "index": at[1]}) if at else ""
+        return RedirectResponse(f"/judge{where}", 303)
+
+    @app.get("/judge.js", include_in_schema=False)
+    async def script() -> Response:
+        return Response((FOLDER / "judge.js").read_text(), media_type="text/javascript")
+
+
+def _act(judging: Judging, form: dict[str, str], longest: int) -> tuple[str, int] | None:
+    """Do what a button means; return the query and the index to show, None for the next one."""
+    judgments = judging.judgments
+    choice = form.get("grade", "")
+    if choice == "add":
+        text = form.get("text", "")
+        if not text.strip() or len(text) > longest:
+            raise InputError(f"the query has {len(text)} characters; allowed: 1 to {longest}")
+        return judgments.add(text), 0
+    if choice == "last":
+        query = list(judgments.queries)[-1]
+        return query, len(judgments.pool(query).passages) - 1
+    query = form.get("query", "")
+    index = int(form.get("index", "0"))
+    if choice == "back":
+        return _before(judgments, query, index)
+    grade = SKIPPED if choice == "skip" else int(choice)
+    judgments.grade(query, form.get("passage", ""), grade, judging.who)
+    inside = index + 1 < len(judgments.pool(query).passages)
+    return (query, index + 1) if inside else None
+
+
+def _before(judgments: Judgments, query: str, index: int) -> tuple[str, int]:
+    """Return the passage before one, in the query before if it is the first."""
+    if index > 0:
+        return query, index - 1
+    queries = list(judgments.queries)
+    number = queries.index(query)
+    if number == 0:
+        return query, 0
+    before = queries[number - 1]
+    return before, len(judgments.pool(before).passages) - 1
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Read the fields of a form, each once."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, f"the form has more than {MOST_BYTES} bytes")
+    try:
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
+    except ValueError as error:
+        raise HTTPException(422, f"not a form: {error}") from None
+    return {key: values[-1] for key, values in fields.items()}

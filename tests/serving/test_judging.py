@@ -1,0 +1,99 @@
+"""Judgments: nothing is lost, the pool hides its systems, and the folder is a BEIR collection."""
+
+import json
+
+import pytest
+
+from cdmae.collections.sources import beir
+from cdmae.errors import InputError
+from cdmae.serving.judging import SKIPPED, Judgments, Passage, read_queries
+
+CORPUS = [{"passage_id": f"p{n}", "title": "", "text": f"text {n}"} for n in range(6)]
+
+
+def pool(query):
+    return [Passage(each["passage_id"], each["title"], each["text"]) for each in CORPUS[:4]]
+
+
+def opened(folder):
+    return Judgments(folder, iter(CORPUS), pool, ["bm25", "dense"])
+
+
+def grade_all(judgments):
+    order = []
+    while at := judgments.next():
+        query, index = at
+        passage = judgments.pool(query).passages[index].passage_id
+        judgments.grade(query, passage, len(order) % 4, "me")
+        order.append((query, passage))
+    return order
+
+
+def test_grades_are_a_beir_collection_and_survive_a_new_process(tmp_path):
+    first = opened(tmp_path)
+    queries = [first.add("what is  it"), first.add("who"), first.add("what is it")]
+    assert queries[0] == queries[2] and len(first.queries) == 2
+    order = grade_all(first)
+    first.grade(*order[0], 3, "you")
+    first.grade(*order[1], SKIPPED, "you")
+    first.close()
+
+    again = opened(tmp_path)
+    assert again.next() is None and again.grades[order[0]] == 3 and again.grades[order[1]] is None
+    collection = beir.Settings(path=str(tmp_path)).load()
+    grades = collection.qrels["test"].set_index(["query_id", "passage_id"])["grade"].to_dict()
+    assert grades == {pair: grade for pair, grade in again.grades.items() if grade is not None}
+    assert sum(batch.num_rows for batch in collection.passages) == len(CORPUS)
+    record = json.loads((tmp_path / "judgments.jsonl").read_text().splitlines()[-1])
+    assert {"who", "when", "pool"} <= set(record)
+
+
+def test_a_pool_has_a_fixed_random_order(tmp_path):
+    orders = []
+    for name in ("a", "b"):
+        judgments = opened(tmp_path / name)
+        ids = [judgments.add(text) for text in ("one", "two", "three")]
+        orders.append([[each.passage_id for each in judgments.pool(own).passages] for own in ids])
+    assert orders[0] == orders[1]
+    assert len({tuple(order) for order in orders[0]}) > 1
+
+
+def test_a_line_that_a_kill_cut_is_dropped_and_the_rest_is_kept(tmp_path):
+    first = opened(tmp_path)
+    query = first.add("line\u2028separators stay")
+    order = grade_all(first)
+    first.close()
+    with open(tmp_path / "judgments.jsonl", "a") as log:
+        log.write('{"query_id": "q')
+    again = opened(tmp_path)
+    assert list(again.queries) == [query] and set(again.grades) == set(order)
+
+
+def test_two_processes_do_not_open_a_folder_and_foreign_judgments_stay(tmp_path):
+    first = opened(tmp_path / "a")
+    with pytest.raises(InputError, match="judged by another process"):
+        opened(tmp_path / "a")
+    first.close()
+    (tmp_path / "b/qrels").mkdir(parents=True)
+    (tmp_path / "b/qrels/test.tsv").write_text("q1\tp1\t1\n")
+    with pytest.raises(InputError, match="test.tsv has judgments that were not made"):
+        opened(tmp_path / "b")
+
+
+@pytest.mark.parametrize(("passage", "grade"), [("p5", 1), ("p0", 4), ("p0", -1)])
+def test_a_grade_outside_of_the_pool_or_the_scale_is_refused(tmp_path, passage, grade):
+    judgments = opened(tmp_path)
+    query = judgments.add("what")
+    judgments.pool(query)
+    with pytest.raises(InputError, match="not in the pool|allowed: 0 to 3"):
+        judgments.grade(query, passage, grade, "me")
+    assert not judgments.grades
+
+
+def test_queries_come_from_lines_or_from_json_lines(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\n two \n")
+    (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    assert read_queries(tmp_path / "a.txt") == read_queries(tmp_path / "b.jsonl") == ["one", "two"]
+    (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"query": "two"}\n')
+    with pytest.raises(InputError, match=r"b.jsonl, line 2"):
+        read_queries(tmp_path / "b.jsonl")
