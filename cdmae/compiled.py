@@ -9,8 +9,9 @@ results.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numba
@@ -20,14 +21,25 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` to release the interpreter lock, so that threads run it in parallel."""
+def compiled(
+    function: Callable[..., Any] | None = None, *, fastmath: Collection[str] = ()
+) -> Callable[..., Any]:
+    """Compile `function` to release the interpreter lock, so that threads run it in parallel.
+
+    fastmath: LLVM's flags for its floating-point operations; without `function`, the result is a
+    decorator.
+    """
+    if function is None:
+        return partial(compiled, fastmath=fastmath)
+    options: dict[str, Any] = {"nogil": True}
+    if fastmath:
+        options["fastmath"] = set(fastmath)
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError as error:  # "cannot cache function ...: no locator available for file ..."
         if "no locator" not in str(error):
             raise
-        return numba.njit(nogil=True)(function)
+        return numba.njit(**options)(function)
 
 
 def _prefetch(write: int) -> Callable[..., Any]:

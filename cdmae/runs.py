@@ -40,6 +40,14 @@ class Run:
         cut = slice(self.starts[query], self.starts[query + 1])
         return self.passages[cut], self.scores[cut]
 
+    def best(self, depth: int) -> Run:
+        """Return the best `depth` passages of each query."""
+        lengths = np.diff(self.starts)
+        ranks = np.arange(self.starts[-1]) - np.repeat(self.starts[:-1], lengths)
+        kept = ranks < depth
+        starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, depth))])
+        return Run(self.passages[kept], self.scores[kept], starts)
+
     def split(self, counts: Iterable[int]) -> list[Run]:
         """Split into runs of consecutive queries; `counts` are the numbers of queries per run."""
         runs = []

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.stages import Dense, Reranker, Sparse, Stage
+from cdmae.config.stages import Dense, Multi, Reranker, Sparse, Stage
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
@@ -49,6 +49,9 @@ def stage(kind: str, **changed) -> Stage:
     }  # fmt: skip
     if kind == "retriever":
         return Dense(**values | {"query_length": 16, "passage_length": 32} | changed)
+    if kind == "multi":
+        own = {"query_length": 16, "passage_length": 32, "dimensions": 12}
+        return Multi(**values | own | changed)
     if kind == "sparse":
         return Sparse(**values | {"query_length": 16, "passage_length": 32} | changed)
     return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)

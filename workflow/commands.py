@@ -468,7 +468,11 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    dense = [name for name in config.systems if name not in systems.sparse(config)]
+    dense = [
+        name
+        for name, each in config.systems.items()
+        if not each.is_sparse(config) and not each.is_multi(config)
+    ]
     retrievers = [name for name in dense if config.systems[name].encoded_by]
     if not retrievers:
         raise InputError(

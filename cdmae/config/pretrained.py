@@ -51,6 +51,9 @@ BASES = {  # possible prefixes of the names of an encoder's weights
     "distilbert": "distilbert", "mpnet": "mpnet", "modernbert": "model",
 }  # fmt: skip
 SPARSE = "SparseEncoder"  # the model_type of sparse models in sentence-transformers
+# the model_type of multi-vector models in sentence-transformers and in PyLate
+MULTI = ("MultiVectorEncoder", "ColBERT")
+STANFORD = "HF_ColBERT"  # the architecture in config.json of ColBERT's own folders
 # beginnings of the names of a language-model head's weights
 LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_transform.", "head.")
 LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
@@ -326,6 +329,28 @@ def has_lm_head(model: str) -> bool:
 def is_sparse_encoder(model: str) -> bool:
     """Return whether a folder is a `SparseEncoder` of sentence-transformers."""
     return _described(model, "config_sentence_transformers.json").get("model_type") == SPARSE
+
+
+def is_multi_encoder(model: str) -> bool:
+    """Return whether a model has a vector per word-piece; True for names at the hub."""
+    if not Path(model).is_dir():
+        return True
+    described = _described(model, "config_sentence_transformers.json")
+    stanford = STANFORD in (_described(model).get("architectures") or ())
+    return described.get("model_type") in MULTI or stanford
+
+
+def query_length(model: str) -> int | None:
+    """Return the length to which a multi-vector model fills its queries; None if not recorded."""
+    described = _described(model, "config_sentence_transformers.json")
+    inner = _described(model, "sentence_bert_config.json").get("query_expansion")
+    if isinstance(inner, dict):
+        described = {"query_length": inner.get("length")}
+    length = described.get("query_length")
+    if length is None:
+        length = _described(model, "artifact.metadata").get("query_maxlen")
+    filled = described.get("do_query_expansion", True)
+    return length if filled and type(length) is int else None
 
 
 def divided(model: str) -> tuple[str, str]:

@@ -250,6 +250,47 @@ class Dense(Retriever):
 
 
 @settings
+class Multi(Retriever):
+    """A retriever with one vector per word-piece."""
+
+    head: Literal["multi"] = setting(
+        "multi",
+        meaning="a vector per word-piece: each of a query's vectors meets the best of a passage's",
+        source="ColBERT, SIGIR 2020",
+    )
+    dimensions: int = setting(
+        128,
+        unit="numbers",
+        meaning="width of a word-piece's vector; COIL: 32",
+        source="ColBERT: 128",
+        low=1,
+        high=4096,
+    )
+    match: Literal["any", "equal"] = setting(
+        "any",
+        meaning="any: vectors of length 1 meet all others (ColBERT); equal: vectors of any length "
+        "meet only vectors of the same word-piece, [CLS] included (COIL)",
+        source="ColBERT; equal: COIL, NAACL 2021",
+    )
+    expansion: Literal["none", "unattended", "attended"] = setting(
+        "unattended",
+        meaning="whether [MASK] fills queries up to `query_length`, and whether a query's other "
+        "word-pieces attend to it; no effect with match equal, which has none",
+        source="ColBERT: unattended",
+    )
+    skip_punctuation: bool = setting(
+        True,
+        meaning="punctuation marks of passages have no vectors; no effect with match equal",
+        source="ColBERT: mask_punctuation",
+    )
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model, including its head."""
+        keys = ("head", "dimensions", "match", "expansion", "skip_punctuation")
+        return super().model() | pick(asdict(self), keys)
+
+
+@settings
 class Sparse(Retriever):
     """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
 
@@ -364,5 +405,5 @@ class Reranker(Stage):
             )
 
 
-AnyRetriever = Annotated[Dense | Sparse, Field(discriminator="head")]
+AnyRetriever = Annotated[Dense | Multi | Sparse, Field(discriminator="head")]
 AnyStage = Annotated[AnyRetriever | Reranker, Field(discriminator="kind")]

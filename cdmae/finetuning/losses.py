@@ -41,6 +41,18 @@ def contrastive(
         return listwise(group_scores(queries, passages))
     groups, size = passages.shape[:2]
     scores = queries @ passages.reshape(groups * size, -1).T  # [B, C]
+    return in_batch_loss(scores, symmetric=symmetric, excluded=excluded)
+
+
+def in_batch_loss(
+    scores: Tensor, *, symmetric: bool = False, excluded: Tensor | None = None
+) -> Tensor:
+    """Return L_cont with in-batch negatives, see `contrastive`.
+
+    scores: [B, B x N], each query with the passages of all groups, group by group.
+    """
+    groups = len(scores)
+    size = scores.shape[1] // groups
     if excluded is not None:
         scores = scores.masked_fill(excluded, float("-inf"))
     positives = torch.arange(groups, device=scores.device) * size

@@ -2,6 +2,7 @@
 
 A head (`cdmae.models.heads`) makes the vectors: D is the width of the encoder for the dense head,
 and the number of word-pieces for the sparse head. The sparse head adds a regulariser to the loss.
+The multi-vector head makes a vector per word-piece.
 
 The settings fix the global batch, B queries with N passages each. It is encoded twice, in chunks
 sorted by length (gradient caching, Gao et al. 2021). The first pass, without gradients, computes
@@ -27,14 +28,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.stages import Retriever, Sparse
-from cdmae.finetuning import losses, recall
+from cdmae.config.stages import Multi, Retriever, Sparse
+from cdmae.errors import InputError
+from cdmae.finetuning import late, losses, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
+from cdmae.finetuning.late import Texts
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import heads, packed, sequences
-from cdmae.models.ragged import Ragged, joined
+from cdmae.models.heads import multi
+from cdmae.models.ragged import Ragged, indices, joined
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
@@ -76,6 +80,9 @@ def task(
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
         taught.check_worth(data.examples, stage.alpha, name)
+    check = sparsity.check if sparsity else None
+    if isinstance(stage, Multi):
+        check = partial(check_alive, stage=stage, name=name)
     columns = [
         "step",
         "loss",
@@ -91,7 +98,7 @@ def task(
         columns,
         lambda rows, epoch: batch(data, rows, epoch, model, stage, taught),
         partial(learn, sparsity=sparsity),
-        sparsity.check if sparsity else None,
+        check,
         notes,
     )
 
@@ -112,16 +119,36 @@ def spread_of_scores(
     network = model.network.to(device)
     head = heads.of(stage.head)
     read = batch.sequences
-    vectors = torch.empty(len(read), head.width(network), device=device)
+    pieces = batch.pieces
+    starts = pieces.starts if pieces is not None else np.arange(len(read) + 1)
+    vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
     budget = stage.chunk * stage.passage_length
     for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
         texts = packed.pack(read.take(rows), device)
         made = head.vectors(network, texts, stage, generator=generator)
-        vectors[torch.from_numpy(rows).to(device)] = made.float()
-    scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
+        own = indices(starts[rows], starts[rows + 1] - starts[rows])
+        vectors[torch.from_numpy(own).to(device)] = made.float()
+    if pieces is not None:
+        every = Texts(vectors, pieces)
+        queries = every.cut(slice(0, batch.queries))
+        passages = every.cut(slice(batch.queries, len(read)))
+        scores = late.scores(queries, passages, stage.match)
+    else:
+        scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
+
+
+def check_alive(numbers: dict[str, float], step: int, *, stage: Retriever, name: str) -> str:
+    """Raise `InputError` if all vectors of a step's passages are equal, also during the warm-up."""
+    if numbers["spread"] >= COLLAPSED:
+        return ""
+    raise InputError(
+        f"training of {name} died: all vectors of the passages of step {step:,} are equal; lower "
+        f"learning_rate (now {stage.learning_rate:g}) or raise temperature (now "
+        f"{stage.temperature:g})"
+    )
 
 
 def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
@@ -170,6 +197,11 @@ class Batch:
     excluded: np.ndarray | None
     teacher: np.ndarray | None
 
+    @property
+    def pieces(self) -> Ragged | None:
+        """Return the word-pieces with a vector; None if each text has one vector."""
+        return None if self.sequences.flags is None else multi.scored(self.sequences)
+
 
 def batch(
     data: Data,
@@ -217,6 +249,8 @@ def learn(
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
+    pieces = batch.pieces
+    starts = pieces.starts if pieces is not None else np.arange(len(batch.sequences) + 1)
     memories: list[dict[str, Tensor]] = [{} for _ in cuts]
 
     def encode(chunk: int) -> Tensor:
@@ -227,9 +261,12 @@ def learn(
             return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        queries = vectors[: batch.queries]
-        passages = vectors[batch.queries :]
-        value, numbers = objective(queries, passages, batch, stage)
+        if pieces is not None:
+            value, numbers = late_objective(Texts(vectors, pieces), batch, stage)
+        else:
+            queries = vectors[: batch.queries]
+            passages = vectors[batch.queries :]
+            value, numbers = objective(queries, passages, batch, stage)
         if sparsity:
             penalty, more = sparsity.penalty(queries, passages, step)
             value = value + penalty
@@ -237,8 +274,8 @@ def learn(
         shown = {name: number.detach() for name, number in numbers.items()}
         return value, {"loss": value.detach(), **shown}
 
-    rows = [packed.put(cut, device) for cut in cuts]
-    numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
+    rows = [packed.put(indices(starts[cut], starts[cut + 1] - starts[cut]), device) for cut in cuts]
+    numbers = cached_backward(encode, rows, loss, int(starts[-1]), group)
     group.add_up([cut.grad for cut in network.parameters()])
     return numbers
 
@@ -288,19 +325,53 @@ def objective(
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
-    excluded = None if batch.excluded is None else packed.put(batch.excluded, queries.device)
     contrastive = losses.contrastive(
-        queries, passages, in_batch=stage.in_batch, symmetric=stage.symmetric, excluded=excluded
+        queries,
+        passages,
+        in_batch=stage.in_batch,
+        symmetric=stage.symmetric,
+        excluded=_excluded(batch, queries.device),
     )
     scores = losses.group_scores(queries, passages)
-    flat = passages.detach().flatten(0, 1)
+    return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
+
+
+def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss of a batch of multi-vector texts and its numbers, see `objective`.
+
+    vectors: the vectors of all word-pieces of the queries, followed by those of the passages.
+    """
+    count = batch.queries
+    queries = vectors.cut(slice(0, count))
+    passages = vectors.cut(slice(count, len(vectors.pieces)))
+    if stage.in_batch:
+        every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
+        scores = every.view(count, count, -1).diagonal().T
+        excluded = _excluded(batch, every.device)
+        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
+    else:
+        scores = late.group_scores(queries, passages, stage.match) / stage.temperature
+        contrastive = losses.listwise(scores)
+    return _total(contrastive, scores, passages.vectors, batch, stage)
+
+
+def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
+    return None if batch.excluded is None else packed.put(batch.excluded, device)
+
+
+def _total(
+    contrastive: Tensor, scores: Tensor, vectors: Tensor, batch: Batch, stage: Retriever
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss and the numbers of `objective`; vectors: all vectors of the passages."""
+    flat = vectors.detach()
+    length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
     numbers = {
         "contrastive": contrastive,
         "accuracy": (scores.argmax(-1) == 0).float().mean(),
-        "spread": flat.std(0).norm() / flat.norm(dim=1).mean(),
+        "spread": flat.std(0).norm() / length,
     }
     loss = contrastive
     if batch.teacher is not None:
-        numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, queries.device))
+        numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, scores.device))
         loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
     return loss, numbers

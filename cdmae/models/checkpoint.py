@@ -6,7 +6,8 @@ encoder         an encoder of `cdmae.models.architectures` with its LM head. If 
 retriever       a sentence-transformers model ([CLS] or mean pooling; dot product or cosine). Its
                 top level also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is
                 pooled: ``[:, 0]`` or the mean over tokens. With a sparse head it is a
-                ``SparseEncoder``, and loads with ``transformers.AutoModelForMaskedLM``
+                ``SparseEncoder``, and loads with ``transformers.AutoModelForMaskedLM``. With a
+                multi-vector head it has PyLate's layout, which ``MultiVectorEncoder`` loads
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as
                 activation, also a ``transformers.AutoModelForSequenceClassification``; its scores
                 are raw logits
@@ -33,7 +34,7 @@ from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, metadata, networks, weights
-from cdmae.models.heads import own, sparse
+from cdmae.models.heads import multi, own, sparse
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -46,14 +47,21 @@ LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_le
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
 # additional keys of cdmae.json for each retriever head; a reranker has none
-VECTORS = {"dense": ("pooling", "similarity"), "sparse": ("head",)}
+VECTORS = {
+    "dense": ("pooling", "similarity"),
+    "sparse": ("head",),
+    "multi": ("head", "dimensions", "match", "expansion", "skip_punctuation"),
+}
 OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
-    "head": ("dense", "sparse"),
+    "head": ("dense", "sparse", "multi"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
+    "match": ("any", "equal"),
+    "expansion": ("none", "unattended", "attended"),
+    "skip_punctuation": (True, False),
     "pieces": ("all", "own"),
     "target": ("ranking", "recall"),
 }
@@ -71,6 +79,9 @@ class Model:
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
     query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
     `cdmae.config.stages.Sparse`.
+
+    For multi-vector retrievers: the settings of `cdmae.config.stages.Multi`; filled, the length to
+    which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
     """
 
     kind: str
@@ -84,6 +95,12 @@ class Model:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     pieces: str = "all"
     target: str = "ranking"
+    dimensions: int = 0
+    match: str = "any"
+    expansion: str = "none"
+    skip_punctuation: bool = False
+    filled: int = 0
+    skipped: tuple[int, ...] = ()
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -165,6 +182,8 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     fields of `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
+    if model.head == "multi":
+        multi.start(model.network, model.dimensions, seed)
     if model.pieces == "own":
         own.start(model.network, seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
@@ -183,10 +202,15 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
+    prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
+    left_out: tuple[str, ...] = ()
     if model.pieces == "own":
         own.write(folder, network)
+        left_out = own.LEFT_OUT
+    elif model.kind == "retriever" and model.head == "multi":
+        multi.write_modules(folder, model, prompts)
+        left_out = multi.LEFT_OUT
     elif model.kind == "retriever" and model.head == "sparse":
-        prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
         sparse.write_modules(
             folder,
             width=sparse.width(network),
@@ -200,12 +224,12 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
             pooling=model.pooling,
             similarity=model.similarity,
             longest=model.lengths["passage_length"],
-            prompts={PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()},
+            prompts=prompts,
         )
     else:
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network, own.LEFT_OUT if model.pieces == "own" else ())
+    networks.write(folder, network, left_out)
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
     for key in _further(model.kind, {"head": model.head, "pieces": model.pieces}):
@@ -222,6 +246,8 @@ def load(folder: Path | str, kind: str) -> Model:
     Raises `InputError` if the folder does not contain a model of this kind.
     """
     model = _load(folder, kind, check(folder, kind))
+    if model.head == "multi":
+        multi.load(model.network, Path(folder))
     if model.pieces == "own":
         own.load(model.network, folder)
     return model
@@ -309,6 +335,8 @@ def _load(
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
     further = _further(kind, described)
     vectors = {key: described[key] for key in further if key in described}
+    if head is multi:
+        vectors |= multi.reading(described, folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
         kind,

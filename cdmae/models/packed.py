@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.models.ragged import Ragged, indices
+from cdmae.models.ragged import BARE, HIDDEN, Ragged, indices
 
 BLOCK = 64  # row counts on the CPU are multiples of it
 WIDTH = 8  # grid widths on the CPU are multiples of it
@@ -45,12 +45,18 @@ class Layout:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed batch: ids, positions (from 0 in each passage), types (pairs only); int64 [S]."""
+    """A packed batch: ids, positions (from 0 in each passage), types (pairs only); int64 [S].
+
+    seen: the rows that others attend to; None: all. scored: for a multi-vector head, the rows with
+    a vector of their own.
+    """
 
     ids: Tensor
     positions: Tensor
     layout: Layout
     types: Tensor | None = None
+    seen: Rows | None = None
+    scored: Rows | None = None
 
     def __len__(self) -> int:
         """Return the number of passages B."""
@@ -83,7 +89,14 @@ def pack(
     types = None if sequences.types is None else put(_filled(sequences.types, layout.rows), on)
     ids = put(_filled(sequences.values, layout.rows), on)
     positions = put(_filled(within, layout.rows), on)
-    return Packed(ids, positions, layout, types)
+    seen = None
+    scored = None
+    if sequences.flags is not None:
+        visible = sequences.flags & HIDDEN == 0
+        if not visible.all():
+            seen = select(np.flatnonzero(visible), sequences.starts, on)
+        scored = select(np.flatnonzero(sequences.flags & BARE == 0), sequences.starts, on)
+    return Packed(ids, positions, layout, types, seen, scored)
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:

@@ -7,18 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+HIDDEN = 1  # a word-piece that no other attends to
+BARE = 2  # a word-piece without a vector of its own
+
 
 @dataclass(frozen=True)
 class Ragged:
     """Concatenated sequences: sequence i is ``values[starts[i]:starts[i + 1]]``.
 
     starts: int64 [n + 1]. types: int64, the segment of each value in a pair, as the tokenizer
-    assigns it; for BERT, 1 after the first [SEP], else 0.
+    assigns it; for BERT, 1 after the first [SEP], else 0. flags: uint8, the properties of each
+    value for a multi-vector head (`HIDDEN`, `BARE`).
     """
 
     values: np.ndarray
     starts: np.ndarray
     types: np.ndarray | None = None
+    flags: np.ndarray | None = None
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
@@ -53,7 +58,8 @@ class Ragged:
             lengths = np.minimum(lengths, longest)
         index = indices(begins, lengths)
         types = None if self.types is None else self.types[index]
-        return Ragged(self.values[index], starts_of(lengths), types)
+        flags = None if self.flags is None else self.flags[index]
+        return Ragged(self.values[index], starts_of(lengths), types, flags)
 
     def keep(self, which: np.ndarray) -> Ragged:
         """Return all sequences, reduced to the values at which the mask `which` is true."""
@@ -76,7 +82,9 @@ def indices(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def joined(*parts: Ragged) -> Ragged:
     """Concatenate the sequences of all parts."""
     lengths = np.concatenate([part.lengths for part in parts])
-    return Ragged(np.concatenate([part.values for part in parts]), starts_of(lengths))
+    values = np.concatenate([part.values for part in parts])
+    flags = [part.flags for part in parts if part.flags is not None]
+    return Ragged(values, starts_of(lengths), flags=np.concatenate(flags) if flags else None)
 
 
 def interleaved(*parts: Ragged) -> Ragged:

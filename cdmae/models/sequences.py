@@ -18,6 +18,7 @@ import pyarrow as pa
 from cdmae.collections.store import read_queries
 from cdmae.errors import InputError
 from cdmae.fields import show
+from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, indices, interleaved, same
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -114,11 +115,13 @@ def texts(
             f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
             "that leaves room for a text and two special tokens"
         )
-    if not prompt.ids:
-        return single(source, rows, length, model.vocabulary)
-    pieces = Ragged(source.ids, source.starts).take(rows, room)
-    before = same(len(rows), *prompt.ids)
-    return frame(interleaved(before, pieces), model.vocabulary)
+    if prompt.ids:
+        pieces = Ragged(source.ids, source.starts).take(rows, room)
+        before = same(len(rows), *prompt.ids)
+        read = frame(interleaved(before, pieces), model.vocabulary)
+    else:
+        read = single(source, rows, length, model.vocabulary)
+    return multi.flagged(read, kind, model) if model.head == "multi" else read
 
 
 def pairs(

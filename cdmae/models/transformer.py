@@ -116,7 +116,7 @@ def run(
     If `last_rows` is given, the last layer is computed only at these rows, [R, D].
 
     layers: layers of the encoder `model`, copies of its layers, or the layers of a decoder. A
-    decoder has BERT layers, whatever the encoder.
+    decoder has BERT layers, whatever the encoder. Rows attend only to the batch's `seen` rows.
     """
     distances = Distances.of(model, layers[0])
     heads = model.config.num_attention_heads
@@ -131,15 +131,21 @@ def run(
             )
         return _layer(layer, states, context, to, of, mask, dropout, generator)
 
-    grid = Grid(packed.layout, heads, positions)
+    def grid_of(rows: Rows | None) -> Grid:
+        if rows is None:
+            return whole
+        own = positions.index_select(0, rows.index) if distances else None
+        return Grid(rows.layout, heads, own)
+
+    def at(states: Tensor, rows: Rows | None) -> Tensor:
+        return states if rows is None else states.index_select(0, rows.index)
+
+    whole = Grid(packed.layout, heads, positions)
+    seen = grid_of(packed.seen)
     for layer in layers[:-1]:
-        states = apply(layer, states, states, grid, grid)
-    if last_rows is None:
-        return apply(layers[-1], states, states, grid, grid)
-    chosen = states.index_select(0, last_rows.index)
-    if distances:
-        positions = positions.index_select(0, last_rows.index)
-    return apply(layers[-1], chosen, states, Grid(last_rows.layout, heads, positions), grid)
+        states = apply(layer, states, at(states, packed.seen), whole, seen)
+    context = at(states, packed.seen)
+    return apply(layers[-1], at(states, last_rows), context, grid_of(last_rows), seen)
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import MOST_PASSAGES, readable
+from cdmae.config import systems
+from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.fields import refusal
 from cdmae.importance import MOST_WORDS
@@ -88,6 +90,7 @@ def check(config: Config, shards: int = 1) -> None:
             )
             raise refusal(("systems", name, "engine"), words)
     known = {name: known_size(config, name) for name in config.collections}
+    _check_exhaustive(config, known)
     for name, corpus in known.items():
         if corpus and corpus.passages > MARGIN * MOST_PASSAGES:
             words = (
@@ -109,6 +112,24 @@ def check(config: Config, shards: int = 1) -> None:
                 "or maskings that do not read importance"
             )
             raise refusal(("encoders", name, "collection"), words)
+
+
+def _check_exhaustive(config: Config, known: dict[str, Size | None]) -> None:
+    """Refuse multi-vector systems that would score all passages of a large collection."""
+    mined = systems.mined(config)
+    for name, system in config.systems.items():
+        if system.candidates or not system.is_multi(config):
+            continue
+        searched = [*config.evaluation.collections, *(on for own, on, _ in mined if own == name)]
+        for collection in dict.fromkeys(searched):
+            corpus = known[collection]
+            if corpus and corpus.passages > MARGIN * MOST_EXHAUSTIVE:
+                words = (
+                    f" is missing, and {collection} has about {corpus.passages:,} passages with a "
+                    f"vector per word-piece; allowed without: up to {MOST_EXHAUSTIVE:,}; set it to "
+                    "a system whose best passages are scored, such as one of kind bm25"
+                )
+                raise refusal(("systems", name, "candidates"), words)
 
 
 def count(config: Config, collection: str) -> Size | None:

@@ -27,6 +27,8 @@ TYPES = 95.0  # distinct words, divided by the square root of the number of word
 SELECT = 4000.0  # operations to select the best passages, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
 ENTRIES = 200.0  # nonzero entries of a sparse passage vector
+DIMENSIONS = 128  # of a third-party multi-vector model, and
+FILLED = 32  # its word-pieces of a query: ColBERT's
 PADDED = 2.0  # factor of the cost of encoding by sentence-transformers, because of its padding
 
 
@@ -166,7 +168,24 @@ def train_retriever(planned: Planned, name: str) -> Work:
         operations += _head(planned, name, QUERY_TOKENS)
         operations += stage.group * _head(planned, name, tokens)
         units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
+    if stage.head == "multi":
+        width, asked = _multi(planned, name)
+        passages = stage.queries * stage.group
+        compared = passages if stage.in_batch else stage.group
+        operations += 2.0 * width * asked * compared * tokens
+        rows = stage.queries * asked
+        units["batch entry"] = width * (rows + passages * tokens) + rows * compared
     return Work(queries * operations, units)
+
+
+def _multi(planned: Planned, name: str) -> tuple[int, float]:
+    """Return the dimensions of a multi-vector system, and its vectors of a query."""
+    system = planned.config.systems[name]
+    if system.model:
+        return DIMENSIONS, FILLED
+    stage = planned.config.stages[system.stage]
+    filled = stage.match == "any" and stage.expansion != "none"
+    return stage.dimensions, stage.query_length if filled else QUERY_TOKENS
 
 
 def _head(planned: Planned, name: str, tokens: float) -> float:
@@ -244,6 +263,8 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     if planned.config.systems[name].is_sparse(planned.config):
         operations += found["query"] * _head(planned, name, QUERY_TOKENS)
         operations += found["scanned passage"] * PRODUCTS
+    elif planned.config.systems[name].is_multi(planned.config):
+        operations += _late(planned, name, mined, found)
     else:
         operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
@@ -252,6 +273,19 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
         operations += sum(vectors(planned, name, each).flops for each in collections)
         units["encoder"] = 1
     return Work(operations, units)
+
+
+def _late(planned: Planned, name: str, mined: tuple[str, ...], found: dict[str, float]) -> float:
+    """Count the operations between the vectors of queries and of the passages that are scored."""
+    system = planned.config.systems[name]
+    width, asked = _multi(planned, name)
+    targets = [mined] if mined else systems.targets(planned.config)
+    collections = dict.fromkeys(collection for collection, _ in targets)
+    tokens = max(_passage_tokens(planned, name, each) for each in collections)
+    pairs = found["scanned passage"]
+    if system.candidates:
+        pairs = min(pairs, found["query"] * system.candidates_depth)
+    return pairs * 2.0 * width * asked * tokens
 
 
 def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
@@ -264,21 +298,29 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     system = planned.config.systems[name]
     network = planned.network(name)
     corpus = planned.size(on)
-    padded = 1.0
-    if system.model:
-        padded = PADDED
-        longest = system.passage_length or flops.longest(system.model)
-    else:
-        longest = planned.config.stages[system.stage].passage_length
-    tokens = corpus.tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
+    padded = PADDED if system.model else 1.0
+    tokens = _passage_tokens(planned, name, on)
     operations = network.forward(tokens)
     components: float = network.width
     if system.is_sparse(planned.config):
         operations += _head(planned, name, tokens)
         components = 2 * ENTRIES  # a weight and its word-piece
+    if system.is_multi(planned.config):
+        dimensions, _ = _multi(planned, name)
+        components = tokens * (dimensions / 2 + 2)  # float16; a passage and a word-piece
     operations *= corpus.passages * padded
     units = {"weight": network.parameters(), "component": corpus.passages * components}
     return Work(operations, units)
+
+
+def _passage_tokens(planned: Planned, name: str, on: str) -> float:
+    """Return the mean word-pieces of a collection's passages as a system reads them."""
+    system = planned.config.systems[name]
+    if system.model:
+        longest = system.passage_length or flops.longest(system.model)
+    else:
+        longest = planned.config.stages[system.stage].passage_length
+    return planned.size(on).tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
 
 
 def sparsity(planned: Planned, name: str) -> Work:

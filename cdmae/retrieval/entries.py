@@ -78,7 +78,7 @@ def search(queries: sparse.csr_array, shards: Sequence[Shard], depth: int) -> Ru
                 for row in range(found.shape[0]):
                     query = begin + row
                     cut = slice(found.indptr[row], found.indptr[row + 1])
-                    passages[query], scores[query] = _best(
+                    passages[query], scores[query] = best_of(
                         np.concatenate([passages[query], first + found.indices[cut]]),
                         np.concatenate([scores[query], found.data[cut]]),
                         depth,
@@ -88,7 +88,7 @@ def search(queries: sparse.csr_array, shards: Sequence[Shard], depth: int) -> Ru
     return Run.of(passages, scores)
 
 
-def _best(passages: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def best_of(passages: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the `depth` best passages by score, ties by row, and their scores."""
     if len(scores) > depth:
         least = np.partition(scores, -depth)[-depth]

@@ -2,7 +2,7 @@
 
 Vectors are always compared by inner product. The vectors of a dense model with cosine similarity
 are normalised, which is equivalent; models that use a distance are rejected. A `SparseEncoder`
-returns sparse matrices.
+returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from cdmae.errors import InputError, cause
 from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
+from cdmae.models.ragged import starts_of
 from cdmae.retrieval import vectors
 from cdmae.retrieval.asking import Load, load_once
+from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
-    Encoder = SentenceTransformer | SparseEncoder
+    Encoder = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 BATCH = 64
 
@@ -42,7 +44,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
 
     Files in the hub's cache are not downloaded again. Custom code of a model is not executed. Texts
     are cut at `length` word-pieces, or at the model's own limit if it is 0. head: `dense`,
-    `sparse`, or `auto`, which follows the model's files.
+    `sparse`, `multi`, or `auto`, which follows the model's files.
     """
     import huggingface_hub
     from huggingface_hub import try_to_load_from_cache
@@ -67,7 +69,10 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
         ) from None
     finally:
         logging.enable_progress_bar()
-    compared = ("dot",) if is_sparse(loaded) else ("dot", "cosine")
+    compared: tuple[str, ...] = ("dot",) if is_sparse(loaded) else ("dot", "cosine")
+    if is_multi(loaded):
+        compared = ("maxsim", "meanmaxsim")  # their rankings are the same
+        _shorten_expansion(loaded, length)
     if loaded.similarity_fn_name not in compared:
         raise InputError(
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: "
@@ -94,16 +99,30 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     return loaded.eval()
 
 
+def _shorten_expansion(model: MultiVectorEncoder, length: int) -> None:
+    """Fill queries with [MASK] up to `length` at most; 0 keeps the model's own length."""
+    expansion = getattr(model[0], "query_expansion", None)
+    if length and expansion:
+        model[0].query_expansion = {**expansion, "length": min(length, expansion["length"])}
+
+
 def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]:
     """Return the sentence-transformers class that loads a model."""
-    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
     from sentence_transformers.util import load_file_path
 
+    def described(file_name: str) -> dict[str, Any]:
+        file = load_file_path(name, file_name, **where_from)
+        return read_json(Path(file)) if file else {}
+
     if head == "auto":
-        file = load_file_path(name, "config_sentence_transformers.json", **where_from)
-        described = read_json(Path(file)) if file else {}
-        head = "sparse" if described.get("model_type") == "SparseEncoder" else "dense"
-    return SparseEncoder if head == "sparse" else SentenceTransformer
+        model_type = described("config_sentence_transformers.json").get("model_type")
+        architectures = described("config.json").get("architectures") or ()
+        head = "sparse" if model_type == pretrained.SPARSE else "dense"
+        if model_type in pretrained.MULTI or pretrained.STANFORD in architectures:
+            head = "multi"
+    classes = {"dense": SentenceTransformer, "sparse": SparseEncoder, "multi": MultiVectorEncoder}
+    return classes[head]
 
 
 def is_sparse(model: Encoder) -> bool:
@@ -111,6 +130,13 @@ def is_sparse(model: Encoder) -> bool:
     from sentence_transformers import SparseEncoder
 
     return isinstance(model, SparseEncoder)
+
+
+def is_multi(model: Encoder) -> bool:
+    """Return whether a model computes a vector per word-piece."""
+    from sentence_transformers import MultiVectorEncoder
+
+    return isinstance(model, MultiVectorEncoder)
 
 
 def width(model: Encoder) -> int:
@@ -176,9 +202,11 @@ def shards(
             _encode(model, loaded.encode_document, batch, loaded, prompt, progress)
             for batch in batches
         ]
-        return vectors.joined(encoded)
+        found = vectors.joined(encoded)
+        return found.rounded() if isinstance(found, MultiVectors) else found
 
-    return vectors.cut(count_passages(collection), width(loaded), make)
+    size = vectors.MULTI_SHARD if is_multi(loaded) else 0
+    return vectors.cut(count_passages(collection), width(loaded), make, size)
 
 
 def encode_queries(
@@ -214,6 +242,8 @@ def _encode(
     how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
     if is_sparse(model):
         how["save_to_cpu"] = True
+    elif is_multi(model):
+        how["convert_to_numpy"] = True
     else:
         how["normalize_embeddings"] = model.similarity_fn_name == "cosine"
     try:
@@ -224,19 +254,34 @@ def _encode(
         raise InputError(
             f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
         ) from None
-    found = _matrix(encoded) if is_sparse(model) else np.asarray(encoded, np.float32)
+    if is_multi(model):
+        found = _multi_vectors(encoded)
+        numbers = found.values
+    elif is_sparse(model):
+        found = _matrix(encoded)
+        numbers = found.data
+    else:
+        found = np.asarray(encoded, np.float32)
+        numbers = found
     shape = (len(texts), found.shape[1] if is_sparse(model) else model.get_embedding_dimension())
     if found.shape != shape:
         raise InputError(
             f"the model {name} returns an array of shape {found.shape} for {len(texts)} texts"
         )
-    if not np.isfinite(found.data if is_sparse(model) else found).all():
+    if not np.isfinite(numbers).all():
         raise InputError(
             f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
         )
     if progress:
         progress.advance(len(texts))
     return found
+
+
+def _multi_vectors(encoded: list[np.ndarray]) -> MultiVectors:
+    """Join the vectors of texts, [n, D] each; their word-pieces are not known."""
+    values = np.concatenate(encoded).astype(np.float32)
+    starts = starts_of([len(own) for own in encoded])
+    return MultiVectors(values, starts, np.zeros(len(values), np.int32))
 
 
 def _matrix(vectors: torch.Tensor) -> sparse.csr_array:

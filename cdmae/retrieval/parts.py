@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from cdmae.arrays import open_parquet, read_batches
 from cdmae.errors import InputError
 from cdmae.files import complete, link
 from cdmae.ranges import Part
+from cdmae.retrieval import maxsim
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.search import Shards
 from cdmae.runs import QUERIES_AT_ONCE, QUERY_GROUP, RUN, Run
@@ -98,8 +100,9 @@ def _best(batches: Sequence[pa.RecordBatch], depth: int) -> pa.RecordBatch:
 
 def join_vectors(output: Path, folders: list[Path]) -> None:
     """Combine the vectors of all parts in one folder, using hard links if possible."""
-    files = [path for folder in folders for path in sorted(folder.glob("[0-9]*"))]
     with complete(output) as aside:
         aside.mkdir()
-        for number, path in enumerate(files):
-            link(path, aside / f"{number:05d}{path.suffix}")
+        for prefix in ("", maxsim.TOKENS):
+            paths = [sorted(folder.glob(f"{prefix}[0-9]*")) for folder in folders]
+            for number, path in enumerate(chain.from_iterable(paths)):
+                link(path, aside / f"{prefix}{number:05d}{path.suffix}")

@@ -37,9 +37,10 @@ from scipy import sparse
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval import entries, impacts
+from cdmae.retrieval import entries, impacts, maxsim
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.impacts import Impacts
+from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors, keep_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
@@ -57,6 +58,8 @@ def search(
     shards: Shards | Impacts,
     depth: int,
     *,
+    candidates: Run | None = None,
+    first: int = 0,
     threads: int = 1,
     device: str = "cpu",
 ) -> Run:
@@ -66,6 +69,9 @@ def search(
     memory; or Lucene's index of sparse vectors. Rows are numbered across shards. Products are
     float32. Every query gets min(depth, P) passages; with sparse vectors, only passages with a
     product above 0. Raises `InputError` for vectors that are not finite or differ in width.
+
+    candidates: for multi-vectors, a run with the passages to score for each query; None: all.
+    first: the row, in `candidates`, of the shards' first passage.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
@@ -82,6 +88,15 @@ def search(
     check_rows(passages, "passages")
     if sparse.issparse(queries):
         return entries.search(queries, shards, depth)
+    if isinstance(queries, MultiVectors):
+        if candidates is None:
+            return maxsim.search(queries, shards, depth, threads)
+        if len(candidates) != len(queries):
+            raise InputError(
+                f"the candidates' run has {len(candidates)} queries, but there are {len(queries)}; "
+                "delete it and run again"
+            )
+        return maxsim.search_among(queries, shards, candidates, depth, threads, first=first)
     depth = min(depth, passages)
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
     if not starts[-1]:
@@ -215,4 +230,14 @@ def answer(system: dict[str, Any], question: Question) -> Run:
     query = encode_question(system, question)
     shards = question.load(keep_vectors, system["vectors"])
     device = str(setup.device())
-    return search(query, shards, question.depth, threads=question.threads, device=device)
+    candidates = None
+    if question.parts:
+        candidates = question.parts[0].best(system["candidates_depth"])
+    return search(
+        query,
+        shards,
+        question.depth,
+        candidates=candidates,
+        threads=question.threads,
+        device=device,
+    )

@@ -1,8 +1,8 @@
 """Inference (section 3.5): encoding passages and queries with a retriever.
 
-Vectors are arrays, or sparse matrices (CSR) for retrievers with a sparse head. Passages are encoded
-shard by shard. Each shard is sorted by length, so that the sequences of a chunk have nearly equal
-lengths. Finished shards are reused after a kill.
+Vectors are arrays, sparse matrices (CSR) for retrievers with a sparse head, or `MultiVectors` with
+a vector per word-piece. Passages are encoded shard by shard. Each shard is sorted by length, so
+that the sequences of a chunk have nearly equal lengths. Finished shards are reused after a kill.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -29,21 +29,24 @@ from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import own
-from cdmae.models.ragged import Ragged
+from cdmae.models.heads.multi import scored
+from cdmae.models.ragged import Ragged, indices
 from cdmae.ranges import WHOLE, Part
-from cdmae.retrieval import entries, impacts
+from cdmae.retrieval import entries, impacts, maxsim
 from cdmae.retrieval.asking import Load
 from cdmae.retrieval.impacts import Impacts
+from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
+MULTI_SHARD = 1 << 12  # passages with many vectors each: 50 MB at 50 x 128
 BUDGET = {
     "cpu": 1 << 13,
     "cuda": 1 << 17,
 }  # word-pieces per chunk, suited to the processor's cache or to a GPU
-Vectors = np.ndarray | sparse.csr_array  # float32 [n, D]
+Vectors = np.ndarray | sparse.csr_array | MultiVectors  # float32 [n, D]
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
 
 
 def read_shards(folder: Path | str) -> list[Shard]:
-    """Open a collection's vector shards in passage order: float32 [p, D] each.
+    """Open a collection's vector shards in passage order: float32 [p, D] each, or multi-vectors.
 
     Each shard's checksum is verified when the search reads the shard, so that the disk is read only
     once. Arrays are memory-mapped, sparse matrices are read into memory.
@@ -87,6 +90,8 @@ def read_shards(folder: Path | str) -> list[Shard]:
     if paths:
         return [Shard(entries.shape(path), partial(entries.read, path)) for path in paths]
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
+    if any(Path(folder).glob(f"{maxsim.TOKENS}*")):
+        return [Shard(maxsim.shape(path), partial(maxsim.read, path)) for path in paths]
     if not paths:
         raise InputError(f"{folder} contains no vectors; delete it and run again")
     for path in paths:
@@ -101,9 +106,12 @@ def read_shards(folder: Path | str) -> list[Shard]:
     return shards
 
 
-def cut(count: int, width: int, make: Callable[[int, int], Vectors]) -> list[Shard]:
-    """Cut `count` passages into shards of D = `width`; make(first, last) returns their vectors."""
-    edges = [*range(0, count, SHARD), count]
+def cut(count: int, width: int, make: Callable[[int, int], Vectors], size: int = 0) -> list[Shard]:
+    """Cut `count` passages into shards of D = `width`; make(first, last) returns their vectors.
+
+    size: the passages of a shard; 0: `SHARD`.
+    """
+    edges = [*range(0, count, size or SHARD), count]
     return [
         Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)
     ]
@@ -129,13 +137,15 @@ def write(
                 progress.advance(len(shard))
                 continue
             vectors = shard[:]
-            if sparse.issparse(vectors):
+            if isinstance(vectors, MultiVectors):
+                maxsim.write(folder, f"{number:05d}.npy", vectors)
+            elif sparse.issparse(vectors):
                 entries.write(folder / f"{number:05d}{entries.SUFFIX}", vectors)
             else:
                 piece(folder / f"{number:05d}.npy", lambda vectors=vectors: vectors)
         with complete(output) as aside:
             aside.mkdir()
-            for path in folder.glob("[0-9]*.np[yz]"):
+            for path in folder.glob("*[0-9].np[yz]"):
                 path.rename(aside / path.name)
             if engine != "exact":
                 index = aside / impacts.FOLDER
@@ -189,12 +199,14 @@ def shards(
     checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
     retriever.network.to(device)
 
-    def make(first: int, last: int) -> np.ndarray:
+    def make(first: int, last: int) -> Vectors:
         rows = np.arange(first, last)
         read = sequences.texts(retriever, "passage", source, rows)
-        return encode(retriever, read, device, progress)
+        encoded = encode(retriever, read, device, progress)
+        return encoded.rounded() if isinstance(encoded, MultiVectors) else encoded
 
-    return cut(len(source), heads.of(retriever.head).width(retriever.network), make)
+    size = MULTI_SHARD if retriever.head == "multi" else 0
+    return cut(len(source), heads.of(retriever.head).width(retriever.network), make, size)
 
 
 class QueryEncoder:
@@ -224,7 +236,9 @@ def encode_queries(
 
 
 def joined(parts: Sequence[Vectors]) -> Vectors:
-    """Concatenate arrays or sparse matrices of vectors."""
+    """Concatenate the vectors of several lists of texts."""
+    if isinstance(parts[0], MultiVectors):
+        return maxsim.joined(parts)
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
@@ -238,6 +252,13 @@ def encode(
     Raises `InputError` for NaN or infinity.
     """
     width = heads.of(model.head).width(model.network)
+    if model.head == "multi":
+        pieces = scored(read)
+        values = np.empty((len(pieces.values), width), dtype=np.float32)
+        for rows, vectors in _chunks(model, read, device, progress):
+            values[indices(pieces.starts[rows], pieces.lengths[rows])] = vectors
+        paired = model.match == "equal"
+        return MultiVectors(values, pieces.starts, pieces.values.astype(np.int32), paired)
     if model.head != "sparse":
         encoded = np.empty((len(read), width), dtype=np.float32)
         for rows, vectors in _chunks(model, read, device, progress):

@@ -1,4 +1,4 @@
-"""The sparse head: equal to transformers' own model, forward and backward."""
+"""Heads: equal to transformers' own model, forward and backward."""
 
 from types import SimpleNamespace
 
@@ -7,9 +7,9 @@ import pytest
 import torch
 from tiny_models import ALL, model, own_weights, padded
 
-from cdmae.models import packed
+from cdmae.models import packed, transformer
 from cdmae.models.heads import own, sparse
-from cdmae.models.ragged import Ragged
+from cdmae.models.ragged import BARE, HIDDEN, Ragged
 
 SPLADE = SimpleNamespace(pieces="all")
 TEXTS = [[2, 7, 9, 11, 3], [2, 30, 3], [2, *range(5, 25), 3]]
@@ -120,3 +120,25 @@ def test_counts_of_word_pieces():
     assert found[0].nonzero()[0].tolist() == [7, 9]
     assert found[0, [7, 9]].tolist() == [2, 1]
     assert not found[1].any()
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_hidden_word_pieces_are_computed_but_not_seen(family):
+    """As transformers computes positions whose attention mask is 0, at the chosen rows only."""
+    network = model(family, "retriever").double()
+    rounding = 1e-6 if family == "modernbert" else 1e-9
+    texts = Ragged.of(TEXTS)
+    flags = np.zeros(len(texts.values), np.uint8)
+    flags[texts.starts[1:-1] - 1] = HIDDEN
+    flags[texts.starts[2] + 4] = BARE
+    batch = packed.pack(Ragged(texts.values, texts.starts, flags=flags))
+    rows = batch.scored
+    states = transformer.hidden_states(network, batch, last_rows=rows)[: len(rows.layout.cells)]
+    read = padded(TEXTS, network.config.pad_token_id or 0)
+    mask = read["attention_mask"]
+    for text, ids in enumerate(TEXTS[:2]):
+        mask[text, len(ids) - 1] = 0
+    expected = network(**read).last_hidden_state
+    expected = torch.cat([each[: len(ids)] for each, ids in zip(expected, TEXTS, strict=True)])
+    expected = expected[torch.from_numpy(flags & BARE == 0)]
+    assert torch.allclose(states, expected, atol=rounding)

@@ -163,6 +163,16 @@ def files_of(pattern):
     return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]
 
 
+def candidates(wildcards):
+    """List the runs whose best passages a system scores; none if it scores all passages."""
+    name = tables["system"][wildcards.system]["candidates"]
+    if not name:
+        return []
+    if "split" in wildcards.keys():
+        return f"<results>/negatives/{name}.{wildcards.collection}.{wildcards.split}.parquet"
+    return [f"<results>/runs/{name}/{target}.parquet" for target in TARGETS]
+
+
 def run_files(wildcards):
     """List the files of a third-party system's runs."""
     runs = tables["system"][wildcards.system]["runs"]
@@ -323,7 +333,9 @@ def encoding_external(wildcards):
 
 def searching(wildcards):
     """List the settings of a retriever's search."""
-    return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards))
+    row = tables["system"][wildcards.system]
+    scored = chosen(wildcards, "candidates_depth") if row.get("candidates") else {}
+    return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards), **scored)
 
 
 def searching_external(wildcards):

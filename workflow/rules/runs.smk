@@ -88,6 +88,7 @@ rule search:
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
         vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
         tokens=branch(not KEPT, then=of("<results>/tokens/{system.start}/{job.collection}")),
+        candidates=candidates,
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -111,7 +112,7 @@ rule search:
         collections=folders("queries"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search.py --model {input.model:q}"
-        " --vectors {input.vectors:q} --tokens {input.tokens:q}"
+        " --vectors {input.vectors:q} --tokens {input.tokens:q} --candidates {input.candidates:q}"
         " --collections {params.collections:q} {params.settings}"
         " --outputs {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
@@ -128,6 +129,7 @@ rule search_external:
             not KEPT, then=of("<results>/collections/{job.collection}/passages.parquet")
         ),
         checkpoint=files_of("{system.model_files}"),
+        candidates=candidates,
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -152,7 +154,8 @@ rule search_external:
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/search_external.py"
         " --vectors {input.vectors:q} --collections {params.collections:q}"
-        " {params.settings} --outputs {output:q} --threads {threads}"
+        " --candidates {input.candidates:q} {params.settings} --outputs {output:q}"
+        " --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

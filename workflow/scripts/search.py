@@ -6,6 +6,7 @@ from cdmae.cli import run_command
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.maxsim import read_candidates
 from cdmae.retrieval.parts import part_of, shifted
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import joined, read_vectors
@@ -23,6 +24,8 @@ def main(
     lengths: list[int],
     outputs: list[Path],
     depth: int,
+    candidates: list[Path] = (),
+    candidates_depth: int = 0,
     threads: int = 1,
     part: str = WHOLE,
 ):
@@ -30,7 +33,8 @@ def main(
 
     vectors, tokens: one folder per distinct collection. With `tokens` instead of `vectors`, vectors
     are made during the search and not kept. lengths: the length at which texts of each collection
-    are cut; 0: the model's own. part: the range of the passages to search, such as 3-of-7.
+    are cut; 0: the model's own. candidates: a run per output, whose best passages are scored; none:
+    all passages. part: the range of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
@@ -42,7 +46,20 @@ def main(
             read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
         )
         own, first = part_of(shards, Part.read(part))
-        run = search(joined(queries), own, depth, threads=threads, device=str(setup.device()))
+        listed = [
+            run
+            for run, collection in zip(candidates, collections, strict=bool(candidates))
+            if collection == collections[number]
+        ]
+        run = search(
+            joined(queries),
+            own,
+            depth,
+            candidates=read_candidates(listed, candidates_depth),
+            first=first,
+            threads=threads,
+            device=str(setup.device()),
+        )
         return shifted(run, first)
 
     targets.search(collections, splits, outputs, depth, find)

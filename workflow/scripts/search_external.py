@@ -4,6 +4,7 @@ from pathlib import Path
 
 from cdmae.cli import run_command
 from cdmae.retrieval import external, targets
+from cdmae.retrieval.maxsim import read_candidates
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
@@ -24,12 +25,15 @@ def main(
     query_prompt: str = "",
     passage_prompt: str = "",
     head: str = "auto",
+    candidates: list[Path] = (),
+    candidates_depth: int = 0,
     threads: int = 1,
 ):
     """Search each collection for the queries of its split; write one run per output.
 
     vectors: one folder per distinct collection; without them, vectors are made during the search
     and not kept. lengths: the length at which texts of each collection are cut; 0: the model's own.
+    candidates: a run per output, whose best passages are scored; none: all passages.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}
@@ -47,7 +51,19 @@ def main(
             shards = external.shards(
                 model, collections[number], cut, prompt=passage_prompt, head=head
             )
-        return search(joined(queries), shards, depth, threads=threads, device=str(setup.device()))
+        listed = [
+            run
+            for run, collection in zip(candidates, collections, strict=bool(candidates))
+            if collection == collections[number]
+        ]
+        return search(
+            joined(queries),
+            shards,
+            depth,
+            candidates=read_candidates(listed, candidates_depth),
+            threads=threads,
+            device=str(setup.device()),
+        )
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -15,6 +15,13 @@ ENGINE = (
     "how sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index "
     "that stores the weights x 100 as whole numbers"
 )
+CANDIDATES = (
+    "the system whose best passages are scored, for a retriever with a vector per word-piece; "
+    "none: all passages are, which a small collection allows"
+)
+# passages that a multi-vector system scores without candidates: half a second a query on a core
+MOST_EXHAUSTIVE = 200_000
+CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
 Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
@@ -40,7 +47,7 @@ class System:
     answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
-    model = encoder = stage = teacher = ""
+    model = encoder = stage = teacher = candidates = ""
 
     def values(self) -> dict[str, Any]:
         """Return its settings."""
@@ -62,6 +69,10 @@ class System:
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its vectors are certainly sparse."""
+        return False
+
+    def is_multi(self, config: Config) -> bool:
+        """Return whether its passages are known to have a vector per word-piece."""
         return False
 
     def positions(self, config: Config) -> int | None:
@@ -120,7 +131,7 @@ class Trained(System):
 
 
 def check_kind(
-    system: Trained, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
+    system: System, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
 ) -> None:
     """Refuse a named entry unless it `fits`; what: a description of valid entries."""
     kind = entries[getattr(system, key)].kind
@@ -129,6 +140,20 @@ def check_kind(
             ", ".join(name for name, entry in entries.items() if fits(entry)) or "there is none"
         )
         raise unfit(system, key, f", of kind {kind}; allowed: {what} ({fitting})")
+
+
+def check_candidates(system: System, config: Config) -> None:
+    """Refuse candidates for single vectors, of a system that does not search, or too many."""
+    if not system.candidates:
+        return
+    if not system.is_multi(config):
+        words = ", but passages are not known to have a vector per word-piece; allowed: head multi"
+        raise unfit(system, "candidates", words)
+    searching = "a system that searches a whole collection"
+    check_kind(system, "candidates", config.systems, lambda other: other.searches, searching)
+    most = config.evaluation.depth
+    if system.candidates_depth > most:
+        raise unfit(system, "candidates_depth", f"; allowed: up to evaluation.depth, {most}")
 
 
 def check_engine(system: System, config: Config) -> None:

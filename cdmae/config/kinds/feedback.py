@@ -76,6 +76,9 @@ class Feedback(System):
         check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
         if config.systems[self.of].is_sparse(config):
             raise unfit(self, "of", ", whose vectors are sparse; allowed: a dense system")
+        if config.systems[self.of].is_multi(config):
+            words = ", whose passages have a vector per word-piece; allowed: a dense system"
+            raise unfit(self, "of", words)
         if not config.evaluation.keep_vectors:
             words = " needs evaluation.keep_vectors, which is false; allowed: true, or remove it"
             raise refusal(("kind",), words)

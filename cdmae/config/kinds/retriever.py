@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from cdmae.config import pretrained, systems
 from cdmae.config.kinds._system import (
+    CANDIDATES,
+    CANDIDATES_DEPTH,
     ENGINE,
     Columns,
     Made,
     Part,
     Trained,
+    check_candidates,
     check_engine,
     check_kind,
 )
@@ -59,6 +62,19 @@ class Retriever(Trained):
         low=0,
         high=1,
     )
+    candidates: str = setting("", meaning=CANDIDATES, source="ColBERT: BM25", names="systems")
+    candidates_depth: int = setting(
+        1000,
+        unit="passages",
+        meaning=CANDIDATES_DEPTH,
+        source="ColBERT: 1000",
+        low=1,
+        high=100_000,
+    )
+
+    def parts(self) -> list[str]:
+        """Return the name of the system whose best passages it scores."""
+        return [self.candidates] if self.candidates else []
 
     def columns(self, config: Config, name: str) -> Columns:
         """Add the source of its teacher's scores.
@@ -81,6 +97,7 @@ class Retriever(Trained):
             teaching = "a system whose scores teach, of kind reranker or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         check_engine(self, config)
+        check_candidates(self, config)
         if self.engine == "bm25" and config.stages[self.stage].target != "recall":
             words = (
                 f", but the stage {self.stage} has target ranking; allowed: exact, lucene, or a "
@@ -100,6 +117,10 @@ class Retriever(Trained):
     def is_sparse(self, config: Config) -> bool:
         """Return whether its stage trains a sparse head."""
         return config.stages[self.stage].head == "sparse"
+
+    def is_multi(self, config: Config) -> bool:
+        """Return whether its stage trains a multi-vector head."""
+        return config.stages[self.stage].head == "multi"
 
     def _check_lm_head(self, config: Config) -> None:
         """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
@@ -125,4 +146,5 @@ class Retriever(Trained):
 
     def in_words(self) -> str:
         """Name its encoder."""
-        return f"retriever from {self.encoder}"
+        best = f", orders the best {self.candidates_depth} of {self.candidates}"
+        return f"retriever from {self.encoder}{best if self.candidates else ''}"

@@ -1,0 +1,140 @@
+"""Scores of multi-vector retrievers in training: late interaction, with its own backward pass.
+
+s(q, d) = sum_i max_j q_i . d_j (ColBERT, equation 3). With match equal, the maximum is over the
+vectors of the same word-piece, and it is 0 where a passage lacks the word-piece (COIL, equation 4).
+
+The products of all pairs of vectors are never held together: they are computed for some passages at
+a time, and only the largest product and its row are kept. Its derivative has one entry per query
+vector and passage, so that the backward pass costs a fraction of the forward pass.
+
+    T  vectors of all queries        U  vectors of all passages        D  dimensions
+    B  queries        P  passages        n  vectors of the longest passage of a block
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from cdmae.models import sequences
+from cdmae.models.packed import put
+from cdmae.models.ragged import Ragged
+
+# products computed at a time: fits the CPU's cache, or keeps a GPU busy
+PRODUCTS_AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 27}
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The vectors of texts, [T, D], and their word-pieces, which are ragged."""
+
+    vectors: Tensor
+    pieces: Ragged
+
+    def cut(self, texts: slice) -> Texts:
+        """Return a range of texts."""
+        first = self.pieces.starts[texts.start]
+        last = self.pieces.starts[texts.stop]
+        return Texts(self.vectors[first:last], self.pieces.cut(texts))
+
+
+def scores(queries: Texts, passages: Texts, match: str) -> Tensor:
+    """Return the score of each query with each passage, [B, P]."""
+    device = queries.vectors.device
+    blocks = list(_blocks(queries.pieces, passages.pieces, device, match))
+    maxima = _Maxima.apply(queries.vectors, passages.vectors, blocks)  # [T, P]
+    lengths = put(queries.pieces.lengths, device)
+    return torch.segment_reduce(maxima, "sum", lengths=lengths, axis=0, unsafe=True)
+
+
+def group_scores(queries: Texts, passages: Texts, match: str) -> Tensor:
+    """Return the score of each query with the passages of its own group, [B, N]."""
+    count = len(queries.pieces)
+    size = len(passages.pieces) // count
+    own = [
+        scores(
+            queries.cut(slice(query, query + 1)),
+            passages.cut(slice(query * size, (query + 1) * size)),
+            match,
+        )
+        for query in range(count)
+    ]
+    return torch.cat(own)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some passages of nearly equal lengths.
+
+    columns: their numbers [b]. rows: the rows of their vectors, int64 [b, n]; a shorter passage
+    repeats its last row. apart: bool [b, n, T], pairs of different word-pieces; None if all meet.
+    """
+
+    columns: Tensor
+    rows: Tensor
+    apart: Tensor | None
+
+
+def _blocks(
+    queries: Ragged, passages: Ragged, device: torch.device, match: str
+) -> Iterator[_Block]:
+    budget = PRODUCTS_AT_ONCE[device.type] // max(1, len(queries.values))
+    lengths = passages.lengths
+    for columns in sequences.chunks(lengths, budget):
+        positions = np.arange(lengths[columns].max())
+        last = lengths[columns][:, None] - 1
+        rows = passages.starts[columns][:, None] + np.minimum(positions, last)
+        apart = None
+        if match == "equal":
+            apart = put(passages.values[rows][..., None] != queries.values, device)
+        yield _Block(put(columns, device), put(rows, device), apart)
+
+
+class _Maxima(torch.autograd.Function):
+    """The largest product of each query vector with the vectors of each passage, [T, P]."""
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, passages: Tensor, blocks: list[_Block]) -> Tensor:
+        count = sum(len(block.columns) for block in blocks)
+        maxima = queries.new_empty(count, len(queries))
+        best = torch.empty(count, len(queries), dtype=torch.int64, device=queries.device)
+        for block in blocks:
+            tokens = passages[block.rows]  # [b, n, D]
+            products = tokens.flatten(0, 1) @ queries.T
+            products = products.view(*block.rows.shape, len(queries))  # [b, n, T]
+            if block.apart is not None:
+                products.masked_fill_(block.apart, -torch.inf)
+            largest, position = products.max(dim=1)
+            maxima[block.columns] = largest
+            best[block.columns] = block.rows.gather(1, position)
+        met = maxima > -torch.inf
+        maxima = torch.where(met, maxima, 0)
+        ctx.save_for_backward(queries, passages, best, met)
+        return maxima.T.contiguous()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        queries, passages, best, met = ctx.saved_tensors
+        slopes = torch.where(met.T, gradient, 0)  # [T, P]
+        of_queries = functional.embedding_bag(
+            best.T.contiguous(), passages, per_sample_weights=slopes, mode="sum"
+        )
+        # The entries of each passage vector, one after another.
+        rows, order = best.flatten().sort(stable=True)
+        offsets = torch.searchsorted(rows, torch.arange(len(passages), device=rows.device))
+        of_passages = functional.embedding_bag(
+            order % len(queries),
+            queries,
+            offsets,
+            per_sample_weights=slopes.T.flatten()[order],
+            mode="sum",
+        )
+        return of_queries, of_passages, None

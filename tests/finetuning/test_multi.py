@@ -1,0 +1,229 @@
+"""Training a multi-vector retriever: loss and gradient by transformers' own model, and the folder."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+from tiny_training import encoder, gradients, same, stage, together, train
+
+from cdmae.errors import InputError
+from cdmae.files import read_json
+from cdmae.finetuning import common, late, losses, retriever
+from cdmae.finetuning.teacher import Teacher
+from cdmae.models import checkpoint, sequences
+from cdmae.models.ragged import Ragged
+from cdmae.retrieval import vectors as inference
+from cdmae.tokens.corpus import read_tokens
+from cdmae.training.ranks import Ranks
+
+VARIANTS = [
+    {},
+    {"expansion": "attended", "skip_punctuation": False},
+    {"expansion": "none", "passage_prompt": "[d] "},
+    {"match": "equal"},
+]
+
+
+def prepared(tiny, recipe, folder, teacher=None):
+    """A model in float64, and its first batch."""
+    model = checkpoint.start_model(folder, "retriever", seed=5, **recipe.model())
+    model.network.double()
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    taught = Teacher.read(teacher) if teacher else None
+    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
+
+
+def learn(model, batch, recipe, group=None, step=1):
+    model.network.zero_grad(set_to_none=True)
+    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), seed=1, step=step)
+    return numbers, gradients(model.network)
+
+
+def by_hand(folder, texts, kind, recipe, weight):
+    """Vectors and ids of each text: one padded batch through transformers, BERT's tokenizer."""
+    network = transformers.BertModel.from_pretrained(
+        folder, attn_implementation="eager", add_pooling_layer=False
+    ).double()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    prompt = getattr(recipe, f"{kind}_prompt")
+    length = getattr(recipe, f"{kind}_length")
+    fills = kind == "query" and recipe.expansion != "none" and recipe.match == "any"
+    read = tokenizer(
+        [prompt + text for text in texts],
+        truncation=True,
+        max_length=length,
+        padding="max_length" if fills else True,
+        return_tensors="pt",
+    )
+    ids = read["input_ids"]
+    real = read["attention_mask"].bool()
+    if fills:
+        ids = ids.masked_fill(~real, tokenizer.mask_token_id)
+        attended = torch.ones_like(ids) if recipe.expansion == "attended" else real.long()
+        real = torch.ones_like(real)
+    else:
+        attended = real.long()
+    states = network(input_ids=ids, attention_mask=attended).last_hidden_state
+    vectors = states @ weight.T
+    if recipe.match == "equal":
+        real = real & (ids != tokenizer.sep_token_id)
+    else:
+        vectors = vectors / vectors.norm(dim=-1, keepdim=True)
+        if kind == "passage" and recipe.skip_punctuation:
+            marks = [tokenizer.vocab[mark] for mark in "!.,-[]()" if mark in tokenizer.vocab]
+            real = real & ~torch.isin(ids, torch.tensor(marks))
+    return network, [
+        (own[mask], row[mask]) for own, row, mask in zip(vectors, ids, real, strict=True)
+    ]
+
+
+def maxsim_by_hand(query, passage, match):
+    """The definition, one pair at a time."""
+    vectors, pieces = query
+    products = vectors @ passage[0].T
+    if match == "any":
+        return products.amax(1).sum()
+    total = 0.0
+    for row, piece in enumerate(pieces):
+        met = passage[1] == piece
+        if met.any():
+            total = total + products[row][met].max()
+    return total
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("in_batch", [True, False])
+def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batch, variant):
+    """Also with a teacher, and with punctuation marks in the texts."""
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("multi", in_batch=in_batch, alpha=0.3, temperature=2.5, **variant)
+    model, batch = prepared(tiny, recipe, folder, teacher)
+    numbers, found = learn(model, batch, recipe)
+
+    weight = model.network.projection.weight.detach().clone().requires_grad_()
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    drawn = data.examples.draw(np.arange(6), 0)
+    asked = data.examples.queries[np.arange(6)]
+    texts = [tiny.passages[row] for row in drawn.ravel()]
+    network, queries = by_hand(
+        folder, [tiny.queries[row] for row in asked], "query", recipe, weight
+    )
+    other, passages = by_hand(folder, texts, "passage", recipe, weight)
+    every = torch.stack(
+        [
+            torch.stack([maxsim_by_hand(query, each, recipe.match) for each in passages])
+            for query in queries
+        ]
+    )
+    every = every / 2.5
+    groups = torch.stack([every[row, 4 * row : 4 * row + 4] for row in range(6)])
+    if in_batch:
+        masked = every.masked_fill(torch.from_numpy(batch.excluded), -torch.inf)
+        loss = torch.nn.functional.cross_entropy(masked, 4 * torch.arange(6))
+    else:
+        loss = losses.listwise(groups)
+    loss = losses.kl(groups, torch.from_numpy(batch.teacher)) + 0.3 * loss
+    loss.backward()
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
+    expected = gradients(network)
+    for name, gradient in gradients(other).items():
+        expected[name] += gradient
+    expected["projection.weight"] = weight.grad
+    expected.pop("embeddings.token_type_embeddings.weight")
+    found.pop("embeddings.token_type_embeddings.weight")
+    same(found, expected)
+
+
+@pytest.mark.parametrize("match", ["any", "equal"])
+def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, match, monkeypatch):
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("multi", alpha=4.0, match=match)
+    model, batch = prepared(tiny, recipe, folder, teacher)
+    numbers, whole = learn(model, batch, stage("multi", alpha=4.0, match=match, chunk=1000))
+    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
+    again, found = learn(model, batch, stage("multi", alpha=4.0, match=match, chunk=3))
+    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
+
+    def process(group):
+        return learn(models[group.rank], batch, recipe, group)
+
+    for other, gradient in [(again, found), *together(2, process)]:
+        same(gradient, whole)
+        for name, value in numbers.items():
+            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
+
+
+def test_maxima_have_the_gradient_of_finite_differences():
+    queries = Ragged.of([[1, 2], [3], [1, 9, 1]])
+    passages = Ragged.of([[1, 1, 5], [2, 3], [4], [1, 2, 3, 9]])
+    generator = torch.Generator().manual_seed(1)
+
+    def drawn(texts):
+        numbers = torch.randn(len(texts.values), 3, generator=generator, dtype=torch.float64)
+        return numbers.requires_grad_()
+
+    for match in ("any", "equal"):
+        assert torch.autograd.gradcheck(
+            lambda q, p, match=match: late.scores(
+                late.Texts(q, queries), late.Texts(p, passages), match
+            ),
+            (drawn(queries), drawn(passages)),
+        )
+
+
+@pytest.mark.parametrize("match", ["any", "equal"])
+def test_vectors_that_died_end_the_training(tiny, tmp_path, match):
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("multi", match=match)
+    model, batch = prepared(tiny, recipe, folder)
+    with torch.no_grad():
+        model.network.projection.weight.zero_()
+    numbers, _ = learn(model, batch, recipe)
+    numbers = {name: value.item() for name, value in numbers.items()}
+    with pytest.raises(InputError, match=r"of tiny died: all .* step 3 are equal; lower learning_"):
+        retriever.check_alive(numbers, 3, stage=recipe, name="tiny")
+
+
+@pytest.mark.parametrize("variant", VARIANTS[:3])
+def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
+    """sentence-transformers computes our vectors from it."""
+    from sentence_transformers import MultiVectorEncoder
+
+    recipe = stage("multi", temperature=0, epochs=1, **variant)
+    folder = train(retriever, tiny, tmp_path, recipe)
+    described = {"kind": "retriever", "head": "multi", "dimensions": 12, "match": "any"}
+    assert described.items() <= read_json(folder / "cdmae.json").items()
+    queries = [*tiny.queries, "[x]"]
+    ours = inference.encode_queries(folder, queries)
+    theirs = MultiVectorEncoder(str(folder), device="cpu")
+    assert theirs.similarity_fn_name == "maxsim"
+    for row, found in enumerate(theirs.encode_query(queries, convert_to_numpy=True)):
+        np.testing.assert_allclose(ours[row : row + 1].values, found, atol=1e-5)
+    model = checkpoint.load(folder, "retriever")
+    tokens = read_tokens(tiny.tokens)
+    rows = np.arange(len(tiny.passages))
+    read = sequences.texts(model, "passage", tokens, rows)
+    passages = inference.encode(model, read, torch.device("cpu"))
+    for row, found in enumerate(theirs.encode_document(tiny.passages, convert_to_numpy=True)):
+        np.testing.assert_allclose(passages[row : row + 1].values, found, atol=1e-5)
+    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    assert (shard[:].values == passages.values.astype(np.float16)).all()
+
+
+def test_a_folder_of_coil_has_its_projection(tiny, tmp_path):
+    recipe = stage("multi", match="equal", epochs=1, passage_prompt="")
+    folder = train(retriever, tiny, tmp_path, recipe)
+    assert not (folder / "modules.json").exists()
+    queries = inference.encode_queries(folder, tiny.queries[:3])
+    assert queries.paired
+    model = transformers.AutoModel.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    weight = load_file(folder / "1_Dense" / "model.safetensors")["linear.weight"]
+    with torch.no_grad():
+        states = model(**tokenizer(tiny.queries[0], return_tensors="pt")).last_hidden_state[0]
+    np.testing.assert_allclose(queries[0:1].values, (states @ weight.T)[:-1], atol=1e-5)
+    damaged = folder / "1_Dense" / "model.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:-5])
+    with pytest.raises(InputError, match="1_Dense/model.safetensors holds no projection"):
+        inference.encode_queries(folder, tiny.queries)
