@@ -67,6 +67,7 @@ def read_config():
 
 
 with in_a_sentence():
+    shards = engine.shards(workflow)
     device = device_here()
     settings = load(read_config())
 
@@ -82,7 +83,7 @@ settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
         check_records(source, Path.cwd())
-        sizes.check(settings, engine.shards(workflow))
+        sizes.check(settings, shards)
     os.environ[STARTED] = now()
 
 

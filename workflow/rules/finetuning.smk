@@ -11,11 +11,16 @@ training = entry(
     },
 )
 
-drawn = {  # what decides which candidates a teacher scores
+drawn = {
     name: settings.stages[settings.systems[name].stage].drawn()
     for name, row in tables["system"].items()
     if row.get("scores")
 }
+
+
+def drawing(wildcards):
+    """List the settings that decide which candidates a teacher scores."""
+    return Options(settings=drawn[wildcards.system])
 
 
 rule train_retriever:
@@ -139,12 +144,12 @@ rule teacher:
         runtime=minutes_of("teacher"),
     params:
         code=code("teacher"),
-        settings=entry("system", drawn),
+        settings=drawing,
         launch=launch,
         collection=folder("passages"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/teacher.py --model {input.model:q}"
         " --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --settings {params.settings:q}"
+        " --negatives {input.negatives:q} {params.settings}"
         " --output {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
