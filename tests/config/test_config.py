@@ -164,7 +164,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on, which is not in systems; did you mean one?"),
-        ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1] is fuse; allowed: bm25, one"),
+        ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1] is fuse, which is not in systems; allowed: bm25, one"),
         ("systems.fused.tuned_on", ["docs", "dve"], 'systems.fused.tuned_on is ["docs", "dve"]; allowed: one of ["do'),
         ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is not a folder; allow"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),

@@ -90,7 +90,7 @@ def test_defaults_and_values():
         ("flag", 1, "top.flag is 1; allowed: true or false"),
         ("kind", "aple", "top.kind is aple; did you mean apple?"),
         ("kind", 5, "top.kind is 5; allowed: apple, a"),
-        ("tags", "one", "top.tags is one; allowed: a list, each element text (in quotation marks"),
+        ("tags", "one", "top.tags is one; allowed: a list, each element text (in a config file and in quotation marks"),
         ("tags", ["a", 1], "top.tags[1] is 1; allowed: text (in a config file and in quotation marks if it looks like a number)"),
         ("sizes", [0], "top.sizes[0] is 0; allowed: a whole number from 1"),
         ("sizes", [True], "top.sizes[0] is true; allowed: a whole number from 1"),

@@ -34,6 +34,7 @@ from workflow.recorded import Options, plain
 from workflow.state import key_of
 from workflow.surroundings import (
     PASSED,
+    check_prefix,
     check_records,
     device_here,
     image_here,
@@ -79,6 +80,8 @@ pathvars:
 
 
 results = engine.path_of(workflow, "<results>")
+with in_a_sentence():
+    check_prefix(results, settings.results)
 settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
