@@ -396,6 +396,12 @@ def reading(wildcards):
     return Options(where(wildcards), depth=depth(wildcards))
 
 
+def drawing(wildcards):
+    """List the settings that decide which candidates a teacher scores."""
+    stage = settings.stages[settings.systems[wildcards.system].stage]
+    return Options(settings=stage.drawn())
+
+
 def measuring(wildcards):
     """List the collections and splits on which a system is measured, and the measures of each."""
     targets = targets_of(wildcards)

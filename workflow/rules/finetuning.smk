@@ -11,16 +11,7 @@ training = entry(
     },
 )
 
-drawn = {
-    name: settings.stages[settings.systems[name].stage].drawn()
-    for name, row in tables["system"].items()
-    if row.get("scores")
-}
-
-
-def drawing(wildcards):
-    """List the settings that decide which candidates a teacher scores."""
-    return Options(settings=drawn[wildcards.system])
+taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
 
 rule train_retriever:
@@ -133,7 +124,7 @@ rule teacher:
     benchmark:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
-        system=only(row["scores"] for row in tables["system"].values() if row.get("scores")),
+        system=only(taught),
     priority: waiting("system")
     conda:
         environment

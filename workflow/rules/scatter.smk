@@ -51,6 +51,7 @@ def all_parts(name=""):
 
     def patterns(wildcards, input):
         firsts = (input[name] if name else input)[:: len(PARTS)]
-        return [f"/*-of-{len(PARTS)}".join(path.rsplit(f"/{PARTS[0]}", 1)) for path in firsts]
+        part = re.compile(rf"(?<=/){PARTS[0]}(?![^/.])")
+        return [part.sub(f"*-of-{len(PARTS)}", path) for path in firsts]
 
     return patterns

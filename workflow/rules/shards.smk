@@ -503,7 +503,7 @@ use rule rerank_joined as teacher_joined with:
     benchmark:
         "<benchmarks>/teacher_joined/{system}.tsv"
     wildcard_constraints:
-        system=only(drawn),
+        system=only(taught),
     resources:
         mem_mb=memory_of("teacher_joined"),
         runtime=minutes_of("teacher_joined"),
