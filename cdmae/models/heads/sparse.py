@@ -30,6 +30,7 @@ from torch.nn import functional
 from cdmae.files import write_json
 from cdmae.models import architectures, transformer
 from cdmae.models.heads import own
+from cdmae.models.largest import counter, largest
 from cdmae.models.packed import WIDTH, Layout, Packed
 
 NETWORK = "encoder"
@@ -129,10 +130,8 @@ def _largest(
     every = len(head.output.weight)
     at_once = min(every, WORDS_AT_ONCE[device])
     weights = states.new_empty(texts, every)
-    # Positions are counted from the end, so that the largest number is the first position.
-    number = torch.uint8 if longest < 256 else torch.int16
-    numbers = torch.arange(longest, 0, -1, device=states.device).to(number)[:, None]
-    best = torch.empty(texts, every, dtype=number, device=states.device) if positions else None
+    kind = counter(longest)
+    best = torch.empty(texts, every, dtype=kind, device=states.device) if positions else None
     with torch.autocast(device, enabled=False):
         narrow = states.to(product)
         output = head.output.weight.to(product)
@@ -143,11 +142,11 @@ def _largest(
                 words = slice(first, first + at_once)
                 logits = functional.linear(block, output[words], offset[words])  # [b, n, v]
                 bits = logits.view(BITS.get(product, product))
-                largest = bits.amax(dim=1, keepdim=True)
-                weights[some, words] = largest[:, 0].view(product)
-                if positions:  # much faster than the indices of torch.max
-                    found = (bits == largest).view(torch.uint8).to(number)
-                    best[some, words] = longest - found.mul_(numbers[:width]).amax(dim=1)
+                if positions:
+                    found, best[some, words] = largest(bits)
+                else:
+                    found = bits.amax(dim=1)
+                weights[some, words] = found.view(product)
         return weights.relu_().log1p_(), best
 
 
