@@ -5,7 +5,7 @@ import argparse
 import pytest
 import torch
 
-from benchmarks import encoding, finetuning, multi, pretraining, sparse
+from benchmarks import encoding, finetuning, multi, pretraining, search, sparse
 from cdmae.training import setup
 
 
@@ -79,3 +79,9 @@ def test_all_forms_of_encoding_have_the_same_vectors(set_up, monkeypatch):
     for other in others:
         torch.testing.assert_close(torch.tensor(other), torch.tensor(first), atol=1e-5, rtol=1e-4)
     assert set_up == [1] * 3
+
+
+def test_all_forms_of_maxsim_have_the_same_scores(capsys):
+    given = argparse.Namespace(passages=30, queries=3, dimensions=16, depth=10, threads=1)
+    search.multi_vectors(given)
+    assert "10 candidates of 30 passages" in capsys.readouterr().out
