@@ -30,6 +30,7 @@ from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
 
 if TYPE_CHECKING:
+    from cdmae.exporting.folder import Source
     from cdmae.serving.engine import Engine
     from cdmae.serving.judging_page import Judging
 
@@ -535,6 +536,62 @@ def sizes(
     print(f"{system} on {collection} {split}\n\n{compare.table(frame)}")
 
 
+def export(
+    *name: str,
+    to: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    collection: str | None = None,
+    onnx: bool = True,
+) -> None:
+    """Copy a model of a finished run into a folder with the files that other programs need.
+
+    The name is a retriever, a reranker or an encoder of the config. docs/use.md loads the folder in
+    other programs. Next to the model's own files and its card it has:
+
+      onnx/model.onnx   the model with its pooling and normalisation, checked with onnxruntime
+      passages.parquet  docid, vector and text of a retriever's passages
+      passages.faiss    an exact index of dense vectors
+      passages.jsonl    impacts of sparse vectors, for Anserini
+
+      --to          a new or empty folder
+      --collection  the passages to export; default: the collection that the report shows
+      --no-onnx     without the ONNX file, which needs packages that ./run test installs
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run export cdmae-stage3 --to retriever
+      ./run export mae --to encoder --no-onnx
+    """
+    output = Path(to).resolve()  # before the working directory changes
+    config = configured(configfile)
+    models = [*systems.trained(config), *config.encoders]
+    if len(name) != 1:
+        raise InputError(f"export needs the name of one model; allowed: {', '.join(models)}")
+    if name[0] not in models:
+        raise InputError(f"{name[0]} is not a trained model; {suggestion(name[0], models)}")
+    source = exported(config, name[0], collection)
+
+    from cdmae.exporting import folder
+    from cdmae.plan import machine
+
+    files = folder.export(source, output, threads=machine.here().cores, onnx=onnx)
+    print("\n".join(f"{output / file}" for file in files))
+
+
+def exported(config: Config, name: str, collection: str | None) -> Source:
+    """Return the folders that an export of a system or an encoder reads."""
+    from cdmae.exporting.folder import Source
+
+    searched = list(config.evaluation.collections)
+    collection = chosen("collection", collection, searched, systems.shown(config)[:1])
+    passages = existing(place(config.results, "collection", collection=collection))
+    if name in config.encoders:
+        return Source(existing(place(config.results, "encoder", encoder=name)), "encoder", passages)
+    kind = config.systems[name].kind
+    vectors = described(config, name, collection)["vectors"] if kind == "retriever" else ""
+    return Source(existing(place(config.results, "model", system=name)), kind, passages, vectors)
+
+
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
     """Return a name from the config, or the first allowed name by default."""
     if name is None and default:
@@ -573,4 +630,5 @@ COMMANDS = {
     "importance": importance,
     "compare": compare,
     "sizes": sizes,
+    "export": export,
 }
