@@ -161,3 +161,16 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert jobs["pretrain", "cdmae@8"].params["settings"]["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
     assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
+
+
+def test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs(values):
+    values["systems"]["three"]["once"] = True
+    values["systems"]["cross"]["once"] = True
+    found = load(values | {"seeds": SEEDS})
+    assert "one@8" in found.systems
+    assert not {"three@8", "cross@8", "fused@8"} & set(found.systems)
+    assert (found.systems["three"].encoder, found.systems["three"].teacher) == ("cdmae", "cross")
+    alone = plan({**values, "seeds": []})
+    several = plan(values | {"seeds": SEEDS})
+    assert not changed(alone, several)
+    assert load(found.values()).systems == found.systems
