@@ -37,7 +37,6 @@ def _basics(facts: Facts) -> dict[str, Any]:
     column = main_column(facts)
     over = whole(facts)
     queries = facts.queries(column.target) if column else 0
-    steps = max((training.steps for training in facts.encoders.values()), default=0)
     return {
         "facts": facts,
         "column": column,
@@ -47,9 +46,21 @@ def _basics(facts: Facts) -> dict[str, Any]:
         "repeated": repeated(facts),
         "once": [name for name in facts.systems if facts.system(name).get("once")],
         "queries": queries,
-        "steps": steps,
-        "small": queries < SMALL_QUERIES or 0 < steps < SMALL_STEPS,
+        "steps": _steps(facts),
+        "small": is_small(facts),
     }
+
+
+def is_small(facts: Facts) -> bool:
+    """Return whether a run has too few queries or steps for conclusions."""
+    column = main_column(facts)
+    queries = facts.queries(column.target) if column else 0
+    return queries < SMALL_QUERIES or 0 < _steps(facts) < SMALL_STEPS
+
+
+def _steps(facts: Facts) -> int:
+    """Return the steps of the longest pre-training."""
+    return max((training.steps for training in facts.encoders.values()), default=0)
 
 
 def section(facts: Facts) -> Section | None:
