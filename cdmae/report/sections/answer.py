@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from cdmae import formats
@@ -87,6 +88,8 @@ def section(facts: Facts) -> Section | None:
         "stop_words": by_kind(masked, "stop_word_share") if masked else None,
     }
     columns = everywhere(facts)
+    if len(values["whole"].sets) > 1:
+        columns = [replace(values["whole"], name="the mean of all"), *columns]
     pairs = [(other.head, a, b, other) for other in columns]
     everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
     table = comparison_table("answer", a, b, columns)
