@@ -6,6 +6,7 @@ import pytest
 
 from cdmae.collections.sources import beir
 from cdmae.errors import InputError
+from cdmae.serving import judging
 from cdmae.serving.judging import SKIPPED, Judgments, Passage, read_queries
 
 CORPUS = [{"passage_id": f"p{n}", "title": "", "text": f"text {n}"} for n in range(6)]
@@ -15,8 +16,9 @@ def pool(query):
     return [Passage(each["passage_id"], each["title"], each["text"]) for each in CORPUS[:4]]
 
 
-def opened(folder):
-    return Judgments(folder, iter(CORPUS), pool, ["bm25", "dense"])
+def opened(folder, name="docs"):
+    about = {"collection": name, "passages": len(CORPUS)}
+    return Judgments(folder, iter(CORPUS), pool, ["bm25", "dense"], about)
 
 
 def grade_all(judgments):
@@ -69,6 +71,35 @@ def test_a_line_that_a_kill_cut_is_dropped_and_the_rest_is_kept(tmp_path):
     assert list(again.queries) == [query] and set(again.grades) == set(order)
 
 
+def test_a_folder_belongs_to_one_collection_and_damaged_lines_are_named(tmp_path):
+    first = opened(tmp_path)
+    query = first.add("what")
+    grade_all(first)
+    first.close()
+    with pytest.raises(InputError, match="judgments of .*docs.*give another folder"):
+        opened(tmp_path, "others")
+    (tmp_path / "judgments.jsonl").write_text(f'{{"query_id": "{query}"}}\n')
+    with pytest.raises(InputError, match="judgments.jsonl, line 1 .*keys grade"):
+        opened(tmp_path)
+
+
+def test_a_grade_that_the_disk_refuses_is_not_recorded(tmp_path, monkeypatch):
+    judgments = opened(tmp_path)
+    query = judgments.add("what")
+    first, second = (passage.passage_id for passage in judgments.pool(query).passages[:2])
+    judgments.grade(query, first, 2, "me")
+    before = (tmp_path / "judgments.jsonl").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(judging.os, "fsync", full)
+        judgments.grade(query, second, 1, "me")
+    assert (tmp_path / "judgments.jsonl").read_bytes() == before
+    assert set(judgments.grades) == {(query, first)}
+
+
 def test_two_processes_do_not_open_a_folder_and_foreign_judgments_stay(tmp_path):
     first = opened(tmp_path / "a")
     with pytest.raises(InputError, match="judged by another process"):
@@ -76,7 +107,7 @@ def test_two_processes_do_not_open_a_folder_and_foreign_judgments_stay(tmp_path)
     first.close()
     (tmp_path / "b/qrels").mkdir(parents=True)
     (tmp_path / "b/qrels/test.tsv").write_text("q1\tp1\t1\n")
-    with pytest.raises(InputError, match="test.tsv has judgments that were not made"):
+    with pytest.raises(InputError, match="holds qrels of a collection that was not made"):
         opened(tmp_path / "b")
 
 
