@@ -1,6 +1,9 @@
 """An engine with fixed scores instead of systems, and a process that serves it."""
 
+import os
+import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -76,10 +79,27 @@ def app_of(engine, **options):
     return server.make(engine, title="Test", system="words", host="127.0.0.1", threads=1, **options)
 
 
+@contextmanager
+def serving(folder):
+    """Run `main` in a process of its own; yield the process and its port."""
+    here = Path(__file__).resolve()
+    process = subprocess.Popen(
+        [sys.executable, here, folder],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, here.parents[:2]))},
+    )
+    try:
+        url = process.stdout.readline().strip()
+        yield process, int(url.rstrip("/").rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 def main(folder):
     """Serve in this process; print the address."""
-    from contextlib import contextmanager
-
     asking._module = lambda name: Systems
     connections.ASKING = 2  # seconds, so that tests of slow clients end soon
     engine = engine_of(folder)

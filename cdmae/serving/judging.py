@@ -50,6 +50,7 @@ class Pool:
 
     query_id: str
     query: str
+    systems: list[str]
     passages: list[Passage]
 
 
@@ -109,9 +110,12 @@ class Judgments:
             )
         write_json(described, about)
         self.pools: dict[str, Pool] = {}
-        for line in _read(self.folder / "pools.jsonl", {"query_id", "query", "passages"}):
+        for line in _read(
+            self.folder / "pools.jsonl", {"query_id", "query", "systems", "passages"}
+        ):
             passages = [Passage(**passage) for passage in line["passages"]]
-            self.pools[line["query_id"]] = Pool(line["query_id"], line["query"], passages)
+            pool = Pool(line["query_id"], line["query"], line["systems"], passages)
+            self.pools[pool.query_id] = pool
         queries = _read(self.folder / "queries.jsonl", {"_id", "text"})
         self.queries = {line["_id"]: line["text"] for line in queries}
         self.grades: dict[tuple[str, str], int | None] = {}
@@ -138,23 +142,26 @@ class Judgments:
             return query_id
 
     def pool(self, query_id: str) -> Pool:
-        """Return the pool of a query, which is made once and recorded."""
+        """Return the pool of a query, which is made once, recorded, and extended by new systems."""
         with self._lock:
-            if query_id not in self.pools:
-                query = self.queries[query_id]
-                passages = sorted(
-                    self._pool(query), key=lambda each: _shuffled(query_id, each.passage_id)
-                )
-                record = {
-                    "query_id": query_id,
-                    "query": query,
-                    "systems": self._systems,
-                    "depth": DEPTH,
-                    "when": _now(),
-                    "passages": [vars(passage) for passage in passages],
-                }
-                _append(self.folder / "pools.jsonl", record)
-                self.pools[query_id] = Pool(query_id, query, passages)
+            known = self.pools.get(query_id)
+            if known and set(self._systems) <= set(known.systems):
+                return known
+            query = self.queries[query_id]
+            pooled = [*(known.passages if known else []), *self._pool(query)]
+            passages = list({passage.passage_id: passage for passage in pooled}.values())
+            passages.sort(key=lambda passage: _shuffled(query_id, passage.passage_id))
+            systems = list(dict.fromkeys([*(known.systems if known else []), *self._systems]))
+            record = {
+                "query_id": query_id,
+                "query": query,
+                "systems": systems,
+                "depth": DEPTH,
+                "when": _now(),
+                "passages": [vars(passage) for passage in passages],
+            }
+            _append(self.folder / "pools.jsonl", record)
+            self.pools[query_id] = Pool(query_id, query, systems, passages)
             return self.pools[query_id]
 
     def grade(self, query_id: str, passage_id: str, grade: int | None, who: str) -> None:
@@ -174,7 +181,7 @@ class Judgments:
                 "grade": grade,
                 "who": who,
                 "when": _now(),
-                "pool": self._systems,
+                "pool": known.systems,
             }
             _append(self.folder / "judgments.jsonl", record)
             self.grades[query_id, passage_id] = grade

@@ -1,39 +1,26 @@
 """Hostile requests on raw sockets change nothing and never end the server; SIGTERM ends it."""
 
 import itertools
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from served import serving
 
 from cdmae.serving import connections
 
-TESTS = Path(__file__).resolve().parent.parent
 HOST = b"Host: 127.0.0.1\r\n"
 SENTENCE = "x' OR 1=1 --"
 
 
 @pytest.fixture
 def server(tmp_path):
-    """A process that serves an engine with made-up scores, and its port."""
-    process = subprocess.Popen(
-        [sys.executable, TESTS / "served.py", tmp_path],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])},
-    )
-    url = process.stdout.readline().strip()
-    yield process, int(url.rstrip("/").rpartition(":")[2])
-    process.kill()
-    process.wait()
+    with serving(tmp_path) as (process, port):
+        yield process, port
 
 
 def get(target, *headers, host=HOST, method=b"GET", version=b"HTTP/1.1", body=b""):

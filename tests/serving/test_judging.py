@@ -16,9 +16,9 @@ def pool(query):
     return [Passage(each["passage_id"], each["title"], each["text"]) for each in CORPUS[:4]]
 
 
-def opened(folder, name="docs"):
+def opened(folder, name="docs", pool=pool, systems=("bm25", "dense")):
     about = {"collection": name, "passages": len(CORPUS)}
-    return Judgments(folder, iter(CORPUS), pool, ["bm25", "dense"], about)
+    return Judgments(folder, iter(CORPUS), pool, list(systems), about)
 
 
 def grade_all(judgments):
@@ -58,6 +58,25 @@ def test_a_pool_has_a_fixed_random_order(tmp_path):
         orders.append([[each.passage_id for each in judgments.pool(own).passages] for own in ids])
     assert orders[0] == orders[1]
     assert len({tuple(order) for order in orders[0]}) > 1
+
+
+def test_a_new_system_extends_the_pools_and_grades_stay(tmp_path):
+    first = opened(tmp_path)
+    query = first.add("what")
+    grade_all(first)
+    first.close()
+
+    def wider(query):
+        return [Passage(each["passage_id"], each["title"], each["text"]) for each in CORPUS[3:]]
+
+    again = opened(tmp_path, pool=wider, systems=["bm25", "new"])
+    asked = [passage.passage_id for passage in again.pool(query).passages]
+    assert sorted(asked) == ["p0", "p1", "p2", "p3", "p4", "p5"]
+    assert {asked[index] for _, index in [again.next()]} <= {"p4", "p5"}
+    assert len(grade_all(again)) == 2 and len(again.grades) == 6
+    again.close()
+    third = opened(tmp_path)  # fewer systems: nothing is pooled again
+    assert third.pool(query).systems == ["bm25", "dense", "new"]
 
 
 def test_a_line_that_a_kill_cut_is_dropped_and_the_rest_is_kept(tmp_path):
