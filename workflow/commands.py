@@ -5,7 +5,6 @@ Their signatures are their command lines, their docstrings the help texts.
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import sys
@@ -13,9 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import Any
 
 from cdmae.cli import read_arguments
 from cdmae.config import seeds, systems
@@ -25,7 +22,6 @@ from cdmae.config.reading import gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.files import write_text
 from cdmae.formats import memory as formatted
 from cdmae.formats import plural
 from cdmae.layout import place
@@ -34,13 +30,8 @@ from workflow import state
 from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
 
-if TYPE_CHECKING:
-    from cdmae.serving.engine import Engine
-    from cdmae.serving.judging_page import Judging
-
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
-JUDGED = "Judged@10"  # the share of a system's best ten passages that have a grade
 
 
 def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
@@ -327,6 +318,8 @@ def serve(
             "with --system"
         )
     engine.warm()
+    from workflow.judging import judging_of
+
     judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(
         engine,
@@ -354,44 +347,6 @@ def chosen_collection(config: Config, name: str | None) -> str:
     """
     known = list(config.evaluation.collections)
     return chosen("collection", name, known, systems.only_searched(config) or known)
-
-
-def judging_of(
-    config: Config, engine: Engine, folder: Path, collection: str, queries: list[str]
-) -> Judging:
-    """Open the folder of judgments, and add queries to it."""
-    from cdmae.collections.store import stream_passages
-    from cdmae.serving.judging import DEPTH, SPLIT, Judgments, Passage
-    from cdmae.serving.judging_page import Judging
-
-    def corpus() -> Iterator[dict[str, str]]:
-        for passages in stream_passages(engine.folders[collection]):
-            yield from passages.to_pylist()
-
-    def pool(text: str) -> list[Passage]:
-        hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits]
-
-    about = {"collection": collection, "passages": engine.passages(collection)}
-    judgments = Judgments(folder, corpus(), pool, list(engine.systems[collection]), about)
-    name = f"{collection}-judged"
-    evaluation = {"collections": {name: [SPLIT]}, "measures": [*config.evaluation.measures]}
-    if JUDGED not in evaluation["measures"]:
-        evaluation["measures"].append(JUDGED)
-    if collection in config.evaluation.lengths:
-        evaluation["lengths"] = {name: config.evaluation.lengths[collection]}
-    source = {"source": "beir", "path": str(folder)}
-    overlay = {"collections": {name: source}, "evaluation": evaluation}
-    write_text(folder / "evaluation.yaml", yaml.safe_dump(overlay, sort_keys=False))
-    for text in queries:
-        judgments.add(text)
-    try:
-        who = getpass.getuser()
-    except (KeyError, OSError):
-        raise InputError(
-            "this process's user has no name to record with the grades; set the variable USER"
-        ) from None
-    return Judging(judgments, collection, who)
 
 
 def askable(config: Config) -> list[str]:

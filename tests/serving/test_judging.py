@@ -1,13 +1,18 @@
 """Judgments: nothing is lost, the pool hides its systems, and the folder is a BEIR collection."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+import yaml
+from served import Systems, engine_of
 
 from cdmae.collections.sources import beir
 from cdmae.errors import InputError
+from cdmae.retrieval import asking
 from cdmae.serving import judging
 from cdmae.serving.judging import SKIPPED, Judgments, Passage, read_queries
+from workflow.judging import judging_of
 
 CORPUS = [{"passage_id": f"p{n}", "title": "", "text": f"text {n}"} for n in range(6)]
 
@@ -147,3 +152,23 @@ def test_queries_come_from_lines_or_from_json_lines(tmp_path):
     (tmp_path / "b.jsonl").write_text('{"text": "one"}\n{"query": "two"}\n')
     with pytest.raises(InputError, match=r"b.jsonl, line 2"):
         read_queries(tmp_path / "b.jsonl")
+
+
+def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
+    monkeypatch.setattr(asking, "_module", lambda name: Systems)
+    engine = engine_of(tmp_path)
+    asked = {"measures": ("RR@10", "Judged@10"), "lengths": {"docs": 64}}
+    config = SimpleNamespace(evaluation=SimpleNamespace(**asked))
+    made = judging_of(config, engine, tmp_path / "judged", "docs", ["lists"])
+    (query,) = made.judgments.queries
+    assert len(made.judgments.pool(query).passages) == 4
+    assert "A cut sentence" in {each.title for each in made.judgments.pool(query).passages}
+    made.judgments.grade(query, "p0", 2, made.who)
+    overlay = yaml.safe_load((tmp_path / "judged/evaluation.yaml").read_text())
+    assert overlay["evaluation"] == {
+        "collections": {"docs-judged": ["test"]},
+        "measures": ["RR@10", "Judged@10"],
+        "lengths": {"docs-judged": 64},
+    }
+    path = overlay["collections"]["docs-judged"]["path"]
+    assert beir.Settings(path=path).load().qrels["test"]["grade"].tolist() == [2]
