@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from cdmae.collections.store import read_passages
 from cdmae.importance.shading import Shades
 from cdmae.retrieval.asking import Answer, Question, ask
@@ -114,6 +116,7 @@ class Engine:
 
     def warm(self) -> None:
         """Load everything: ask every system once on every collection."""
+        torch.set_num_threads(1)  # a thread per query, and several queries at a time
         for collection, systems in self.systems.items():
             for system, described in systems.items():
                 # before anything is read, so that a later change of a file is noticed

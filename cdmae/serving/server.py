@@ -20,7 +20,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as HTTPError
 
 from cdmae.errors import InputError
-from cdmae.fields import suggestion
+from cdmae.fields import show, suggestion
 from cdmae.retrieval.answers import question_words
 from cdmae.serving import judging_page, words
 from cdmae.serving.connections import written
@@ -90,11 +90,13 @@ def make(
 
     def check(name: str, collection: str) -> None:
         if collection not in engine.systems:
-            detail = f"{collection!r} is not a collection; {suggestion(collection, collections)}"
+            detail = (
+                f"{show(collection)} is not a collection; {suggestion(collection, collections)}"
+            )
             raise HTTPException(404, detail)
         known = list(engine.systems[collection])
         if name not in known:
-            raise HTTPException(404, f"{name!r} is not a system; {suggestion(name, known)}")
+            raise HTTPException(404, f"{show(name)} is not a system; {suggestion(name, known)}")
 
     @app.middleware("http")
     async def guard(

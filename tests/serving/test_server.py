@@ -54,7 +54,7 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
         ("/search?q=a&collection=x", 404, "allowed: docs"),
         ("/?q=a&system=both&system=words&system=vectors&system=x", 404, "is not a system"),
         ("/?q=" + "a" * (server.LONGEST + 1), 422, "2,001 characters; allowed: up to 2,000"),
-        ("/?q=a&collection=%3Cb%3E", 404, "&#39;&lt;b&gt;&#39; is not a collection"),
+        ("/?q=a&collection=%3Cb%3E", 404, "&lt;b&gt; is not a collection"),
         ("/judge", 404, "Not Found"),
         ("/../../etc/passwd", 404, "Not Found"),
     ],
