@@ -350,6 +350,22 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     assert "only the signs of the differences" not in str(section.text)
 
 
+def test_unjudged_passages_are_among_the_limits(run):
+    asked = run.config["evaluation"] | {
+        "measures": [*run.config["evaluation"]["measures"], "Judged@10"]
+    }
+    first, second = run.systems[:2]
+    frame = run.values[first, DEV, "RR@10"]
+    judged = {
+        (first, DEV, "Judged@10"): frame * 0 + 1.0,
+        (second, DEV, "Judged@10"): frame * 0 + 0.4,
+    }
+    changed = replace(run, config=run.config | {"evaluation": asked}, values=run.values | judged)
+    text = " ".join(str(answer.limits(changed).text).split())
+    assert f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)" in text
+    assert "Unjudged" not in str(answer.limits(run).text)
+
+
 # --- the page -------------------------------------------------------------------------------------
 
 

@@ -157,11 +157,36 @@ def limits(facts: Facts) -> Section | None:
     ]
     values |= {
         "notes": notes,
+        "unjudged": _unjudged(facts),
         "judged": judged,
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
     }
     return Section("limits", values)
+
+
+def _unjudged(facts: Facts) -> list[dict[str, Any]]:
+    """Return the systems' shares of judged passages for each target with a measure Judged@k."""
+    found = []
+    for target in facts.targets:
+        corpus = facts.collections.get(target.collection)
+        for measure in facts.measures_of(target):
+            shares = {name: facts.value(name, target, measure) for name in facts.systems}
+            shares = {name: share for name, share in shares.items() if not math.isnan(share)}
+            if not measure.startswith("Judged@") or not shares:
+                continue
+            found.append(
+                {
+                    "target": target,
+                    "measure": measure,
+                    "least": min(shares, key=shares.__getitem__),
+                    "most": max(shares, key=shares.__getitem__),
+                    "shares": shares,
+                    "queries": facts.queries(target),
+                    "judgments": corpus.judgments.get(target.split, 0) if corpus else 0,
+                }
+            )
+    return found
 
 
 def _levels(column: Column, a: str, b: str) -> Figure | None:
