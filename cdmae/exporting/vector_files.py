@@ -29,8 +29,8 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import Progress
-from cdmae.retrieval.impacts import rounded
 from cdmae.retrieval.dual import DualVectors
+from cdmae.retrieval.impacts import rounded
 from cdmae.retrieval.maxsim import MultiVectors
 
 if TYPE_CHECKING:
