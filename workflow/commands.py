@@ -5,11 +5,11 @@ Their signatures are their command lines, their docstrings the help texts.
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
@@ -19,11 +19,12 @@ from cdmae.cli import read_arguments
 from cdmae.config import seeds, systems
 from cdmae.config.checks import read_measure
 from cdmae.config.load import load
-from cdmae.config.reading import gather
+from cdmae.config.reading import check_typed, gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.formats import memory, plural
+from cdmae.formats import memory as formatted
+from cdmae.formats import plural
 from cdmae.layout import place
 from cdmae.log import say
 from workflow import state
@@ -31,8 +32,7 @@ from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
 
 if TYPE_CHECKING:
-    from cdmae.serving.engine import Engine
-    from cdmae.serving.judging_page import Judging
+    from cdmae.exporting.folder import Source
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
@@ -88,6 +88,8 @@ def plan(
     gpus: int | None = None,
     gpu: str = "",
     memory: int | None = None,
+    config: list[str] = (),  # type: ignore[assignment]
+    set_scatter: list[str] = (),  # type: ignore[assignment]
     all: bool = False,
 ) -> None:
     """Estimate the jobs, hours, disk and memory of a run.
@@ -102,6 +104,8 @@ def plan(
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
+      --config      values as for a run, such as seed=3
+      --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
     on this machine.
@@ -117,7 +121,8 @@ def plan(
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    config = configured(configfile)
+    values, scatter = values_of(config, set_scatter)
+    settings = configured(configfile, values)
     here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
@@ -131,10 +136,24 @@ def plan(
     device_here()
     # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
-    planned = dry_run(configfile, targets, **size)
-    print(text(Planned(config), list(planned), machine_, everything=all))
+    planned = dry_run(configfile, targets, **size, values=values, scatter=scatter)
+    print(text(Planned(settings), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
+
+
+def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read the values of ``--config`` and ``--set-scatter`` as Snakemake does."""
+    from snakemake import cli
+    from snakemake.exceptions import CliException
+
+    try:
+        values = cli.parse_config(config)
+        scatter = cli.parse_set_scatter(set_scatter)
+    except (CliException, ValueError) as error:
+        raise InputError(f"{error}; ./run plan --help lists the options") from None
+    check_typed(config)
+    return values, scatter
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
@@ -172,7 +191,8 @@ def search(
 ) -> None:
     """Print the passages that a system ranks first for a text.
 
-    The text is one or several words, in quotation marks or not.
+    The text is one or several words, in quotation marks or not. A running `./run serve` of the same
+    config answers at once.
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the first one without judgments, or
@@ -192,26 +212,63 @@ def search(
             f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
         )
     asked = askable(config)
-    known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
+    collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
     folder = Path(place(config.results, "collection", collection=collection))
 
-    from cdmae.collections.store import count_passages, take_passages
-    from cdmae.retrieval.answers import Answer, show
-    from cdmae.retrieval.asking import Question, ask
+    from cdmae.serving import running
 
-    length = config.evaluation.lengths.get(collection, 0)
-    run = ask(about, Question(question, most, length)).run
-    rows, scores = (values[:depth] for values in run.ranked(0))
-    passages = take_passages(folder, rows).to_pylist()
+    found = running.ask(
+        config.results,
+        running.fingerprint(about, folder),
+        q=question,
+        system=system,
+        collection=collection,
+        k=depth,
+    )
+    if found is None:
+        found = searched(config, about, collection, question, depth)
+
+    from cdmae.retrieval.answers import Answer, show
+
     answers = [
-        Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)
+        Answer(hit["score"], hit["passage_id"], hit["title"] or hit["summary"], hit["text"])
+        for hit in found["hits"]
     ]
-    print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
+    print(f"{system} on {collection}, {found['passages']:,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(question, answers, width=width, coloured=coloured()))
+
+
+def searched(
+    config: Config, about: dict[str, Any], collection: str, question: str, depth: int
+) -> dict[str, Any]:
+    """Answer a query in this process, in the form of a server's GET /search."""
+    from cdmae.collections.store import count_passages, take_passages
+    from cdmae.retrieval.asking import Question, ask
+
+    folder = place(config.results, "collection", collection=collection)
+    length = config.evaluation.lengths.get(collection, 0)
+    run = ask(about, Question(question, config.evaluation.depth, length)).run
+    rows, scores = (values[:depth] for values in run.ranked(0))
+    summaries = cut_queries(config, collection)
+    hits = [
+        {**passage, "score": score, "summary": summaries.get(row, "")}
+        for row, score, passage in zip(
+            rows.tolist(), scores.tolist(), take_passages(folder, rows).to_pylist(), strict=True
+        )
+    ]
+    return {"passages": count_passages(folder), "hits": hits}
+
+
+def cut_queries(config: Config, collection: str) -> dict[int, str]:
+    """Return the sentences that were cut from passages to be their queries, by passage row."""
+    from cdmae.collections.store import judged_queries
+
+    if not config.collections[collection].settings.queries_are_cut:
+        return {}
+    return judged_queries(place(config.results, "collection", collection=collection))
 
 
 def serve(
@@ -254,7 +311,8 @@ def serve(
     config = configured(configfile)
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name] or asked
-    best = best_system(config, names)
+    judged = chosen_collection(config, collection) if judge else ""
+    best = best_system(config, names) if systems.shown(config) else names[0]
     shading = systems.masked_by_importance(config)
     about = {
         collection: {name: described(config, name, collection) for name in names}
@@ -262,61 +320,56 @@ def serve(
     }
     folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
 
-    from cdmae.collections.store import judged_queries
     from cdmae.plan import machine
-    from cdmae.serving import server
+    from cdmae.serving import connections, running, server
     from cdmae.serving.engine import Engine
 
-    summaries = {
-        name: judged_queries(folder)
-        for name, folder in folders.items()
-        if config.collections[name].settings.queries_are_cut
-    }
     engine = Engine(
         about,
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries=summaries,
+        summaries={name: cut_queries(config, name) for name in about},
         shades=importance_files(config, shading[-1]) if shading else None,
     )
-    say(f"loading {plural(len(names), 'system')}: about {memory(engine.memory() / 1e6)} of memory")
+    here = machine.here()
+    needed = engine.memory()
+    say(f"loading {plural(len(names), 'system')}: about {formatted(needed / 2**20)} of memory")
+    if here.memory and needed > here.memory:
+        raise InputError(
+            f"this machine has {formatted(here.memory / 2**20)} of memory; choose fewer systems "
+            "with --system"
+        )
     engine.warm()
-    judging = judging_of(config, engine, folder, collection, texts) if judge else None
+    from workflow.judging import judging_of
+
+    judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(
         engine,
         title=config.report.title or "Search",
         system=best,
         host=host,
-        threads=machine.here().cores,
+        threads=here.cores,
         judging=judging,
     )
-    server.run(app, host, port, started=lambda url: say(f"open {url} in a browser; Ctrl-C ends it"))
+
+    @contextmanager
+    def started(url: str) -> Iterator[None]:
+        say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
+        with running.announced(config.results, url):
+            yield
+        say("the server has ended")
+
+    connections.run(app, host, port, started)
 
 
-def judging_of(
-    config: Config, engine: Engine, folder: Path, collection: str | None, queries: list[str]
-) -> Judging:
-    """Open the folder of judgments, and add queries to it."""
-    from cdmae.collections.store import stream_passages
-    from cdmae.serving.judging import DEPTH, Judgments, Passage
-    from cdmae.serving.judging_page import Judging
+def chosen_collection(config: Config, name: str | None) -> str:
+    """Return a collection of the evaluation: by default the first without judgments, or the first.
 
+    Users ask their own queries about the former.
+    """
     known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
-
-    def corpus() -> Iterator[dict[str, str]]:
-        for passages in stream_passages(engine.folders[collection]):
-            yield from passages.to_pylist()
-
-    def pool(text: str) -> list[Passage]:
-        hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
-
-    judgments = Judgments(folder, corpus(), pool, list(engine.systems[collection]))
-    for text in queries:
-        judgments.add(text)
-    return Judging(judgments, collection, getpass.getuser())
+    return chosen("collection", name, known, systems.only_searched(config) or known)
 
 
 def askable(config: Config) -> list[str]:
@@ -340,9 +393,17 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Return the first-seed system with the best measure on the split that the report shows."""
+    """Return the first-seed system with the best measure on the split that the report shows.
+
+    Raises `InputError` if no split is evaluated.
+    """
     from cdmae.evaluation.per_query import read_measures
 
+    if not systems.shown(config):
+        raise InputError(
+            "the config evaluates no split, which would show the best system; choose one with "
+            f"--system: {', '.join(names)}"
+        )
     collection, split = systems.shown(config)
     measure = config.evaluation.measured(collection, split)[0]
     means = {}
@@ -519,6 +580,62 @@ def sizes(
     print(f"{title}\n\n{compare.table(compression.side_by_side(frames))}")
 
 
+def export(
+    *name: str,
+    to: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    collection: str | None = None,
+    onnx: bool = True,
+) -> None:
+    """Copy a model of a finished run into a folder with the files that other programs need.
+
+    The name is a retriever, a reranker or an encoder of the config. docs/use.md loads the folder in
+    other programs. Next to the model's own files and its card it has:
+
+      onnx/model.onnx   the model with its pooling and normalisation, checked with onnxruntime
+      passages.parquet  docid, vector and text of a retriever's passages
+      passages.faiss    an exact index of dense vectors
+      passages.jsonl    impacts of sparse vectors, for Anserini
+
+      --to          a new or empty folder
+      --collection  the passages to export; default: the collection that the report shows
+      --no-onnx     without the ONNX file, which needs packages that ./run test installs
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run export cdmae-stage3 --to retriever
+      ./run export mae --to encoder --no-onnx
+    """
+    output = Path(to).resolve()  # before the working directory changes
+    config = configured(configfile)
+    models = [*systems.trained(config), *config.encoders]
+    if len(name) != 1:
+        raise InputError(f"export needs the name of one model; allowed: {', '.join(models)}")
+    if name[0] not in models:
+        raise InputError(f"{name[0]} is not a trained model; {suggestion(name[0], models)}")
+    source = exported(config, name[0], collection)
+
+    from cdmae.exporting import folder
+    from cdmae.plan import machine
+
+    files = folder.export(source, output, threads=machine.here().cores, onnx=onnx)
+    print("\n".join(f"{output / file}" for file in files))
+
+
+def exported(config: Config, name: str, collection: str | None) -> Source:
+    """Return the folders that an export of a system or an encoder reads."""
+    from cdmae.exporting.folder import Source
+
+    searched = list(config.evaluation.collections)
+    collection = chosen("collection", collection, searched, systems.shown(config)[:1])
+    passages = existing(place(config.results, "collection", collection=collection))
+    if name in config.encoders:
+        return Source(existing(place(config.results, "encoder", encoder=name)), "encoder", passages)
+    kind = config.systems[name].kind
+    vectors = described(config, name, collection)["vectors"] if kind == "retriever" else ""
+    return Source(existing(place(config.results, "model", system=name)), kind, passages, vectors)
+
+
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
     """Return a name from the config, or the first allowed name by default."""
     if name is None and default:
@@ -557,4 +674,5 @@ COMMANDS = {
     "importance": importance,
     "compare": compare,
     "sizes": sizes,
+    "export": export,
 }

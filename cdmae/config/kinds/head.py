@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from cdmae.config import systems
 from cdmae.config.kinds._system import (
     ENGINE,
     Columns,
@@ -69,7 +70,7 @@ class Head(System):
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Add the folders of the unified retriever's model and of this head's vectors."""
         model = made("trained", system=self.of)
-        vectors = made("vectors", asked=not config.evaluation.keep_vectors)
+        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
         return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
 
     def in_words(self) -> str:
