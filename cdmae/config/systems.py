@@ -121,8 +121,9 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A run that serves as a teacher is read to its end. The runs that a fusion sums are as deep as in
-    the evaluation, because their depth affects how their scores are scaled.
+    A run from files that serves as a teacher is read to its end; a third-party model that does is
+    searched as deep as in the evaluation. The runs that a fusion sums are as deep as in the
+    evaluation, because their depth affects how their scores are scaled.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -136,8 +137,23 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
         system, on = config.systems[name], trains_on(config, name)
         mine(system.negatives, on, config.stages[system.stage].depth)
         if system.teacher and name not in scored:
-            mine(system.teacher, on, WHOLE)
+            searches = bool(config.systems[system.teacher].index)
+            mine(system.teacher, on, config.evaluation.depth if searches else WHOLE)
     return depths
+
+
+def keeps_vectors(config: Config, name: str) -> bool:
+    """Return whether a retriever's vectors are kept on disk after its search.
+
+    A replica keeps none if nothing but its own evaluation searches them: that search then encodes
+    the passages itself, which saves a job per collection.
+    """
+    if not config.evaluation.keep_vectors:
+        return False
+    system = config.systems[name]
+    is_first = name == seeds.base(name)
+    is_mined = any(source == name for source, *_ in mined(config))
+    return is_first or is_mined or getattr(system, "engine", "exact") != "exact"
 
 
 def only_searched(config: Config) -> list[str]:
