@@ -94,7 +94,7 @@ class Column:
         turned = [name for name in wanted if Pair(reference, name) in listed]
         gaps = {}
         for name in dict.fromkeys([*family(self.facts, reference), *wanted]):
-            gap = self._paired(name, reference)
+            gap = self.uncorrected(name, reference)
             if gap:
                 gaps[name] = self.with_seeds(gap)
         together = [name for name in gaps if name not in turned]
@@ -108,7 +108,8 @@ class Column:
                 gaps[name] = gaps[name]._replace(p=other.p, p_with_seeds=other.p_with_seeds)
         return {name: gaps[name] for name in wanted if name in gaps}
 
-    def _paired(self, a: str, b: str) -> Difference | None:
+    def uncorrected(self, a: str, b: str) -> Difference | None:
+        """Subtract system `b` from `a`, without correction; None unless both were measured."""
         by_set = []
         for some in self.sets:
             gaps = [self.facts.difference(a, b, target, self.measure) for target in some]

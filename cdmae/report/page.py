@@ -6,6 +6,7 @@ The first screen answers which system to use.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
@@ -18,6 +19,7 @@ from cdmae.report.sections import (
     combined,
     insight,
     masking,
+    pairs,
     ranking,
     results,
     setting,
@@ -26,6 +28,7 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table
 from cdmae.report.templates import fill
+from cdmae.report.terms import TERMS
 
 ORDER = (
     choice.section,
@@ -33,6 +36,7 @@ ORDER = (
     setting.section,
     ranking.section,
     results.section,
+    pairs.section,
     results.zero_shot,
     combined.section,
     sparse_systems.section,
@@ -71,7 +75,18 @@ def write(facts: Facts, output: Path | str) -> None:
             (folder / "figures" / f"{figure.name}.svg").write_text(
                 figure.standalone() + "\n", encoding="utf-8"
             )
-        page = fill("page.html.j2", title=title, facts=facts, sections=sections)
+        data: dict[str, Any] = {}  # for the page's script
+        for section in sections:
+            data |= section.values.get("data", {})
+        page = fill(
+            "page.html.j2",
+            title=title,
+            facts=facts,
+            sections=sections,
+            data=data,
+            origin={"commit": "", "changed": False, "command": "", **facts.origin},
+            terms=TERMS,
+        )
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
