@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
+from cdmae.formats import plural
 from cdmae.report.charts import (
     SIZE,
     SMALL,
@@ -25,6 +27,7 @@ HEIGHT = 210.0
 TOP = 16.0
 RADIUS = 5.0
 LINE = 13.0  # the height of a label
+CELLS = 26  # cells of a scatter of ranks, along each axis
 NAMES = 150.0  # the maximum width of names next to average ranks
 
 
@@ -211,3 +214,56 @@ def rank_figure(
     told = ", ".join(f"{name} {rank:.1f}" for name, rank in zip(names, ranks, strict=True))
     description = f"{title}: {told}; critical difference {critical:.2f}"
     return Figure("ranks", title, description, Markup(drawing), bottom + 36)
+
+
+def rank_scatter(first: str, second: str, ranks: np.ndarray, depth: int) -> Figure:
+    """Draw the ranks of queries in two systems, int [2, Q], on logarithmic scales.
+
+    Near points are joined to a larger one. A rank of 0, of a passage that was not found, is drawn
+    beyond `depth`.
+    """
+    beyond = 4 * max(depth, 1)
+    filled = np.where(ranks > 0, ranks, beyond)
+    left = 44.0
+    top = 20.0
+    bottom = top + WIDTH - left - 12
+    high = math.log10(beyond)
+    x = linear(0, high, left + 8, WIDTH - 12)
+    y = linear(0, high, bottom - 8, top + 4)
+    step = high / CELLS
+    cells = np.round(np.log10(filled) / step).astype(int)
+    places, counts = np.unique(cells, axis=1, return_counts=True)
+    bubbles = []
+    for a, b, count in zip(*places.tolist(), counts.tolist(), strict=True):
+        near = (cells == [[a], [b]]).all(axis=0)
+        shown = [_rank(group.tolist()) for group in ranks[:, near]]
+        note = f"{plural(count, 'query')}: {first} {shown[0]}, {second} {shown[1]}"
+        radius = 1.8 + 0.9 * math.sqrt(count)
+        bubbles.append((x(a * step), y(b * step), min(radius, 11), note))
+    marks = [value for value in decades(0, math.log10(max(depth, 2))) if value <= depth]
+    ticks_of = [(x(math.log10(value)), y(math.log10(value)), _brief(value)) for value in marks]
+    drawing = fill(
+        "rank-scatter.svg.j2",
+        bubbles=bubbles,
+        ticks=[*ticks_of, (x(high), y(high), "none")],
+        left=left,
+        right=WIDTH,
+        top=top,
+        bottom=bottom,
+        first=first,
+        second=second,
+    )
+    better = int((filled[1] < filled[0]).sum())
+    worse = int((filled[1] > filled[0]).sum())
+    title = f"Ranks in {first} and in {second}"
+    description = f"{title}: {second} is better on {better} queries, {first} on {worse}"
+    return Figure("rank-scatter", title, description, Markup(drawing), bottom + 36)
+
+
+def _rank(ranks: list[int]) -> str:
+    """Write the ranks of a group: ``3``, ``3 to 5``, ``not found``."""
+    low = min(ranks)
+    high = max(ranks)
+    if not low:
+        return "not found"
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"
