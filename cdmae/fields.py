@@ -309,7 +309,7 @@ def allowed(rule: dict[str, Any]) -> str:
     return {
         "object": "a mapping of keys to values",
         "boolean": "true or false",
-        "string": "text (in quotation marks if it looks like a number)",
+        "string": "text (in a config file and in quotation marks if it looks like a number)",
     }[kind]
 
 

@@ -18,7 +18,7 @@ from cdmae.cli import read_arguments
 from cdmae.config import seeds, systems
 from cdmae.config.checks import read_measure
 from cdmae.config.load import load
-from cdmae.config.reading import gather
+from cdmae.config.reading import check_typed, gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
@@ -30,6 +30,7 @@ from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
 
 if TYPE_CHECKING:
+    from cdmae.exporting.folder import Source
     from cdmae.serving.engine import Engine
     from cdmae.serving.judging_page import Judging
 
@@ -87,6 +88,8 @@ def plan(
     gpus: int | None = None,
     gpu: str = "",
     memory: int | None = None,
+    config: list[str] = (),  # type: ignore[assignment]
+    set_scatter: list[str] = (),  # type: ignore[assignment]
     all: bool = False,
 ) -> None:
     """Estimate the jobs, hours, disk and memory of a run.
@@ -101,6 +104,8 @@ def plan(
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
+      --config      values as for a run, such as seed=3
+      --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
     on this machine.
@@ -116,7 +121,8 @@ def plan(
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    config = configured(configfile)
+    values, scatter = values_of(config, set_scatter)
+    settings = configured(configfile, values)
     here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
@@ -130,10 +136,24 @@ def plan(
     device_here()
     # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
-    planned = dry_run(configfile, targets, **size)
-    print(text(Planned(config), list(planned), machine_, everything=all))
+    planned = dry_run(configfile, targets, **size, values=values, scatter=scatter)
+    print(text(Planned(settings), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
+
+
+def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read the values of ``--config`` and ``--set-scatter`` as Snakemake does."""
+    from snakemake import cli
+    from snakemake.exceptions import CliException
+
+    try:
+        values = cli.parse_config(config)
+        scatter = cli.parse_set_scatter(set_scatter)
+    except (CliException, ValueError) as error:
+        raise InputError(f"{error}; ./run plan --help lists the options") from None
+    check_typed(config)
+    return values, scatter
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
@@ -516,6 +536,62 @@ def sizes(
     print(f"{system} on {collection} {split}\n\n{compare.table(frame)}")
 
 
+def export(
+    *name: str,
+    to: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    collection: str | None = None,
+    onnx: bool = True,
+) -> None:
+    """Copy a model of a finished run into a folder with the files that other programs need.
+
+    The name is a retriever, a reranker or an encoder of the config. docs/use.md loads the folder in
+    other programs. Next to the model's own files and its card it has:
+
+      onnx/model.onnx   the model with its pooling and normalisation, checked with onnxruntime
+      passages.parquet  docid, vector and text of a retriever's passages
+      passages.faiss    an exact index of dense vectors
+      passages.jsonl    impacts of sparse vectors, for Anserini
+
+      --to          a new or empty folder
+      --collection  the passages to export; default: the collection that the report shows
+      --no-onnx     without the ONNX file, which needs packages that ./run test installs
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run export cdmae-stage3 --to retriever
+      ./run export mae --to encoder --no-onnx
+    """
+    output = Path(to).resolve()  # before the working directory changes
+    config = configured(configfile)
+    models = [*systems.trained(config), *config.encoders]
+    if len(name) != 1:
+        raise InputError(f"export needs the name of one model; allowed: {', '.join(models)}")
+    if name[0] not in models:
+        raise InputError(f"{name[0]} is not a trained model; {suggestion(name[0], models)}")
+    source = exported(config, name[0], collection)
+
+    from cdmae.exporting import folder
+    from cdmae.plan import machine
+
+    files = folder.export(source, output, threads=machine.here().cores, onnx=onnx)
+    print("\n".join(f"{output / file}" for file in files))
+
+
+def exported(config: Config, name: str, collection: str | None) -> Source:
+    """Return the folders that an export of a system or an encoder reads."""
+    from cdmae.exporting.folder import Source
+
+    searched = list(config.evaluation.collections)
+    collection = chosen("collection", collection, searched, systems.shown(config)[:1])
+    passages = existing(place(config.results, "collection", collection=collection))
+    if name in config.encoders:
+        return Source(existing(place(config.results, "encoder", encoder=name)), "encoder", passages)
+    kind = config.systems[name].kind
+    vectors = described(config, name, collection)["vectors"] if kind == "retriever" else ""
+    return Source(existing(place(config.results, "model", system=name)), kind, passages, vectors)
+
+
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
     """Return a name from the config, or the first allowed name by default."""
     if name is None and default:
@@ -554,4 +630,5 @@ COMMANDS = {
     "importance": importance,
     "compare": compare,
     "sizes": sizes,
+    "export": export,
 }

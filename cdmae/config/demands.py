@@ -97,7 +97,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
             if isinstance(known, Mapping) and name not in known:
                 # no entry depends on itself
                 others = [other for other in known if (section, other) != keys]
-                words = f" is {show(name)}; {suggestion(name, others)}"
+                words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
                 mistakes.append(refusal((*keys, *path), words))
     return mistakes
 

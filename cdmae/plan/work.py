@@ -373,11 +373,14 @@ def report(planned: Planned, name: str) -> Work:
 
 # --- parts of these jobs, with --set-scatter shards=N ---------------------------------------------
 
-# units that are divided among the parts
-DIVIDED = ("passage", "piece", "whole piece", "byte", "word", "count", "component")
+# units that are divided among parts that are ranges of the passages, or of the queries
+BY_PASSAGES = ("passage", "piece", "whole piece", "byte", "word", "count", "component")
+BY_QUERIES = ("query", "scanned passage", "hit", "pair")
 
 
-def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
+def part_of(
+    rule: Callable[..., Work], divided: tuple[str, ...] = BY_PASSAGES
+) -> Callable[..., Work]:
     """Return the work of one part of a rule's job; the last wildcard is a part, such as 3-of-7."""
 
     def part(planned: Planned, *wildcards: str) -> Work:
@@ -385,7 +388,7 @@ def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
         parts = Part.read(name).parts
         work = rule(planned, *whole)
         units = {
-            unit: number / parts if unit in DIVIDED else number
+            unit: number / parts if unit in divided else number
             for unit, number in work.units.items()
         }
         return Work(work.flops / parts, units)
@@ -395,7 +398,12 @@ def part_of(rule: Callable[..., Work]) -> Callable[..., Work]:
 
 def joined_runs(planned: Planned, name: str, *mined: str) -> Work:
     """Merge the runs of all parts."""
-    return Work(units={"hit": search(planned, name, *mined).units["hit"]})
+    return Work(units={"hit": _searched(planned, name, mined)["hit"]})
+
+
+def joined_scores(planned: Planned, student: str) -> Work:
+    """Merge a teacher's scores from all parts."""
+    return Work(units={"pair": teacher(planned, student).units["pair"]})
 
 
 def ngrams_of_order(planned: Planned, entry: str, start: str, name: str, order: str) -> Work:
@@ -452,4 +460,12 @@ WORK: dict[str, Callable[..., Work]] = {
     "mine_part": part_of(search),
     "search_joined": joined_runs,
     "mine_joined": joined_runs,
+    "search_bm25_part": part_of(search_bm25, BY_QUERIES),
+    "mine_bm25_part": part_of(search_bm25, BY_QUERIES),
+    "search_bm25_joined": joined_runs,
+    "mine_bm25_joined": joined_runs,
+    "rerank_part": part_of(rerank, BY_QUERIES),
+    "rerank_joined": joined_runs,
+    "teacher_part": part_of(teacher, BY_QUERIES),
+    "teacher_joined": joined_scores,
 }

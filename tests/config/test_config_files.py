@@ -444,7 +444,7 @@ def said(tmp_path, monkeypatch):
         ),
         (
             "evaluation:\n  collections:\n    dogs: [test]\n",
-            "0.yaml, line 3: evaluation.collections.dogs is dogs; did",
+            "0.yaml, line 3: evaluation.collections.dogs is dogs, which is not in collections; did",
         ),
         (
             "seed: 1\nsystems:\n  a.b: {kind: bm25}\n",

@@ -85,7 +85,7 @@ def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(conf
     assert three.inputs["negatives"] == ["out/negatives/one@8.docs.train.parquet"]
     assert three.inputs["teacher"] == ["out/teachers/three@8.parquet"]
     assert jobs["teacher", "three@8"].inputs["model"] == ["out/trained/cross@8"]
-    assert jobs["teacher", "three@8"].params["settings"]["seed"] == 8
+    assert jobs["teacher", "three@8"].params["settings"]["settings"]["seed"] == 8
     assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
 
 

@@ -34,6 +34,7 @@ from workflow.recorded import Options, plain
 from workflow.state import key_of
 from workflow.surroundings import (
     PASSED,
+    check_prefix,
     check_records,
     device_here,
     image_here,
@@ -67,6 +68,7 @@ def read_config():
 
 
 with in_a_sentence():
+    shards = engine.shards(workflow)
     device = device_here()
     settings = load(read_config())
 
@@ -78,11 +80,13 @@ pathvars:
 
 
 results = engine.path_of(workflow, "<results>")
+with in_a_sentence():
+    check_prefix(results, settings.results)
 settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
         check_records(source, Path.cwd())
-        sizes.check(settings, engine.shards(workflow))
+        sizes.check(settings, shards)
     os.environ[STARTED] = now()
 
 
@@ -390,6 +394,12 @@ def fusing(wildcards):
 def reading(wildcards):
     """List the settings of runs from files."""
     return Options(where(wildcards), depth=depth(wildcards))
+
+
+def drawing(wildcards):
+    """List the settings that decide which candidates a teacher scores."""
+    stage = settings.stages[settings.systems[wildcards.system].stage]
+    return Options(settings=stage.drawn())
 
 
 def measuring(wildcards):
