@@ -11,6 +11,7 @@ from typing import Any
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
 from cdmae.report.facts import Facts
+from cdmae.report.glossary import TERMS
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
@@ -29,7 +30,6 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table
 from cdmae.report.templates import fill
-from cdmae.report.terms import TERMS
 
 ORDER = (
     choice.section,

@@ -24,7 +24,7 @@ from cdmae.report.charts import (
 from cdmae.report.templates import fill
 
 HEIGHT = 210.0
-TOP = 16.0
+TOP = 24.0
 RADIUS = 5.0
 LINE = 13.0  # the height of a label
 CELLS = 26  # cells of a scatter of ranks, along each axis
@@ -137,8 +137,8 @@ def _labels(
         width = text_width(point.name, SMALL)
         others = dots[:index] + dots[index + 1 :]
         for anchor, at, base in (
-            ("start", x + 9, y + 4),
-            ("end", x - 9, y + 4),
+            ("start", x + 12, y + 4),
+            ("end", x - 12, y + 4),
             ("middle", x, y - 10),
             ("middle", x, y + 19),
             ("start", x + 6, y - 7),

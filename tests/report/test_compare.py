@@ -16,11 +16,11 @@ from cdmae.evaluation.significance import holm
 from cdmae.report import facts
 from cdmae.report.columns import Column
 from cdmae.report.facts import Target
+from cdmae.report.glossary import TERMS, term_of
 from cdmae.report.page import write
 from cdmae.report.pairwise import average_ranks, every_pair, groups
 from cdmae.report.sections import pairs
 from cdmae.report.tables import Cell
-from cdmae.report.terms import TERMS, term_of
 from workflow import circumstances
 
 DEV = Target("pydocs", "dev")
