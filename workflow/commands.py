@@ -5,11 +5,11 @@ Their signatures are their command lines, their docstrings the help texts.
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,8 @@ from cdmae.config.reading import check_typed, gather
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.formats import memory, plural
+from cdmae.formats import memory as formatted
+from cdmae.formats import plural
 from cdmae.layout import place
 from cdmae.log import say
 from workflow import state
@@ -31,8 +32,6 @@ from workflow.surroundings import DEVICE, device_here, lock
 
 if TYPE_CHECKING:
     from cdmae.exporting.folder import Source
-    from cdmae.serving.engine import Engine
-    from cdmae.serving.judging_page import Judging
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
@@ -191,7 +190,8 @@ def search(
 ) -> None:
     """Print the passages that a system ranks first for a text.
 
-    The text is one or several words, in quotation marks or not.
+    The text is one or several words, in quotation marks or not. A running `./run serve` of the same
+    config answers at once.
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the first one without judgments, or
@@ -211,26 +211,63 @@ def search(
             f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
         )
     asked = askable(config)
-    known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
+    collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
     folder = Path(place(config.results, "collection", collection=collection))
 
-    from cdmae.collections.store import count_passages, take_passages
-    from cdmae.retrieval.answers import Answer, show
-    from cdmae.retrieval.asking import Question, ask
+    from cdmae.serving import running
 
-    length = config.evaluation.lengths.get(collection, 0)
-    run = ask(about, Question(question, most, length)).run
-    rows, scores = (values[:depth] for values in run.ranked(0))
-    passages = take_passages(folder, rows).to_pylist()
+    found = running.ask(
+        config.results,
+        running.fingerprint(about, folder),
+        q=question,
+        system=system,
+        collection=collection,
+        k=depth,
+    )
+    if found is None:
+        found = searched(config, about, collection, question, depth)
+
+    from cdmae.retrieval.answers import Answer, show
+
     answers = [
-        Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)
+        Answer(hit["score"], hit["passage_id"], hit["title"] or hit["summary"], hit["text"])
+        for hit in found["hits"]
     ]
-    print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
+    print(f"{system} on {collection}, {found['passages']:,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(question, answers, width=width, coloured=coloured()))
+
+
+def searched(
+    config: Config, about: dict[str, Any], collection: str, question: str, depth: int
+) -> dict[str, Any]:
+    """Answer a query in this process, in the form of a server's GET /search."""
+    from cdmae.collections.store import count_passages, take_passages
+    from cdmae.retrieval.asking import Question, ask
+
+    folder = place(config.results, "collection", collection=collection)
+    length = config.evaluation.lengths.get(collection, 0)
+    run = ask(about, Question(question, config.evaluation.depth, length)).run
+    rows, scores = (values[:depth] for values in run.ranked(0))
+    summaries = cut_queries(config, collection)
+    hits = [
+        {**passage, "score": score, "summary": summaries.get(row, "")}
+        for row, score, passage in zip(
+            rows.tolist(), scores.tolist(), take_passages(folder, rows).to_pylist(), strict=True
+        )
+    ]
+    return {"passages": count_passages(folder), "hits": hits}
+
+
+def cut_queries(config: Config, collection: str) -> dict[int, str]:
+    """Return the sentences that were cut from passages to be their queries, by passage row."""
+    from cdmae.collections.store import judged_queries
+
+    if not config.collections[collection].settings.queries_are_cut:
+        return {}
+    return judged_queries(place(config.results, "collection", collection=collection))
 
 
 def serve(
@@ -273,7 +310,8 @@ def serve(
     config = configured(configfile)
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name] or asked
-    best = best_system(config, names)
+    judged = chosen_collection(config, collection) if judge else ""
+    best = best_system(config, names) if systems.shown(config) else names[0]
     shading = systems.masked_by_importance(config)
     about = {
         collection: {name: described(config, name, collection) for name in names}
@@ -281,61 +319,56 @@ def serve(
     }
     folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
 
-    from cdmae.collections.store import judged_queries
     from cdmae.plan import machine
-    from cdmae.serving import server
+    from cdmae.serving import connections, running, server
     from cdmae.serving.engine import Engine
 
-    summaries = {
-        name: judged_queries(folder)
-        for name, folder in folders.items()
-        if config.collections[name].settings.queries_are_cut
-    }
     engine = Engine(
         about,
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries=summaries,
+        summaries={name: cut_queries(config, name) for name in about},
         shades=importance_files(config, shading[-1]) if shading else None,
     )
-    say(f"loading {plural(len(names), 'system')}: about {memory(engine.memory() / 1e6)} of memory")
+    here = machine.here()
+    needed = engine.memory()
+    say(f"loading {plural(len(names), 'system')}: about {formatted(needed / 2**20)} of memory")
+    if here.memory and needed > here.memory:
+        raise InputError(
+            f"this machine has {formatted(here.memory / 2**20)} of memory; choose fewer systems "
+            "with --system"
+        )
     engine.warm()
-    judging = judging_of(config, engine, folder, collection, texts) if judge else None
+    from workflow.judging import judging_of
+
+    judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(
         engine,
         title=config.report.title or "Search",
         system=best,
         host=host,
-        threads=machine.here().cores,
+        threads=here.cores,
         judging=judging,
     )
-    server.run(app, host, port, started=lambda url: say(f"open {url} in a browser; Ctrl-C ends it"))
+
+    @contextmanager
+    def started(url: str) -> Iterator[None]:
+        say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
+        with running.announced(config.results, url):
+            yield
+        say("the server has ended")
+
+    connections.run(app, host, port, started)
 
 
-def judging_of(
-    config: Config, engine: Engine, folder: Path, collection: str | None, queries: list[str]
-) -> Judging:
-    """Open the folder of judgments, and add queries to it."""
-    from cdmae.collections.store import stream_passages
-    from cdmae.serving.judging import DEPTH, Judgments, Passage
-    from cdmae.serving.judging_page import Judging
+def chosen_collection(config: Config, name: str | None) -> str:
+    """Return a collection of the evaluation: by default the first without judgments, or the first.
 
+    Users ask their own queries about the former.
+    """
     known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
-
-    def corpus() -> Iterator[dict[str, str]]:
-        for passages in stream_passages(engine.folders[collection]):
-            yield from passages.to_pylist()
-
-    def pool(text: str) -> list[Passage]:
-        hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
-
-    judgments = Judgments(folder, corpus(), pool, list(engine.systems[collection]))
-    for text in queries:
-        judgments.add(text)
-    return Judging(judgments, collection, getpass.getuser())
+    return chosen("collection", name, known, systems.only_searched(config) or known)
 
 
 def askable(config: Config) -> list[str]:
@@ -359,9 +392,17 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Return the first-seed system with the best measure on the split that the report shows."""
+    """Return the first-seed system with the best measure on the split that the report shows.
+
+    Raises `InputError` if no split is evaluated.
+    """
     from cdmae.evaluation.per_query import read_measures
 
+    if not systems.shown(config):
+        raise InputError(
+            "the config evaluates no split, which would show the best system; choose one with "
+            f"--system: {', '.join(names)}"
+        )
     collection, split = systems.shown(config)
     measure = config.evaluation.measured(collection, split)[0]
     means = {}

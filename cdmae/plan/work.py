@@ -268,7 +268,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     else:
         operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
-    if not planned.config.evaluation.keep_vectors:  # passages are encoded while they are searched
+    if not systems.keeps_vectors(planned.config, name):  # the search encodes the passages
         collections = mined[:1] or planned.config.evaluation.collections
         operations += sum(vectors(planned, name, each).flops for each in collections)
         units["encoder"] = 1

@@ -26,9 +26,9 @@ def every_pair(column: Column) -> dict[tuple[str, str], Difference]:
     measured = [name for name in column.facts.systems if not math.isnan(column.value(name))]
     gaps = {}
     for pair in itertools.combinations(measured, 2):
-        gap = column.uncorrected(*pair)
+        gap = column.alone(*pair)
         if gap:
-            gaps[pair] = column.with_seeds(gap)
+            gaps[pair] = gap
     p = holm([gap.p for gap in gaps.values()])
     with_seeds = holm([gap.p_with_seeds for gap in gaps.values()])
     return {

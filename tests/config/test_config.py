@@ -158,7 +158,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
         ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
-         "that only some kinds have, it has encoder, stage, negatives, teacher"),
+         "that only some kinds have, it has encoder, stage, negatives, once, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),

@@ -104,6 +104,17 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
     ]
 
 
+def test_vectors_of_a_replica_are_kept_only_for_the_negatives_that_it_gives(values):
+    jobs = plan(values | {"seeds": [7, 8]})
+    encoded = {name for rule, name in jobs if rule == "vectors"}
+    tokens = ["out/tokens/small/docs", "out/tokens/small/other"]
+    assert "one@8/docs" in encoded, "its runs over training queries need them, too"
+    assert "three/docs" in encoded and "three@8/docs" not in encoded
+    assert jobs["search", "three@8"].inputs["tokens"] == tokens
+    assert not jobs["search", "three@8"].inputs["vectors"]
+    assert not jobs["search", "three"].inputs["tokens"]
+
+
 def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_of_its_runs(values):
     values["systems"]["mixed"] = {
         "kind": "fusion",

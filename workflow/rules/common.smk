@@ -157,6 +157,11 @@ def of(pattern):
     return paths
 
 
+def keeps_vectors(wildcards):
+    """Return whether a retriever's vectors are kept; otherwise a search computes them."""
+    return systems.keeps_vectors(settings, wildcards.system)
+
+
 def job_row(wildcards):
     """Return the collections and the targets (COLLECTION.SPLIT) that a job searches or measures."""
     return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}

@@ -86,8 +86,12 @@ rule search:
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
-        vectors=branch(KEPT, then=of("<results>/vectors/{system}/{job.collection}")),
-        tokens=branch(not KEPT, then=of("<results>/tokens/{system.start}/{job.collection}")),
+        vectors=branch(keeps_vectors, then=of("<results>/vectors/{system}/{job.collection}")),
+        tokens=branch(
+            keeps_vectors,
+            then=[],
+            otherwise=of("<results>/tokens/{system.start}/{job.collection}"),
+        ),
         candidates=candidates,
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),

@@ -47,6 +47,7 @@ class System:
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
     model = encoder = stage = teacher = candidates = ""
+    once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
         """Return its settings."""
@@ -101,6 +102,11 @@ class Trained(System):
     stage: Name = setting(meaning="entry of `stages`, of the same kind", names="stages")
     negatives: Name = setting(
         meaning="the system whose run gives the negatives", source="3.4", names="systems"
+    )
+    once: bool = setting(
+        False,
+        meaning="true: trained for `seed` only, even with several `seeds`, from the first of its "
+        "inputs",
     )
 
     def columns(self, config: Config, name: str) -> Columns:

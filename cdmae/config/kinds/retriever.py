@@ -140,7 +140,7 @@ class Retriever(Trained):
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Add the folders of its model and its vectors."""
         model = made("trained")
-        vectors = made("vectors", asked=not config.evaluation.keep_vectors)
+        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
         return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
 
     def in_words(self) -> str:
