@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -427,7 +428,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
         return existing(
-            place(config.results, what, collection=collection, system=name, **names), asked=asked
+            place(config.results, what, **{"collection": collection, "system": name, **names}),
+            asked=asked,
         )
 
     def part(other: str) -> dict[str, Any]:
@@ -508,17 +510,17 @@ def compare(*runs: str, qrels: str, measures: str = "") -> None:
 def sizes(
     *,
     configfile: list[str] = (),  # type: ignore[assignment]
-    system: str | None = None,
+    system: list[str] = (),  # type: ignore[assignment]
     collection: str | None = None,
     split: str | None = None,
     dimensions: str = "",
 ) -> None:
-    """Measure smaller vectors of a retriever: with fewer dimensions, or fewer bits per number.
+    """Measure smaller vectors of retrievers: with fewer dimensions, or fewer bits per number.
 
     One row per size: bytes per passage, the first measure of the evaluation, and a paired t-test
-    against the full vectors, corrected by Holm. It reads the results of a run.
+    against the system's full vectors, corrected by Holm. It reads the results of a run.
 
-      --system      a retriever of the config; default: the best one on dev
+      --system      one or several retrievers of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
       --split       a split of the collection; default: the first one
       --dimensions  numbers separated by commas; default: a half, a quarter and an eighth of all
@@ -529,12 +531,7 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    dense = [
-        name
-        for name, each in config.systems.items()
-        if not each.is_sparse(config) and not each.is_multi(config)
-    ]
-    retrievers = [name for name in dense if config.systems[name].encoded_by]
+    retrievers = [name for name, each in config.systems.items() if each.is_dense(config)]
     if not retrievers:
         raise InputError(
             "the config has no dense retriever; give the --configfile of a run that has one"
@@ -549,10 +546,10 @@ def sizes(
             f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "
             "384,192"
         )
-    system = chosen(
-        "system", system, retrievers, [] if system else [best_system(config, retrievers)]
-    )
-    about = described(config, system, collection)
+    for name in system:
+        chosen("system", name, retrievers, [])
+    compared = list(dict.fromkeys(system)) or [best_system(config, retrievers)]
+    abouts = {name: described(config, name, collection) for name in compared}
     folder = existing(place(config.results, "collection", collection=collection))
 
     from cdmae.evaluation import compare, compression
@@ -561,20 +558,84 @@ def sizes(
     from cdmae.retrieval.vectors import read_vectors
     from cdmae.training import setup
 
-    name = config.evaluation.measured(collection, split)[0]
+    measure = config.evaluation.measured(collection, split)[0]
     threads = machine.here().cores
-    frame = compression.compare_sizes(
-        lambda texts: encode(about, texts, config.evaluation.lengths.get(collection, 0), threads),
-        read_vectors(about["vectors"]),
-        Path(folder),
-        split,
-        name,
-        read_measure(name).params.get("cutoff", config.evaluation.depth),
-        widths=[int(width) for width in dimensions.split(",") if dimensions],
-        threads=threads,
-        device=str(setup.device()),
-    )
-    print(f"{system} on {collection} {split}\n\n{compare.table(frame)}")
+    frames = {
+        name: compression.compare_sizes(
+            partial(
+                encode, about, length=config.evaluation.lengths.get(collection, 0), threads=threads
+            ),
+            read_vectors(about["vectors"]),
+            Path(folder),
+            split,
+            measure,
+            read_measure(measure).params.get("cutoff", config.evaluation.depth),
+            widths=[int(width) for width in dimensions.split(",") if dimensions],
+            threads=threads,
+            device=str(setup.device()),
+        )
+        for name, about in abouts.items()
+    }
+    title = f"{', '.join(frames)} on {collection} {split}"
+    print(f"{title}\n\n{compare.table(compression.side_by_side(frames))}")
+
+
+def check(
+    *,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    write: bool = False,
+) -> None:
+    """Compare a finished run with the numbers of the README, which config/expected.yaml lists.
+
+    Each number is [OK] if it is equal as shown, [OKish] if another seed may cause the difference,
+    and [FAIL] otherwise; then the exit status is 1. Tables that other config files or seeds make
+    are left out.
+
+      --write       write the run's numbers into config/expected.yaml, and print their rows in
+                    Markdown
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run check
+      ./run check --configfile config/objectives.yaml
+    """
+    from cdmae.evaluation import expected
+    from cdmae.evaluation.per_query import read_measures
+
+    config = configured(configfile)
+    path = ROOT / "config/expected.yaml"
+    tables = expected.read(path)
+    names = [os.path.relpath(file, ROOT) for file in configfile]
+    chosen_tables = expected.made_by(tables, names, config.seeds or (config.seed,))
+    if not chosen_tables:
+        raise InputError(f"{path} has no table of this config with these seeds")
+
+    def values(system: str, collection: str, split: str, measure: str) -> list[Any]:
+        replicas = [name for name in config.systems if seeds.base(name) == system]
+        if not replicas:
+            raise InputError(f"{path} names the system {system}, which the config does not have")
+        files = [existing(place(config.results, "measures", system=name)) for name in replicas]
+        return expected.of_system(
+            [read_measures(file) for file in files], measure, collection, split
+        )
+
+    least = expected.LEAST if config.seeds else config.report.noise
+    failed = 0
+    for index in chosen_tables:
+        table = tables[index]
+        read_values = partial(values, measure=table.measure)
+        found = expected.measured(table, read_values, least)
+        if write:
+            tables[index] = found
+            print(f"{table.title}\n\n{expected.markdown(found)}\n")
+            continue
+        verdicts = expected.compare(table, found, least)
+        failed += sum(verdict.word == "FAIL" for verdict in verdicts)
+        print("\n".join([table.title, *map(str, verdicts), ""]))
+    if write:
+        expected.write(path, tables)
+    if failed:
+        raise InputError(f"{plural(failed, 'number')} of the README differ by more than the noise")
 
 
 def export(
@@ -672,4 +733,5 @@ COMMANDS = {
     "compare": compare,
     "sizes": sizes,
     "export": export,
+    "check": check,
 }
