@@ -215,7 +215,7 @@ def search(
     collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
-    folder = Path(place(config.results, "collection", collection=collection))
+    folder = existing(place(config.results, "collection", collection=collection))
 
     from cdmae.serving import running
 
@@ -318,7 +318,9 @@ def serve(
         collection: {name: described(config, name, collection) for name in names}
         for collection in config.evaluation.collections
     }
-    folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
+    folders = {
+        name: Path(existing(place(config.results, "collection", collection=name))) for name in about
+    }
 
     from cdmae.plan import machine
     from cdmae.serving import connections, running, server
