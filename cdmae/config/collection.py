@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cdmae.collections.leakage import DIVIDED
 from cdmae.config.inheritance import mapping
 from cdmae.config.schema import Config
-from cdmae.fields import refusal, show, suggestion
+from cdmae.config.stages import Stage
+from cdmae.fields import refusal, rules_of, show, suggestion
 
 
 def filled(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def evaluated(config: Config, name: str) -> dict[str, tuple[str, ...]]:
     if not config.systems or name not in config.collections or name in named:
         return named
     trained = {stage.split for stage in config.stages.values() if stage.collection == name}
-    trained.add(DIVIDED)
+    trained.add(rules_of(Stage)["split"].default)
     judged = config.collections[name].ask(name, "judged")
     splits = tuple(split for split, has in judged.items() if has and split not in trained)
     return {name: splits, **named}
