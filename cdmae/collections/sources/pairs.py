@@ -1,8 +1,9 @@
 """Read pairs of a query and its passages, in the columns of three libraries.
 
 `path` is a table in JSONL, CSV, TSV or Parquet, which is the split ``train``, or a folder with one
-table per split: ``train.csv``, ``dev.csv``, ... `cdmae.collections.pair_rows` describes the columns of
-sentence-transformers, Tevatron and FlagEmbedding. JSONL, CSV and TSV may be compressed (``.gz``).
+table per split: ``train.csv``, ``dev.csv``, ... `cdmae.collections.pair_rows` describes the columns
+of sentence-transformers, Tevatron and FlagEmbedding. JSONL, CSV and TSV may be compressed
+(``.gz``).
 
 The passages are all texts of the tables, negatives included, and the passages of the table
 `corpus`. Equal texts are one passage, and equal queries of a split are one query with several
