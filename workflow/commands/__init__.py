@@ -14,6 +14,7 @@ from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
 from workflow.commands.measuring import compare, sizes
 from workflow.commands.planning import adopt, plan
+from workflow.commands.proposing import new
 from workflow.commands.serving import serve
 
 YAML = (".yaml", ".yml")
@@ -52,6 +53,7 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 COMMANDS = {
+    "new": new,
     "plan": plan,
     "adopt": adopt,
     "search": search,
