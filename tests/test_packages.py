@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "config", "collections", "tokens", "importance", "masking", "models", "training", "pretraining", "finetuning",
     "retrieval", "evaluation", "report", "plan", "proposal",
-    "serving",
+    "exporting", "serving",
 )  # fmt: skip
 DESCRIBE_THEMSELVES = {("config", "collections")}  # sources define their own settings
 MODULES = sorted((ROOT / "cdmae").rglob("*.py"))

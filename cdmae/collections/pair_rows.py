@@ -6,7 +6,7 @@ sentence-transformers
     passage, the positive first, or one margin per negative, by which the positive is better
 Tevatron
     ``query_id``, ``query``, ``positive_passages``, ``negative_passages``; a passage has ``docid``,
-    ``title`` and ``text``
+    ``title`` and ``text``, and here perhaps ``score``
 FlagEmbedding
     ``query``, ``pos``, ``neg``, ``pos_scores``, ``neg_scores``
 
@@ -39,11 +39,12 @@ IDS = ("_id", "id", "docid", "passage_id")
 
 @dataclass(frozen=True)
 class Passage:
-    """A passage of a row; `name` is its id, if the row has one."""
+    """A passage of a row; `name` is its id, and `score` its score, if the row has them."""
 
     text: str
     title: str = ""
     name: str = ""
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ class Columns:
             raise reader.fault(f"{self.positive} has no passage; allowed: at least one")
         relevant = True
         margins = False
-        scores = reader.numbers("pos_scores") + reader.numbers("neg_scores")
+        own = [passage.score for passage in (*positives, *negatives)]
+        scores = [score for score in own if score is not None]
+        scores = scores or reader.numbers("pos_scores") + reader.numbers("neg_scores")
         label = reader.numbers(self.label)
         if label and not negatives:
             if label not in ([0], [1]):
@@ -182,7 +185,9 @@ class _Reader:
             entry = value if isinstance(value, dict) else {"text": value}
             reader = _Reader(self.path, self.number, {key: entry.get("text"), **entry})
             name = reader.text("docid") if entry.get("docid") not in (None, "") else ""
-            found.append(Passage(reader.text(key), reader.text("title", optional=True), name))
+            score = next(iter(reader.numbers("score")), None) if entry is value else None
+            title = reader.text("title", optional=True)
+            found.append(Passage(reader.text(key), title, name, score))
         return found
 
     def numbers(self, key: str) -> list[float]:

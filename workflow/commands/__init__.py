@@ -12,6 +12,7 @@ from typing import Any
 from cdmae.cli import read_arguments
 from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
+from workflow.commands.exporting import export
 from workflow.commands.measuring import compare, sizes
 from workflow.commands.planning import adopt, plan
 from workflow.commands.proposing import new
@@ -61,4 +62,5 @@ COMMANDS = {
     "importance": importance,
     "compare": compare,
     "sizes": sizes,
+    "export": export,
 }

@@ -1,0 +1,1 @@
+"""Exports: folders and files of a finished run for other programs."""
