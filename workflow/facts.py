@@ -22,7 +22,7 @@ FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure
 EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 # and the further facts that the report reads
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity")
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes")
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -69,6 +69,11 @@ def facts(config: Config) -> dict[str, Any]:
             name: place(on, "sparsity", system=name)
             for name in seeds.first(systems.sparse(config))
             if config.evaluation.keep_vectors
+        },
+        "indexes": {
+            name: place(on, "bm25", collection=shown[0])
+            for name, system in config.systems.items()
+            if system.lexical
         },
         "shown": shown,
     }

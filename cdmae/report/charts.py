@@ -85,7 +85,7 @@ class Series:
     colour: int = 0
 
 
-def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+def linear(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     """Map values from `low` .. `high` to positions from `start` .. `end`."""
     return lambda value: start + (value - low) / ((high - low) or 1.0) * (end - start)
 
@@ -120,7 +120,7 @@ def rows(
     if beside:
         left = widest + 12
         right -= max(text_width(entry.shown, SIZE) for entry in entries) + 10
-    scale = _scale(low, high, left, right)
+    scale = linear(low, high, left, right)
     names, y = _legend(legend)
     placed = []  # for every row: the lines of its label, and the y of the row and of its marks
     for entry in entries:
@@ -198,8 +198,8 @@ def lines(
         x_high = max(ends)
         whole = [value for value in ticks(x_low, x_high) if value == round(value)]
         positions = [(value, tick_label(value)) for value in whole]
-    x = _scale(x_low, x_high, left, WIDTH - 8)
-    y = _scale(low, high, bottom, top)
+    x = linear(x_low, x_high, left, WIDTH - 8)
+    y = linear(low, high, bottom, top)
     room = (WIDTH - 8 - left) / max(len(positions), 1) - 4
     x_ticks = [
         (x(value), label, _smaller(label, SMALL, room) if x_names else 0)

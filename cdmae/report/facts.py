@@ -31,7 +31,7 @@ GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 # the keys of the facts file that hold paths
 FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
-    "teachers", "runs", "fusions", "latency",
+    "teachers", "runs", "fusions", "indexes", "latency",
 }  # fmt: skip
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice

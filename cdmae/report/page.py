@@ -1,6 +1,6 @@
 """Write the report: ``index.html``, its tables and its figures.
 
-The first screen answers whether masking by importance helped.
+The first screen answers which system to use.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
     changes,
+    choice,
     combined,
     insight,
     masking,
@@ -27,6 +28,7 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
+    choice.section,
     answer.section,
     setting.section,
     ranking.section,

@@ -32,7 +32,6 @@ def _basics(facts: Facts) -> dict[str, Any]:
     pairs = masking_pairs(facts)
     column = main_column(facts)
     queries = facts.queries(column.target) if column else 0
-    steps = max((training.steps for training in facts.encoders.values()), default=0)
     return {
         "facts": facts,
         "column": column,
@@ -40,9 +39,21 @@ def _basics(facts: Facts) -> dict[str, Any]:
         "noise": column.noise if column else facts.noise,
         "repeated": repeated(facts),
         "queries": queries,
-        "steps": steps,
-        "small": queries < SMALL_QUERIES or 0 < steps < SMALL_STEPS,
+        "steps": _steps(facts),
+        "small": is_small(facts),
     }
+
+
+def is_small(facts: Facts) -> bool:
+    """Return whether a run has too few queries or steps for conclusions."""
+    column = main_column(facts)
+    queries = facts.queries(column.target) if column else 0
+    return queries < SMALL_QUERIES or 0 < _steps(facts) < SMALL_STEPS
+
+
+def _steps(facts: Facts) -> int:
+    """Return the steps of the longest pre-training."""
+    return max((training.steps for training in facts.encoders.values()), default=0)
 
 
 def section(facts: Facts) -> Section | None:

@@ -1,0 +1,170 @@
+"""Gather the cost of each system from the records of its jobs: size, index, time and training.
+
+Nothing is estimated: a figure that no record contains is nan, and the page says that it was not
+measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from cdmae import formats
+from cdmae.config.kinds import AnySystem
+from cdmae.fields import parse
+from cdmae.files import read_json
+from cdmae.report.facts import Facts
+
+# the rules that answer evaluated queries, of which a system has one
+ANSWERING = ("search_bm25", "search", "search_external", "search_feedback", "rerank", "fuse")
+MEGABYTE = 1e6
+FLOAT = 4  # bytes per dimension of a stored vector
+
+
+class Cost(NamedTuple):
+    """The cost of a system with all of its parts; nan where it was not measured."""
+
+    parameters: float  # of all networks that a query passes
+    megabytes: float  # of the indexes that are searched, for the main collection
+    milliseconds: float  # per evaluated query: the time of the jobs, with their start
+    minutes: float  # of every training that the system depends on
+
+
+@cache
+def cost(facts: Facts, system: str) -> Cost:
+    """Add up the cost of a system and of the systems whose runs it reads."""
+    together = members(facts, system)
+    return Cost(
+        parameters=sum(_parameters(facts, name) for name in together),
+        megabytes=sum(_megabytes(facts, name) for name in together),
+        milliseconds=sum(_milliseconds(facts, name) for name in together),
+        minutes=_training_seconds(facts, system) / 60,
+    )
+
+
+def parts(facts: Facts, system: str) -> list[str]:
+    """List the systems whose runs or vectors a system reads to answer a query."""
+    entry = facts.system(system)
+    return parse(AnySystem, formats.without_folders(entry)).parts() if entry else []
+
+
+@cache
+def members(facts: Facts, system: str) -> list[str]:
+    """List a system and all of its parts, each once."""
+    found = [system]
+    for part in parts(facts, system):
+        found += [name for name in members(facts, part) if name not in found]
+    return found
+
+
+def _parameters(facts: Facts, system: str) -> float:
+    kind = facts.kind(system)
+    if kind.trained and system in facts.trained:
+        return float(facts.trained[system].about.get("parameters", math.nan))
+    # BM25 and a fusion have no network; a feedback system uses the network of its part
+    own = facts.system(system).get("model")
+    return math.nan if own or not facts.system(system) or kind.teaches else 0.0
+
+
+def _megabytes(facts: Facts, system: str) -> float:
+    kind = facts.kind(system)
+    if kind.lexical:
+        folder = facts.paths.get("indexes", {}).get(system)
+        return _size(Path(folder)) / MEGABYTE if folder else math.nan
+    if not kind.index:  # it searches no index of its own
+        return math.nan if kind.teaches and not kind.trained else 0.0
+    shown = facts.paths.get("shown")
+    if not shown:
+        return math.nan
+    for row in facts.sparsity.get(system, []):
+        if row["collection"] == shown[0]:
+            return float(row["megabytes"])
+    stage = facts.entries("stages").get(facts.system(system).get("stage", ""), {})
+    config = Path(facts.paths.get("trained", {}).get(system, ""), "config.json")
+    if stage.get("head", "dense") != "dense" or not config.is_file():
+        return math.nan
+    # vectors are stored as float32 [P, D], which is their size but for the headers
+    dimensions = read_json(config).get("hidden_size", math.nan)
+    return facts.collections[shown[0]].passages * dimensions * FLOAT / MEGABYTE
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of a folder's files."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _milliseconds(facts: Facts, system: str) -> float:
+    if facts.kind(system).index.startswith("vectors") and not facts.evaluation.keep_vectors:
+        return math.nan  # the same job encodes the passages
+    jobs = facts.benchmarks
+    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == system)]["seconds"]
+    queries = sum(facts.queries(target) for target in facts.targets)
+    return 1000 * float(own.sum(min_count=1)) / queries if queries else math.nan
+
+
+def _training_seconds(facts: Facts, system: str) -> float:
+    """Return the seconds of all trainings behind a system; nan if one of them is not recorded."""
+    needed = dict.fromkeys(_ancestors(facts, system))
+    encoders = dict.fromkeys(facts.encoder_of(name) for name in needed)
+    seconds = 0.0
+    for name in needed:
+        kind = facts.kind(name)
+        if kind.trained:
+            trained = facts.trained.get(name)
+            seconds += float(trained.about.get("seconds", math.nan)) if trained else math.nan
+        elif kind.neural and not parts(facts, name):
+            seconds = math.nan  # a published model or a run, which was trained elsewhere
+    for encoder in filter(None, encoders):
+        for name in _before(facts, encoder):
+            if facts.entries("encoders").get(name, {}).get("objective") != "none":
+                seconds += facts.pretraining_seconds(name)
+    return seconds
+
+
+def _ancestors(facts: Facts, system: str) -> Iterator[str]:
+    """Name a system and every system that it reads or learns from."""
+    yield system
+    entry = facts.system(system)
+    sources = [entry.get("negatives", ""), entry.get("teacher", ""), *parts(facts, system)]
+    for source in filter(None, sources):
+        yield from _ancestors(facts, source)
+
+
+def _before(facts: Facts, encoder: str) -> Iterator[str]:
+    """Name an encoder and the encoders whose pre-training it continues."""
+    entry = facts.entries("encoders").get(encoder, {})
+    yield entry.get("snapshot_of") or encoder
+    if entry.get("after"):
+        yield from _before(facts, entry["after"])
+
+
+def shown_size(megabytes: float) -> str:
+    """Write a size with two significant digits: ``0.14 MB``, ``10 MB``, ``2.7 GB``."""
+    if math.isnan(megabytes):
+        return formats.NONE
+    unit = "MB" if megabytes < 1000 else "GB"
+    size = megabytes if megabytes < 1000 else megabytes / 1000
+    digits = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
+    return f"{digits}\N{NO-BREAK SPACE}{unit}"
+
+
+def shown_milliseconds(value: float) -> str:
+    """Write a time per query: ``0.4 ms``, ``12 ms``."""
+    if math.isnan(value):
+        return formats.NONE
+    return f"{value:.0f}\N{NO-BREAK SPACE}ms" if value >= 10 else f"{value:.1f}\N{NO-BREAK SPACE}ms"
+
+
+def shown_minutes(value: float) -> str:
+    """Write a training time; ``none`` if nothing is trained."""
+    return "none" if value == 0 else formats.duration(60 * value)
+
+
+def shown_parameters(value: float) -> str:
+    """Write a number of parameters; ``none`` if there is no network."""
+    if math.isnan(value):
+        return formats.NONE
+    return formats.short_count(value) if value else "none"
