@@ -52,10 +52,10 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
     else:
         method = _method(found)
         made = round(found.made[method] * found.passages)
-        held_out = min(200, made // 5)
-        trained = made - held_out
+        share = _share(made)
+        trained = round(made * (1 - 2 * share))
         dev = "dev"
-        values |= {"method": method, "held_out": held_out}
+        values |= {"method": method, "share": share}
         reasons.append(f"queries are made from the text ({method}): about {made:,}")
     on_gpu = bool(machine.gpus)
     queries = _power(trained / 8, 2, 64 if on_gpu else 32)
@@ -84,8 +84,7 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
 def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
     """Return the training queries, the split that tunes, and the shares to hold out."""
     queries = found.judged[DIVIDED]
-    share = min(0.1, MOST_HELD_OUT / queries)
-    share = float(f"{share:.2g}")
+    share = _share(queries)
     has_dev = next((split for split in DEV if split in found.judged), "")
     holdout = {} if has_dev else {"dev": share}
     if not set(found.judged) - {DIVIDED, has_dev}:
@@ -93,6 +92,11 @@ def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
     # a split without judgments keeps its name
     holdout = {split: part for split, part in holdout.items() if split not in found.unjudged}
     return round(queries * (1 - sum(holdout.values()))), has_dev or "dev", holdout
+
+
+def _share(queries: int) -> float:
+    """Return the share of the queries that moves into each new split."""
+    return float(f"{min(0.1, MOST_HELD_OUT / max(1, queries)):.2g}")
 
 
 def _method(found: Survey) -> str:

@@ -111,14 +111,14 @@ def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
     config, said = new(texts(tmp_path / "notes"))
     assert config.collections["made"].source == "pseudo"
     assert config.collections["made"].settings.of["path"] == str(tmp_path / "notes")
-    assert config.evaluation.collections == {"made": ("dev",), "mine": ()}
+    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ()}
     assert config.stages["stage1"].collection == "made"
     assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
 
 
 def test_judged_queries_without_training_queries_measure(new, tmp_path):
     config, _ = new(beir(tmp_path / "mine", test=20))
-    assert config.evaluation.collections == {"made": ("dev",), "mine": ("test",)}
+    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ("test",)}
 
 
 def test_ms_marco_s_layout(new, tmp_path):
