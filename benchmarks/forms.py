@@ -16,9 +16,11 @@ import torch
 from torch import nn
 
 from benchmarks.tables import table
+from cdmae.models.ragged import Ragged
 from cdmae.plan.describe import describe
 
 BF16 = "_bf16"  # ends the names of forms that compute in bfloat16
+ONE_CHUNK = "_one_chunk"  # ends the names of forms that keep the graph of the whole batch
 TOLERANCE = 1e-5  # relative difference of the losses of all forms in float32
 
 
@@ -53,6 +55,11 @@ def measure_step(model: nn.Module, step: Callable[[], float], repeats: int) -> d
         "loss": loss,
         "gradient": float(torch.cat(gradients).norm()),
     }
+
+
+def chunk_of(form: str, chunk: int, read: Ragged) -> int:
+    """Return the passages per chunk for a form: all texts of the batch for `ONE_CHUNK`."""
+    return len(read) if form.endswith(ONE_CHUNK) else chunk
 
 
 def compare(

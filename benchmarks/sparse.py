@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
 from benchmarks.finetuning import SIZES, batch, config_of, padded, seeded
-from benchmarks.forms import compare, measure_step
-from cdmae.config.stages import Sparse
+from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_step
+from cdmae.config.heads import Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.training import setup
@@ -30,6 +30,7 @@ FORMS = {
     "splade_loss": "SpladeLoss",
     "cached_splade_loss": "CachedSpladeLoss",
     "ours": "ours: packed, sorted chunks, gradient caching",
+    f"ours{ONE_CHUNK}": "ours: packed, one chunk",
 }
 FLOPS = 5e-3  # weight of both regularisers
 
@@ -96,10 +97,10 @@ def loss_of_theirs(
 
 def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, size: str) -> float:
     """Compute the loss and its gradient."""
-    if form == "ours":
+    if form.startswith("ours"):
         stage = Sparse(
             collection="c",
-            chunk=chunk,
+            chunk=chunk_of(form, chunk, work.sequences),
             passage_length=SIZES[size][4],
             precision="fp32",
             query_flops=FLOPS,

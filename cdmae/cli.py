@@ -45,7 +45,7 @@ def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = 
 
     Every parameter is an option. Annotations are Path, str, int, float, bool (a flag), settings or
     ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
-    with or without a value).
+    with or without a value). In a list of paths, ``*-of-7`` stands for all seven parts.
 
     arguments: the arguments to use instead of the command line's.
     """
@@ -145,6 +145,8 @@ def _option(key: str) -> str:
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
+    if hint == list[Path]:
+        return [path for pattern in value for path in _all_parts(pattern)]
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
@@ -154,6 +156,17 @@ def _read(hint: Any, value: Any, key: str) -> Any:
             f"{_option(key)} is {fields.show(value)}; allowed: JSON text ({error})"
         ) from None
     return fields.parse(hint, parsed, key) if _is_settings(hint) else parsed
+
+
+def _all_parts(pattern: Path) -> list[Path]:
+    """List the paths of all parts for ``*-of-7``, in their order; any other path is alone."""
+    found = re.search(r"(?<=/)\*-of-(\d+)(?![^/.])", str(pattern))
+    if not found:
+        return [pattern]
+    name = f"-of-{found[1]}"
+    before = pattern.as_posix()[: found.start()]
+    after = pattern.as_posix()[found.end() :]
+    return [Path(f"{before}{number}{name}{after}") for number in range(1, int(found[1]) + 1)]
 
 
 def _is_json(hint: Any) -> bool:

@@ -43,6 +43,7 @@ PLACES = {
     "negatives": "negatives/{system}.{collection}.{split}.parquet",
     "teacher": "teachers/{system}.parquet",
     "trained": "trained/{system}",
+    "model": "models/{system}",
     "vectors": "vectors/{system}/{collection}",
     "sparsity": "sparsity/{system}.json",
     "run": "runs/{system}/{collection}.{split}.parquet",

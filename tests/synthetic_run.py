@@ -61,10 +61,10 @@ def _default():
 
 
 def config():
-    """The resolved config of such a run: the default one, with the band for noise of any
-    collection.
+    """The resolved config of such a run: the default one with a single seed, and with the band for
+    noise of any collection.
     """
-    values = copy.deepcopy(_default())
+    values = copy.deepcopy(_default()) | {"seeds": []}
     del values["report"]["noise"]
     return values
 

@@ -24,10 +24,12 @@ def dry_run(
     cores: int = 1,
     gpus: int = 0,
     values: dict[str, Any] | None = None,
+    scatter: dict[str, int] | None = None,
 ) -> dict[Job, jobs.Job]:
     """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
-    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError` if
+    configfiles: overlays on the default; values: the values of ``--config``; scatter: the numbers
+    of ``--set-scatter``. Raises `InputError` if
     the Snakefile or Snakemake refuses the config or the targets.
     """
     from snakemake.api import SnakemakeApi
@@ -46,7 +48,9 @@ def dry_run(
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
             engine = api.workflow(
-                ResourceSettings(cores=cores, resources={"gpu": gpus}),
+                ResourceSettings(
+                    cores=cores, resources={"gpu": gpus}, overwrite_scatter=scatter or {}
+                ),
                 ConfigSettings(config=values or {}),
                 snakefile=ROOT / "Snakefile",
             )

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cdmae.errors import InputError
+
 if TYPE_CHECKING:
     from snakemake.jobs import Job
     from snakemake.persistence import ParamsChange
     from snakemake.workflow import Workflow
+
+
+MOST_SHARDS = 2000  # the graph has a dependency for every pair of shards
 
 
 def imported(workflow: Workflow) -> bool:
@@ -34,8 +39,19 @@ def granted_gpus(workflow: Workflow) -> int:
 
 
 def shards(workflow: Workflow) -> int:
-    """Return N of ``--set-scatter shards=N``, or 1."""
-    return workflow.resource_settings.overwrite_scatter.get("shards", 1)
+    """Return N of ``--set-scatter shards=N``, or 1.
+
+    Raises `InputError` for another number than 1 to `MOST_SHARDS`, and for another name, unless it
+    may belong to the workflow that imports this one.
+    """
+    given = workflow.resource_settings.overwrite_scatter
+    for name, number in given.items():
+        if name != "shards" and not imported(workflow):
+            raise InputError(f"--set-scatter is {name}={number}; allowed: shards={number}")
+    number = given.get("shards", 1)
+    if not 1 <= number <= MOST_SHARDS:
+        raise InputError(f"--set-scatter is shards={number}; allowed: 1 to {MOST_SHARDS:,} shards")
+    return number
 
 
 def changed_params(job: Job) -> ParamsChange:

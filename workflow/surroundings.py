@@ -51,6 +51,15 @@ def states_here(results: str) -> str:
     return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
 
 
+def check_prefix(results: str, configured: str) -> None:
+    """Refuse an absolute results folder to which a module's prefix is added."""
+    if os.path.isabs(configured) and not os.path.isabs(results):
+        raise InputError(
+            f"results is {configured}, to which the module's prefix is added: {results}; "
+            "allowed: a relative path, or a module without a prefix"
+        )
+
+
 def check_records(source: Path, working: Path) -> None:
     """Refuse folders with braces in their paths, and folders that Snakemake cannot write to.
 

@@ -97,7 +97,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
             if isinstance(known, Mapping) and name not in known:
                 # no entry depends on itself
                 others = [other for other in known if (section, other) != keys]
-                words = f" is {show(name)}; {suggestion(name, others)}"
+                words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
                 mistakes.append(refusal((*keys, *path), words))
     return mistakes
 
@@ -146,7 +146,7 @@ def _check_stage(config: Config, name: str) -> None:
         if system.stage != name:
             continue
         start = systems.start_of(config, trained)
-        stage.check_lengths(config.starts[start], f"starts.{start}")
+        stage.check_start(config.starts[start], f"starts.{start}")
         teacher = config.systems[system.teacher] if system.teacher else system
         if stage.random_negatives and teacher.teaches and not teacher.scores_draws:
             words = (

@@ -37,14 +37,14 @@ def replicate(config: Config) -> Config:
 
     Encoders and stages with the config's seed have replicas, except for a checkpoint without
     pre-training; so do all systems that use such an encoder or stage, directly or through other
-    systems. BM25's results and the data do not depend on a seed.
+    systems, unless they are trained `once`. BM25's results and the data do not depend on a seed.
     """
 
     @cache
     def decided(section: str, name: str) -> bool:
         entry = getattr(config, section)[name]
         if section == "systems":
-            return any(
+            return not entry.once and any(
                 decided(part, other) for _, other, part in named(entry) if part != "collections"
             )
         as_it_is = (

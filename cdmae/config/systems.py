@@ -140,6 +140,20 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
     return depths
 
 
+def keeps_vectors(config: Config, name: str) -> bool:
+    """Return whether a retriever's vectors are kept on disk after its search.
+
+    A replica keeps none if nothing but its own evaluation searches them: that search then encodes
+    the passages itself, which saves a job per collection.
+    """
+    if not config.evaluation.keep_vectors:
+        return False
+    system = config.systems[name]
+    is_first = name == seeds.base(name)
+    is_mined = any(source == name for source, *_ in mined(config))
+    return is_first or is_mined or getattr(system, "engine", "exact") != "exact"
+
+
 def only_searched(config: Config) -> list[str]:
     """List the collections without measures, which are indexed because users may search them."""
     return [name for name, splits in config.evaluation.collections.items() if not splits]

@@ -100,16 +100,35 @@ def pooled(several: Sequence[Difference]) -> Difference:
     )
 
 
-def with_seeds(gap: Difference, band: float) -> Difference:
+def with_seeds(gap: Difference, band: float, freedom: float = math.inf) -> Difference:
     """Add the p-value that includes the noise of both queries and seeds.
 
     Queries and seeds are crossed random effects (Clark 1973, "The language-as-fixed-effect
     fallacy"), so their variances add up: Var(mean difference) = Var(over queries) / n + Var(over
-    seeds). band: the half-width of the 95 % interval for seeds alone, which is 1.96 times the root
-    of the second variance. The result is never below the p-value over the queries alone.
+    seeds). band: the half-width of the 95 % interval for seeds alone if their variance were known,
+    which is 1.96 times the root of the second variance. freedom: degrees of freedom with which that
+    variance was estimated; infinite for a known variance. Otherwise the sum has the degrees of
+    freedom of Satterthwaite (1946), and p comes from Student's t, as in studies of readers and
+    cases (Obuchowski and Rockette 1995). The interaction of queries and seeds is in both variances,
+    so the test is conservative. The result is never below the p-value over the queries alone.
     """
-    p = _p_of_normal(gap.difference, math.hypot(gap.half_width, band)) if band else gap.p
+    if not band:
+        return gap._replace(p_with_seeds=gap.p)
+    both = math.hypot(gap.half_width, band)
+    if math.isinf(freedom):
+        p = _p_of_normal(gap.difference, both)
+    else:
+        p = _p_of_t(gap.difference, both, freedom * (both / band) ** 4)
     return gap._replace(p_with_seeds=max(gap.p, p))
+
+
+def _p_of_t(mean: float, half: float, freedom: float) -> float:
+    """Return the two-sided p-value of a mean; half: 1.96 times its estimated standard error."""
+    from scipy.stats import t  # the import takes a second, and few callers need it
+
+    if not half > 0:  # nan or 0
+        return 1.0
+    return float(2 * t.sf(abs(mean) / half * NORMAL, freedom))
 
 
 def _p_of_normal(mean: float, half: float) -> float:

@@ -24,6 +24,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from cdmae.models import sequences
+from cdmae.models.largest import largest
 from cdmae.models.packed import put
 from cdmae.models.ragged import Ragged
 
@@ -111,9 +112,9 @@ class _Maxima(torch.autograd.Function):
             products = products.view(*block.rows.shape, len(queries))  # [b, n, T]
             if block.apart is not None:
                 products.masked_fill_(block.apart, -torch.inf)
-            largest, position = products.max(dim=1)
-            maxima[block.columns] = largest
-            best[block.columns] = block.rows.gather(1, position)
+            found, position = largest(products)
+            maxima[block.columns] = found
+            best[block.columns] = block.rows.gather(1, position.long())
         met = maxima > -torch.inf
         maxima = torch.where(met, maxima, 0)
         ctx.save_for_backward(queries, passages, best, met)

@@ -124,18 +124,24 @@ def _front_matter(
     """
     at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
     reranker = described["kind"] == "reranker"
-    sparse = described["head"] == "sparse"
     library = "sentence-transformers"
     if reranker:
         tags = ["cross-encoder", "reranker"]
     elif described["pieces"] == "own":
         library = "transformers"  # no other library reads the layer
         tags = ["sparse", "deepct" if described["target"] == "recall" else "unicoil"]
-    elif sparse:
+    elif described["head"] == "sparse":
         tags = ["sparse-encoder", "sparse", "splade", "feature-extraction"]
+    elif described["head"] == "unified":
+        tags = ["sparse-encoder", "sparse", "splade", "dense-retrieval", "feature-extraction"]
+    elif described["head"] == "multi" and described["match"] == "equal":
+        library = "transformers"  # no other library compares its vectors
+        tags = ["multi-vector", "coil"]
+    elif described["head"] == "multi":
+        tags = ["multi-vector", "colbert", "feature-extraction"]
     else:
         tags = ["dense-retrieval", "feature-extraction"]
-    task = "feature-extraction" if sparse else "sentence-similarity"
+    task = "sentence-similarity" if described["head"] == "dense" else "feature-extraction"
     results = [
         EvalResult(
             task_type="text-retrieval",

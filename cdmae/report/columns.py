@@ -96,7 +96,7 @@ class Column:
         for name in dict.fromkeys([*family(self.facts, reference), *wanted]):
             gap = self._paired(name, reference)
             if gap:
-                gaps[name] = self.with_seeds(gap)
+                gaps[name] = self.with_seeds(gap, name, reference)
         together = [name for name in gaps if name not in turned]
         p = holm([gaps[name].p for name in together])
         p_with_seeds = holm([gaps[name].p_with_seeds for name in together])
@@ -117,25 +117,50 @@ class Column:
             by_set.append(pooled(gaps))
         return pooled(by_set)
 
+    def alone(self, a: str, b: str) -> Difference | None:
+        """Subtract system `b` from `a` as the only comparison, without Holm's correction."""
+        gap = self._paired(a, b)
+        return self.with_seeds(gap, a, b) if gap else None
+
     @cached_property
-    def noise(self) -> float:
+    def seeds(self) -> tuple[float, int]:
+        """Return the standard deviation over seeds, and its degrees of freedom.
+
+        It is pooled over the retrievers with several trainings; without any, it is nan.
+        """
+        squares = 0.0
+        freedom = 0
+        for group in repeated(self.facts):
+            means = [mean for name in group for mean in self._by_seed(name)]
+            if means:
+                squares += len(means) * statistics.pvariance(means)
+                freedom += len(means) - 1
+        return (math.sqrt(squares / freedom) if freedom else math.nan), freedom
+
+    def noise(self, *systems: str) -> float:
         """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
         It is 1.96 times the root of twice the variance over seeds, or the config's value if that is
-        larger. It applies to single trainings, or to means over the seeds of the run. For several
-        targets it is their mean, because all targets share the same trainings.
+        larger, for means over the trainings of these systems. Without systems, it is for single
+        trainings.
         """
-        bands = []
-        for some in self.sets:
-            for target in some:
-                deviation = seed_deviation(self.facts, target, self.measure)
-                measured = 0 if math.isnan(deviation) else NORMAL * math.sqrt(2) * deviation
-                bands.append(max(self.facts.noise, measured))
-        return fmean(bands) / math.sqrt(self.facts.trainings)
+        return max(self._bands(*systems))
 
-    def with_seeds(self, gap: Difference) -> Difference:
-        """Add the p-value with the noise of seeds (`cdmae.evaluation.significance`)."""
-        return with_seeds(gap, self.noise)
+    def _bands(self, *systems: str) -> tuple[float, float]:
+        """Return the noise of seeds from the config, and the noise that this run measured."""
+        deviation, freedom = self.seeds
+        measured = NORMAL * math.sqrt(2) * deviation if freedom else 0.0
+        root = math.sqrt(self.facts.trainings(*systems))
+        return self.facts.noise / root, measured / root
+
+    def with_seeds(self, gap: Difference, *systems: str) -> Difference:
+        """Add the p-value with the noise of seeds (`cdmae.evaluation.significance`).
+
+        It is the larger of the p-values with the config's noise and with the measured one.
+        """
+        assumed, measured = self._bands(*systems)
+        tested = [with_seeds(gap, assumed), with_seeds(gap, measured, self.seeds[1])]
+        return max(tested, key=lambda each: each.p_with_seeds)
 
     def verdict(self, gap: Difference) -> str:
         """Return the meaning of a difference.
@@ -148,18 +173,6 @@ class Column:
         if gap.p_with_seeds >= SIGNIFICANT:
             return "noise"
         return "better" if gap.difference > 0 else "worse"
-
-
-def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over repeated trainings; nan without."""
-    squares = 0.0
-    freedom = 0
-    for group in repeated(facts):
-        means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
-        if means:
-            squares += len(means) * statistics.pvariance(means)
-            freedom += len(means) - 1
-    return math.sqrt(squares / freedom) if freedom else math.nan
 
 
 def in_domain(facts: Facts) -> list[Column]:
@@ -210,6 +223,22 @@ def everywhere(facts: Facts) -> list[Column]:
         else:
             columns += [together([column], f"{column.name}, zero-shot") for column in others]
     return columns
+
+
+def whole(facts: Facts) -> Column | None:
+    """Average all targets that have the main target's measure, with equal weight.
+
+    The forums of CQADupStack are one target.
+    """
+    main = main_column(facts)
+    columns = [*in_domain(facts), *zero_shot(facts, first=True)]
+    alike = [column for column in columns if column.measure == main.measure] if main else []
+    if len(alike) < 2:
+        return main
+    names = [column.name for column in alike]
+    return together(
+        alike, formats.listed(names) if len(names) <= MOST_SETS else f"{len(names)} sets of queries"
+    )
 
 
 def main_column(facts: Facts) -> Column | None:

@@ -123,15 +123,28 @@ class Facts:
         """Return all seeds of the run."""
         return list(self.config.get("seeds") or [self.seed])
 
-    @cached_property
-    def trainings(self) -> int:
-        """Return the minimum number of trainings (one per seed) behind a retriever's mean."""
+    @cache  # noqa: B019
+    def trainings(self, *systems: str) -> int:
+        """Return the minimum number of trainings (one per seed) behind the means of these systems.
+
+        Systems that no training affects, such as BM25, do not count. Without others, it is 1.
+        """
         counts = [
             values.shape[1]
             for (name, _, _), values in self.values.items()
-            if self.kind(name).trained and self.kind(name).searches
+            if name in systems and self.learns(name)
         ]
         return min(counts, default=1)
+
+    @cache  # noqa: B019
+    def learns(self, system: str) -> bool:
+        """Return whether a training affects a system: its own, or one of a system that it uses."""
+        entry = self.system(system)
+        of = entry.get("of") or ()
+        used = [of] if isinstance(of, str) else [*of]
+        if entry.get("reranks"):
+            used.append(entry["reranks"])
+        return self.kind(system).trained or any(map(self.learns, used))
 
     @property
     def named_seeds(self) -> str:
@@ -270,10 +283,16 @@ class Facts:
 
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
-        """Compare system `a` with system `b`; None if one of them was not measured."""
-        first, second = (self.per_query(system, target, measure) for system in (a, b))
-        if first is None or second is None or a == b:
+        """Compare system `a` with system `b`; None if one of them was not measured.
+
+        If one was trained with fewer seeds than the other, both count with these seeds alone: a
+        second stage of seed 42 continues the first stage of seed 42, not the mean of several.
+        """
+        measured = [self.values.get((system, target, measure)) for system in (a, b)]
+        if a == b or any(values is None for values in measured):
             return None
+        seeds = self.trainings(a, b)
+        first, second = (values.iloc[:, :seeds].mean(axis=1) for values in measured)
         if first.index.equals(second.index):
             return paired(first, second)
         if not first.index.isin(second.index).all():

@@ -24,6 +24,9 @@ _COUPLED = (
     ("encoder.mask_share", "encoder.random_share"),
 )
 _SOURCES = ("negatives", "teacher", "reranks")  # the keys of systems from which a system is built
+# Names of entries, whose settings are in the recipe instead; and `once`, which decides how often
+# the same recipe is trained.
+_NOT_OF_A_RECIPE = ("encoder", "stage", "once")
 # settings of all encoders, including those without pre-training
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 # names of entries, whose settings are in the recipe instead
@@ -39,7 +42,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     entry = facts.system(system)
     encoder = entry.get("encoder", "")
     stage = facts.entries("stages").get(entry.get("stage", ""), {})
-    settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
+    settings = {key: value for key, value in entry.items() if key not in _NOT_OF_A_RECIPE}
     for key in _SOURCES:
         if entry.get(key):
             settings[key] = recipe(facts, entry[key], own or encoder)

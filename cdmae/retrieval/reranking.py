@@ -19,7 +19,8 @@ from cdmae.finetuning import groups, reranker
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.retrieval import vectors
+from cdmae.ranges import WHOLE
+from cdmae.retrieval import by_queries, vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -103,12 +104,14 @@ def teacher(
     settings: dict[str, Any],
     output: Path,
     threads: int = 1,
+    part: str = WHOLE,
 ) -> None:
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
     determine the positives and negatives that the student draws; only these need a score. The
-    precision is the same as in training. A killed run resumes after its last piece.
+    precision is the same as in training. A killed run resumes after its last piece. part: the range
+    of the queries to score, such as 3-of-7; the lists of all other queries are empty.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -127,19 +130,20 @@ def teacher(
         at_once,
     ]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
+    first, last = by_queries.range_of(part, len(examples), at_once)
+    asked = examples.queries[first:last]
     with vectors.pieces(output, key) as folder:
-        drawn = partial(examples.drawn, epochs=rounds)
         best = ordered(
             judge,
             queries,
-            examples.queries,
+            asked,
             passages,
-            drawn,
+            lambda index: examples.drawn(first + index, rounds),
             at_once,
             label="teach",
             kept=f"{folder}/",
         )
-        for query, answer in zip(examples.queries, best, strict=True):
+        for query, answer in zip(asked, best, strict=True):
             taught[query] = answer
         write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
 
@@ -155,20 +159,22 @@ def rerank(
     depth: int,
     outputs: list[Path],
     threads: int = 1,
+    part: str = WHOLE,
 ) -> None:
     """Rerank the best `depth` passages of each run, and keep all others below, in their order.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
     Pairs are cut at the target's length, or at the model's own limit if that is 0. The scores of
     the rest decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
-    `depth` stays the same. A killed job resumes after its last piece.
+    `depth` stays the same. A killed job resumes after its last piece. part: the range of each run's
+    queries to rerank, such as 3-of-7; the lists of all other queries are empty.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
     judge.network.to(device)
     judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
     folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
-    parts = zip(collections, splits, lengths, runs, outputs, strict=True)
+    targets = zip(collections, splits, lengths, runs, outputs, strict=True)
     key = [
         vectors.stamp(model / "model.safetensors"),
         [vectors.stamp(path) for path in runs],
@@ -177,7 +183,7 @@ def rerank(
         PIECE,
     ]
     with vectors.pieces(outputs[0], key) as folder:
-        for number, (collection, split, length, path, output) in enumerate(parts):
+        for number, (collection, split, length, path, output) in enumerate(targets):
             passages = read_tokens(folders[collection])
             run = read_run(path)
             checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
@@ -193,6 +199,7 @@ def rerank(
                 passages,
                 run,
                 depth,
+                part,
                 label=f"rerank {collection.name}",
                 kept=f"{folder}/{number:03d}-",
             )
@@ -205,15 +212,20 @@ def reorder(
     passages: Tokens,
     run: Run,
     depth: int,
+    part: str = WHOLE,
     *,
     label: str = "",
     kept: str = "",
 ) -> Run:
-    """Rerank the best `depth` passages per query; for `label` and `kept` see `ordered`."""
-    lists = [run.ranked(row)[0] for row in range(len(run))]
-    tops = [listed[:depth] for listed in lists]
+    """Rerank the best `depth` passages per query, for one part of the queries.
+
+    For `label` and `kept` see `ordered`.
+    """
     at_once = max(1, PIECE // depth)
-    rows = np.arange(len(run))
+    first, last = by_queries.range_of(part, len(run), at_once)
+    rows = np.arange(first, last)
+    lists = [run.ranked(row)[0] for row in rows]
+    tops = [listed[:depth] for listed in lists]
     best = ordered(judge, queries, rows, passages, tops.__getitem__, at_once, label, kept)
     ranked = []
     scores = []
@@ -222,7 +234,7 @@ def reorder(
         below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
         ranked.append(np.concatenate([top, rest]))
         scores.append(np.concatenate([values, below]))
-    return Run.of(ranked, scores)
+    return by_queries.among(Run.of(ranked, scores), first, len(run))
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

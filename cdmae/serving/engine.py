@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from cdmae.collections.store import read_passages
 from cdmae.importance.shading import Shades
 from cdmae.retrieval.asking import Answer, Question, ask
+from cdmae.serving.running import Described, files_of, fingerprint
 
-LIBRARIES = 900 * 10**6  # bytes of torch, faiss, Java's heap and the code, measured
+LIBRARIES = 1000 * 10**6  # bytes of torch, faiss, Java's heap and the code, measured
 UNPACKED = 3  # times the size of Parquet's compressed text
-Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
 
 
 @dataclass(frozen=True)
@@ -90,15 +92,16 @@ class Engine:
         self.lengths = lengths
         self.summaries = summaries or {}
         self.shades = Shades(*shades) if shades else None
+        self.fingerprints: dict[tuple[str, str], str] = {}  # by system and collection
         self._kept = Kept()
 
     def search(self, text: str, system: str, collection: str, count: int) -> Result:
         """Rank the best `count` passages of a collection for a query."""
         begun = time.perf_counter()
-        question = Question(
-            text, self.depth, self.lengths.get(collection, 0), threads=1, load=self._kept
-        )
         described = self.systems[collection][system]
+        # Only a system that reads other systems' lists depends on their depth.
+        depth = self.depth if described["parts"] else min(count, self.depth)
+        question = Question(text, depth, self.lengths.get(collection, 0), load=self._kept)
         answer = ask(described, question)
         hits = self._hits(described, answer, collection, count)
         return Result(system, time.perf_counter() - begun, hits)
@@ -113,9 +116,16 @@ class Engine:
 
     def warm(self) -> None:
         """Load everything: ask every system once on every collection."""
+        torch.set_num_threads(1)  # a thread per query, and several queries at a time
         for collection, systems in self.systems.items():
-            for system in systems:
+            for system, described in systems.items():
+                # before anything is read, so that a later change of a file is noticed
+                self.fingerprints[system, collection] = fingerprint(
+                    described, self.folders[collection]
+                )
                 self.search("warm up", system, collection, 1)
+        if self.shades:
+            self.shades.spans("warm up")  # compiles the scoring
 
     def passages(self, collection: str) -> int:
         """Return the number of passages of a collection."""
@@ -149,17 +159,7 @@ class Engine:
         """Estimate the bytes that the process will use: libraries, and the files that it loads."""
         files: set[Path] = set()
         for described in (each for own in self.systems.values() for each in own.values()):
-            files.update(_files(described))
+            files.update(files_of(described))
         passages = [folder / "passages.parquet" for folder in self.folders.values()]
         read = sum(path.stat().st_size for path in files)
         return LIBRARIES + read + UNPACKED * sum(path.stat().st_size for path in passages)
-
-
-def _files(described: Described) -> Iterator[Path]:
-    """Yield the files that a system and its parts read."""
-    for part in described["parts"]:
-        yield from _files(part)
-    for key in ("index", "model", "vectors", "tokens"):
-        folder = described.get(key)
-        if folder and Path(folder).is_dir():
-            yield from (path.resolve() for path in Path(folder).rglob("*") if path.is_file())

@@ -8,6 +8,7 @@ which `source: beir` reads. ``pools.jsonl`` records which systems each pool come
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ from typing import Any
 import filelock
 
 from cdmae.errors import InputError
-from cdmae.files import complete, write_text
+from cdmae.files import complete, read_json, write_json, write_text
 
 GRADES = {  # of TREC Deep Learning
     0: "irrelevant",
@@ -49,6 +50,7 @@ class Pool:
 
     query_id: str
     query: str
+    systems: list[str]
     passages: list[Passage]
 
 
@@ -61,14 +63,16 @@ class Judgments:
         corpus: Iterable[dict[str, str]],
         pool: Callable[[str], list[Passage]],
         systems: list[str],
+        about: dict[str, Any],
     ) -> None:
         """Open a folder, or make it.
 
         corpus: the passages of the collection (passage_id, title, text), which are written once.
         pool: returns the pooled passages of a query. systems: the names of the pooled systems.
+        about: the name of the judged collection and its number of passages.
 
-        Raises `InputError` if another process has the folder open, or if it contains judgments that
-        were not made here.
+        Raises `InputError` if another process has the folder open, or if it contains judgments of
+        another collection, or judgments that were not made here.
         """
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -79,26 +83,43 @@ class Judgments:
             raise InputError(
                 f"{folder} is being judged by another process; end it, or give another folder"
             ) from None
-        log = self.folder / "judgments.jsonl"
-        qrels = self.folder / "qrels" / f"{SPLIT}.tsv"
-        if qrels.exists() and not log.exists():
-            raise InputError(
-                f"{qrels} has judgments that were not made by this command; give another folder"
-            )
         self._pool = pool
         self._systems = systems
         self._lock = threading.RLock()
-        self.pools = {
-            line["query_id"]: Pool(
-                line["query_id"],
-                line["query"],
-                [Passage(**passage) for passage in line["passages"]],
+        try:
+            self._open(corpus, about)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, corpus: Iterable[dict[str, str]], about: dict[str, Any]) -> None:
+        """Read the judgments; write the files that are missing."""
+        log = self.folder / "judgments.jsonl"
+        described = self.folder / "about.json"
+        others = [name for name in ("corpus.jsonl", "qrels") if (self.folder / name).exists()]
+        if others and not described.exists():
+            raise InputError(
+                f"{self.folder} holds {others[0]} of a collection that was not made by this "
+                "command; give another folder"
             )
-            for line in _read(self.folder / "pools.jsonl")
-        }
-        self.queries = {line["_id"]: line["text"] for line in _read(self.folder / "queries.jsonl")}
+        found = read_json(described) if described.exists() else about
+        if found != about:
+            raise InputError(
+                f"{self.folder} has judgments of {_in_words(found)}, but {_in_words(about)} is to "
+                "be judged; give another folder"
+            )
+        write_json(described, about)
+        self.pools: dict[str, Pool] = {}
+        for line in _read(
+            self.folder / "pools.jsonl", {"query_id", "query", "systems", "passages"}
+        ):
+            passages = [Passage(**passage) for passage in line["passages"]]
+            pool = Pool(line["query_id"], line["query"], line["systems"], passages)
+            self.pools[pool.query_id] = pool
+        queries = _read(self.folder / "queries.jsonl", {"_id", "text"})
+        self.queries = {line["_id"]: line["text"] for line in queries}
         self.grades: dict[tuple[str, str], int | None] = {}
-        for line in _read(log):
+        for line in _read(log, {"query_id", "passage_id", "grade"}):
             self.grades[line["query_id"], line["passage_id"]] = line["grade"]
         if not (self.folder / "corpus.jsonl").exists():
             _write_corpus(self.folder / "corpus.jsonl", corpus)
@@ -121,23 +142,26 @@ class Judgments:
             return query_id
 
     def pool(self, query_id: str) -> Pool:
-        """Return the pool of a query, which is made once and recorded."""
+        """Return the pool of a query, which is made once, recorded, and extended by new systems."""
         with self._lock:
-            if query_id not in self.pools:
-                query = self.queries[query_id]
-                passages = sorted(
-                    self._pool(query), key=lambda each: _shuffled(query_id, each.passage_id)
-                )
-                record = {
-                    "query_id": query_id,
-                    "query": query,
-                    "systems": self._systems,
-                    "depth": DEPTH,
-                    "when": _now(),
-                    "passages": [vars(passage) for passage in passages],
-                }
-                _append(self.folder / "pools.jsonl", record)
-                self.pools[query_id] = Pool(query_id, query, passages)
+            known = self.pools.get(query_id)
+            if known and set(self._systems) <= set(known.systems):
+                return known
+            query = self.queries[query_id]
+            pooled = [*(known.passages if known else []), *self._pool(query)]
+            passages = list({passage.passage_id: passage for passage in pooled}.values())
+            passages.sort(key=lambda passage: _shuffled(query_id, passage.passage_id))
+            systems = list(dict.fromkeys([*(known.systems if known else []), *self._systems]))
+            record = {
+                "query_id": query_id,
+                "query": query,
+                "systems": systems,
+                "depth": DEPTH,
+                "when": _now(),
+                "passages": [vars(passage) for passage in passages],
+            }
+            _append(self.folder / "pools.jsonl", record)
+            self.pools[query_id] = Pool(query_id, query, systems, passages)
             return self.pools[query_id]
 
     def grade(self, query_id: str, passage_id: str, grade: int | None, who: str) -> None:
@@ -157,15 +181,19 @@ class Judgments:
                 "grade": grade,
                 "who": who,
                 "when": _now(),
-                "pool": self._systems,
+                "pool": known.systems,
             }
             _append(self.folder / "judgments.jsonl", record)
             self.grades[query_id, passage_id] = grade
             self._write_qrels()
 
+    def done(self) -> int:
+        """Return the number of grades, without skipped passages."""
+        return sum(grade is not SKIPPED for grade in self.grades.values())
+
     def next(self) -> tuple[str, int] | None:
         """Return the first query and index in its pool without a grade; None if all are judged."""
-        for query_id in list(self.queries):
+        for query_id in list(self.queries):  # another window may add one
             for index, passage in enumerate(self.pool(query_id).passages):
                 if (query_id, passage.passage_id) not in self.grades:
                     return query_id, index
@@ -218,6 +246,10 @@ def _write_corpus(path: Path, corpus: Iterable[dict[str, str]]) -> None:
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
+def _in_words(about: dict[str, Any]) -> str:
+    return f"{about.get('collection')} with {about.get('passages')} passages"
+
+
 def _shuffled(query_id: str, passage_id: str) -> str:
     """Return a sort key that puts passages in a random order, the same in every process."""
     return hashlib.sha256(f"{query_id} {passage_id}".encode()).hexdigest()
@@ -228,17 +260,30 @@ def _now() -> str:
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
-    """Add a line to a file and sync it."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    """Add a line to a file and sync it; after an error, the file is as before."""
+    new = not path.exists()
+    line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
+    with open(path, "ab", buffering=0) as file:
+        length = file.tell()
+        try:
+            if file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(length)
+            raise
+    if new:  # its name, too, survives a loss of power
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path, keys: set[str]) -> list[dict[str, Any]]:
     """Read the lines of a file; a last line that a kill left incomplete is removed.
 
-    Raises `InputError` for a damaged line.
+    Raises `InputError` for a damaged line, or a line without one of the `keys`.
     """
     if not path.exists():
         return []
@@ -248,9 +293,15 @@ def _read(path: Path) -> list[dict[str, Any]]:
         with open(path, "r+b") as file:
             file.truncate(len(whole))
     records = []
-    for number, line in enumerate(whole.decode("utf-8").split("\n")[:-1], 1):
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except ValueError:
-            raise InputError(f"{path}, line {number} is not JSON: {line[:40]!r}") from None
+            record = None
+        if not isinstance(record, dict) or not keys <= record.keys():
+            raise InputError(
+                f"{path}, line {number} is {line[:40]!r}; allowed: a JSON object with the keys "
+                f"{', '.join(sorted(keys))}"
+            )
+        records.append(record)
     return records

@@ -9,12 +9,13 @@ import anyio
 import anyio.to_thread
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.requests import ClientDisconnect
 
 from cdmae.errors import InputError
 from cdmae.serving.judging import GRADES, SKIPPED, Judgments
 from cdmae.serving.pages import FOLDER, TEMPLATES
 
-MOST_BYTES = 1 << 14  # of a form
+MOST_BYTES = 1 << 15  # of a form
 
 
 @dataclass(frozen=True)
@@ -38,28 +39,28 @@ def add(
 
     @app.get("/judge", response_class=HTMLResponse, include_in_schema=False)
     async def page(query: str = "", index: int = 0) -> str:
-        def shown() -> str:
-            at = (query, index) if query in judgments.queries else judgments.next()
-            pool = judgments.pool(at[0]) if at else None
-            inside = pool is not None and 0 <= at[1] < len(pool.passages)
-            passage = pool.passages[at[1]] if inside else None
-            grade = judgments.grades.get((at[0], passage.passage_id), -1) if passage else -1
-            return TEMPLATES.get_template("judge.html.j2").render(
-                title=title,
-                collection=judging.collection,
-                folder=judgments.folder,
-                queries=len(judgments.queries),
-                number=list(judgments.queries).index(at[0]) + 1 if at else 0,
-                done=sum(grade is not SKIPPED for grade in judgments.grades.values()),
-                pool=pool,
-                index=at[1] if at else 0,
-                passage=passage,
-                current=grade,
-                grades=GRADES,
-                longest=longest,
-            )
+        return await anyio.to_thread.run_sync(shown, query, index, limiter=turns)
 
-        return await anyio.to_thread.run_sync(shown, limiter=turns)
+    def shown(query: str, index: int) -> str:
+        pool = judgments.pool(query) if query in judgments.queries else None
+        if pool is None or not 0 <= index < len(pool.passages):
+            query, index = judgments.next() or ("", 0)
+            pool = judgments.pool(query) if query else None
+        passage = pool.passages[index] if pool else None
+        return TEMPLATES.get_template("judge.html.j2").render(
+            title=title,
+            collection=judging.collection,
+            folder=judgments.folder,
+            queries=len(judgments.queries),
+            number=list(judgments.queries).index(query) + 1 if pool else 0,
+            done=judgments.done(),
+            pool=pool,
+            index=index,
+            passage=passage,
+            current=judgments.grades.get((query, passage.passage_id), -1) if passage else -1,
+            grades=GRADES,
+            longest=longest,
+        )
 
     @app.post("/judge", include_in_schema=False)
     async def act(request: Request) -> Response:
@@ -70,6 +71,8 @@ def add(
 
         try:
             at = await anyio.to_thread.run_sync(done, limiter=turns)
+        except OSError as error:  # such as a full disk
+            raise HTTPException(500, f"the grade is not saved: {error.strerror}") from None
         except (InputError, ValueError) as error:
             raise HTTPException(422, str(error)) from None
         where = "?" + urlencode({"query": at[0], "index": at[1]}) if at else ""
@@ -90,8 +93,7 @@ def _act(judging: Judging, form: dict[str, str], longest: int) -> tuple[str, int
             raise InputError(f"the query has {len(text)} characters; allowed: 1 to {longest}")
         return judgments.add(text), 0
     if choice == "last":
-        query = list(judgments.queries)[-1]
-        return query, len(judgments.pool(query).passages) - 1
+        return _last(judgments, list(judgments.queries))
     query = form.get("query", "")
     index = int(form.get("index", "0"))
     if choice == "back":
@@ -102,25 +104,33 @@ def _act(judging: Judging, form: dict[str, str], longest: int) -> tuple[str, int
     return (query, index + 1) if inside else None
 
 
-def _before(judgments: Judgments, query: str, index: int) -> tuple[str, int]:
-    """Return the passage before one, in the query before if it is the first."""
+def _before(judgments: Judgments, query: str, index: int) -> tuple[str, int] | None:
+    """Return the passage before one; before a query's first, the last one of a query before it."""
     if index > 0:
         return query, index - 1
     queries = list(judgments.queries)
-    number = queries.index(query)
-    if number == 0:
-        return query, 0
-    before = queries[number - 1]
-    return before, len(judgments.pool(before).passages) - 1
+    return _last(judgments, queries[: queries.index(query)]) or (query, 0)
+
+
+def _last(judgments: Judgments, queries: list[str]) -> tuple[str, int] | None:
+    """Return the last passage of the last query that has any; None if there is none."""
+    for query in reversed(queries):
+        count = len(judgments.pool(query).passages)
+        if count:
+            return query, count - 1
+    return None
 
 
 async def _form(request: Request) -> dict[str, str]:
     """Read the fields of a form, each once."""
     body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_BYTES:
-            raise HTTPException(413, f"the form has more than {MOST_BYTES} bytes")
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BYTES:
+                raise HTTPException(413, f"the form has more than {MOST_BYTES} bytes")
+    except ClientDisconnect:
+        raise HTTPException(400, "the form is not complete") from None
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=10)
     except ValueError as error:

@@ -6,7 +6,7 @@ limits the length, number and rate of queries. The page needs no JavaScript.
 
 from __future__ import annotations
 
-import json
+import ipaddress
 import socket
 import time
 from collections import defaultdict
@@ -15,16 +15,16 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import anyio.to_thread
-import uvicorn
 from fastapi import FastAPI, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException as HTTPError
 
 from cdmae.errors import InputError
-from cdmae.fields import suggestion
+from cdmae.fields import show, suggestion
 from cdmae.retrieval.answers import question_words
-from cdmae.serving import judging_page
-from cdmae.serving.engine import Engine, Result
+from cdmae.serving import judging_page, words
+from cdmae.serving.connections import written
+from cdmae.serving.engine import Engine
 from cdmae.serving.judging_page import Judging
 from cdmae.serving.pages import TEMPLATES
 
@@ -32,14 +32,14 @@ LONGEST = 2000  # characters of a query
 MOST = 100  # passages per system
 SIDE_BY_SIDE = 3  # systems on the page
 SHOWN = 5  # passages per system on the page
-RATE = 200  # requests per second and address
-WAITING = 64  # requests that are answered or wait at a time; more get status 503
+RATE = 500  # requests per second and address
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "img-src data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # with no-referrer, browsers send the form of this page with "Origin: null"
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -88,15 +88,15 @@ def make(
     limits = Limits(RATE)
     turns = anyio.CapacityLimiter(threads)
 
-    def search(text: str, name: str, collection: str, count: int) -> Result:
+    def check(name: str, collection: str) -> None:
         if collection not in engine.systems:
-            raise HTTPException(
-                404, f"{collection} is not a collection; {suggestion(collection, collections)}"
+            detail = (
+                f"{show(collection)} is not a collection; {suggestion(collection, collections)}"
             )
+            raise HTTPException(404, detail)
         known = list(engine.systems[collection])
         if name not in known:
-            raise HTTPException(404, f"{name} is not a system; {suggestion(name, known)}")
-        return engine.search(text, name, collection, min(count, engine.depth))
+            raise HTTPException(404, f"{show(name)} is not a system; {suggestion(name, known)}")
 
     @app.middleware("http")
     async def guard(
@@ -109,8 +109,11 @@ def make(
 
     @app.exception_handler(HTTPError)
     async def refused(request: Request, error: HTTPError) -> Response:
-        text = json.dumps({"detail": error.detail})
-        return Response(text, error.status_code, media_type="application/json")
+        return _refusal(request, str(error.detail), error.status_code, title)
+
+    @app.exception_handler(InputError)
+    async def failed(request: Request, error: InputError) -> Response:
+        return _refusal(request, str(error), 500, title)
 
     @app.get("/search")
     async def answer(
@@ -119,7 +122,10 @@ def make(
         """Rank the best k passages of a collection for the query q by one system."""
         if not q.strip():
             raise HTTPException(422, "q is empty; allowed: a text")
-        result = await anyio.to_thread.run_sync(search, q, system, collection, k, limiter=turns)
+        check(system, collection)
+        result = await anyio.to_thread.run_sync(
+            engine.search, q, system, collection, min(k, engine.depth), limiter=turns
+        )
         hits = [
             {key: value for key, value in asdict(hit).items() if key != "row"}
             for hit in result.hits
@@ -128,7 +134,9 @@ def make(
             "query": q,
             "system": system,
             "collection": collection,
+            "passages": engine.passages(collection),
             "milliseconds": round(1000 * result.seconds, 1),
+            "fingerprint": engine.fingerprints.get((system, collection)),
             "hits": hits,
         }
 
@@ -137,40 +145,54 @@ def make(
         """List the systems that can be asked on each collection."""
         return {collection: list(own) for collection, own in engine.systems.items()}
 
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
-    async def page(
-        q: Text = "",
-        system: Annotated[list[str] | None, Query(max_length=SIDE_BY_SIDE)] = None,
-        collection: Named = collections[0],
-    ) -> str:
-        asked = list(dict.fromkeys(system or [default(collection)]))
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        given = request.query_params
+        query = given.get("q", "")
+        collection = given.get("collection", collections[0])
+        asked = list(dict.fromkeys(given.getlist("system"))) or [default(collection)]
 
-        def answers() -> list[Result]:
-            return [search(q, name, collection, SHOWN) for name in asked]
+        def filled() -> tuple[str, int]:
+            problem = ""
+            status = 200
+            results = []
+            try:
+                for name in asked:
+                    check(name, collection)
+                if len(query) > LONGEST:
+                    detail = f"The query has {len(query):,} characters; allowed: up to {LONGEST:,}."
+                    raise HTTPException(422, detail)
+                if len(asked) > SIDE_BY_SIDE:
+                    detail = f"{len(asked)} systems are chosen; allowed: up to {SIDE_BY_SIDE}."
+                    raise HTTPException(422, detail)
+                if query.strip():
+                    results = [engine.search(query, name, collection, SHOWN) for name in asked]
+            except HTTPException as error:
+                problem = error.detail
+                status = error.status_code
+            return _ask_page(
+                title=title,
+                query=query[:LONGEST],
+                asked=asked,
+                collection=collection,
+                engine=engine,
+                results=results,
+                problem=problem,
+                judging=judging,
+            ), status
 
-        results = []
-        if q.strip():
-            results = await anyio.to_thread.run_sync(answers, limiter=turns)
-        return TEMPLATES.get_template("ask.html.j2").render(
-            title=title,
-            query=q,
-            asked=asked,
-            collection=collection,
-            engine=engine,
-            results=results,
-            words=question_words(q),
-            judging=judging,
-            most=SIDE_BY_SIDE,
-            longest=LONGEST,
-        )
+        html, status = await anyio.to_thread.run_sync(filled, limiter=turns)
+        return HTMLResponse(html, status)
 
     def default(collection: str) -> str:
         own = engine.systems.get(collection, {})
         return system if system in own else next(iter(own), system)
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-    async def docs() -> str:
-        return TEMPLATES.get_template("docs.html.j2").render(title=title, schema=app.openapi())
+    async def docs(request: Request) -> str:
+        return TEMPLATES.get_template("docs.html.j2").render(
+            title=title, schema=app.openapi(), url=request.base_url
+        )
 
     @app.get("/style.css", include_in_schema=False)
     async def style() -> Response:
@@ -181,10 +203,32 @@ def make(
     return app
 
 
+def _ask_page(*, query: str, engine: Engine, **values: Any) -> str:
+    """Fill the page that answers a query."""
+    bold = question_words(query)
+
+    def divided(text: str) -> tuple[list[words.Word], list[words.Word]]:
+        return words.divided(text, bold, engine.shades)
+
+    return TEMPLATES.get_template("ask.html.j2").render(
+        query=query, engine=engine, divided=divided, most=SIDE_BY_SIDE, longest=LONGEST, **values
+    )
+
+
+def _refusal(request: Request, detail: str, status: int, title: str) -> Response:
+    """Return an error: a page for a browser, JSON for a program."""
+    if "text/html" in request.headers.get("accept", ""):
+        page = TEMPLATES.get_template("error.html.j2").render(title=title, detail=detail)
+        return HTMLResponse(page, status)
+    return JSONResponse({"detail": detail}, status)
+
+
 def _problem(request: Request, hosts: list[str], limits: Limits) -> Response | None:
     """Return the refusal of a request for another host, of another origin, or above the rate."""
     host = request.headers.get("host", "")
-    if _without_port(host) not in hosts:
+    # the address at which the client reached this machine, if it listens on all of them
+    own, _ = request.scope.get("server") or ("", None)
+    if _without_port(host).lower() not in (*hosts, written(own)):
         return PlainTextResponse(f"this server answers requests for {hosts[0]} only\n", 400)
     origin = request.headers.get("origin")
     if origin is not None and origin != f"http://{host}":
@@ -205,37 +249,16 @@ def _without_port(host: str) -> str:
 
 def _names_of(host: str) -> list[str]:
     """List the values of the Host header, without a port, that mean an address of this machine."""
-    shown = f"[{host}]" if ":" in host else host
     local = ["localhost", "127.0.0.1", "[::1]"]
-    if host in ("localhost", "127.0.0.1", "::1"):
-        return list(dict.fromkeys([shown, *local]))
-    return [shown, *local, socket.gethostname(), socket.getfqdn()]
+    names = [written(host), *local]
+    if not _is_local(host):
+        names += [socket.gethostname(), socket.getfqdn()]
+    return [name.lower() for name in dict.fromkeys(names)]
 
 
-def run(app: FastAPI, host: str, port: int, started: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; open requests are finished first, for at most 5 seconds.
-
-    started: called with the address of the page. Raises `InputError` if the address is taken or
-    does not belong to this machine.
-    """
+def _is_local(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        bound = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise InputError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; give another --port or --host"
-        ) from None
-    shown = f"[{host}]" if ":" in host else host
-    started(f"http://{shown}:{bound.getsockname()[1]}/")
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=WAITING,
-        h11_max_incomplete_event_size=1 << 14,
-        timeout_keep_alive=5,
-        timeout_graceful_shutdown=5,
-    )
-    uvicorn.Server(settings).run(sockets=[bound])
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False

@@ -5,7 +5,7 @@ import argparse
 import pytest
 import torch
 
-from benchmarks import encoding, finetuning, pretraining, sparse
+from benchmarks import encoding, finetuning, multi, pretraining, search, sparse
 from cdmae.training import setup
 
 
@@ -60,10 +60,11 @@ def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(set_up, 
     assert set_up == [1] * 4
 
 
-def test_all_forms_of_a_sparse_step_have_the_same_loss_and_gradient(set_up, monkeypatch):
+@pytest.mark.parametrize("head", [sparse, multi])
+def test_all_forms_of_a_step_have_the_same_loss_and_gradient(head, set_up, monkeypatch):
     monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
     given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5, threads=1, repeats=1)
-    first, *others = [sparse.measure(form, given) for form in sparse.FORMS]
+    first, *others = [head.measure(form, given) for form in head.FORMS]
     for other in others:
         assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
         assert other["gradient"] == pytest.approx(first["gradient"], rel=1e-4)
@@ -78,3 +79,9 @@ def test_all_forms_of_encoding_have_the_same_vectors(set_up, monkeypatch):
     for other in others:
         torch.testing.assert_close(torch.tensor(other), torch.tensor(first), atol=1e-5, rtol=1e-4)
     assert set_up == [1] * 3
+
+
+def test_all_forms_of_maxsim_have_the_same_scores(capsys):
+    given = argparse.Namespace(passages=30, queries=3, dimensions=16, depth=10, threads=1)
+    search.multi_vectors(given)
+    assert "10 candidates of 30 passages" in capsys.readouterr().out

@@ -74,7 +74,7 @@ SPHINX = """Send a message to someone.
 
 :param str sender: The person sending the message
 :type sender: str
-:param recipient: The recipient, named
+:param recipient: The recipient, who is named
     over two lines
 :return: the message id
 :rtype: int
@@ -84,7 +84,7 @@ C = """recv(buffersize[, flags]) -> data
 Receive data from the socket
 
   buffersize
-    The number of bytes to receive.
+    The number of bytes that it should receive.
 """
 
 
@@ -110,13 +110,13 @@ Receive data from the socket
             SPHINX,
             "tree.send",
             "Send a message to someone",
-            "sender: The person sending the message. recipient: The recipient, named over two lines. the message id.",
+            "sender: The person sending the message. recipient: The recipient, who is named over two lines. the message id.",
         ),
         (
             C,
             "_socket.recv",
             "Receive data from the socket",
-            "buffersize: The number of bytes to receive.",
+            "buffersize: The number of bytes that it should receive.",
         ),
     ],
     ids=["numpy", "google", "sphinx", "c"],
@@ -203,3 +203,31 @@ def test_a_passage_ends_with_a_sentence_where_it_can(max_words, words):
     )
     assert len(cleaning._cut(text, max_words).split()) == words
     assert len(cleaning._cut(text.replace(".", ""), max_words).split()) == max_words
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "The array to sort, which must have one dimension.",
+        "Ignored. It is needed by the interface of other estimators.",
+        "Returns the array itself, sorted along its last axis.",
+    ],
+)
+def test_a_list_of_parameters_with_a_sentence_is_a_body(entry):
+    docstring = f"Sort an array in place.\n\nParameters\n----------\na : array\n    {entry}\n"
+    summary, body = cleaning.clean(docstring, "sorting.sort", max_words=100)
+    assert summary == "Sort an array in place"
+    assert body == f"a: {entry}"
+
+
+def test_a_list_of_parameters_without_a_sentence_makes_no_passage():
+    entries = (
+        "\n\nParameters\n----------\na : array\n    The array of the numbers to sort.\n"
+        "axis : int\n    Number of the sorted axis, from 0.\n\nReturns\n-------\nout : array\n"
+        "    Sorted array of shape (n_rows, n_columns).\n"
+    )
+    docstring = "Sort an array in place." + entries
+    assert cleaning.clean(docstring, "sorting.sort", max_words=100) is None
+    assert cleaning.clean(f"Sort an array. Equal numbers stay.{entries}", "s.sort", max_words=100)
+    fields = "\n\n:param a: the array of the numbers to sort\n:return: the sorted array of numbers"
+    assert cleaning.clean("Sort an array in place." + fields, "s.sort", max_words=100) is None

@@ -12,12 +12,13 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
+from cdmae.config.heads import Dense
 from cdmae.config.load import Written, load
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.reading import check_typed, gather, lay, read_yaml
 from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config
-from cdmae.config.stages import Dense, Reranker
+from cdmae.config.stages import Reranker
 from cdmae.errors import InputError
 from cdmae.fields import parse, rules_of
 
@@ -444,7 +445,7 @@ def said(tmp_path, monkeypatch):
         ),
         (
             "evaluation:\n  collections:\n    dogs: [test]\n",
-            "0.yaml, line 3: evaluation.collections.dogs is dogs; did",
+            "0.yaml, line 3: evaluation.collections.dogs is dogs, which is not in collections; did",
         ),
         (
             "seed: 1\nsystems:\n  a.b: {kind: bm25}\n",

@@ -75,6 +75,8 @@ def others(hint, value):
         found = [not value]
     elif isinstance(value, str):
         found = [f"{value} and more"]
+    elif isinstance(value, tuple):
+        found = [(*value, 1)]
     else:
         found = (
             [value / 2 or 0.5]

@@ -85,7 +85,7 @@ def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(conf
     assert three.inputs["negatives"] == ["out/negatives/one@8.docs.train.parquet"]
     assert three.inputs["teacher"] == ["out/teachers/three@8.parquet"]
     assert jobs["teacher", "three@8"].inputs["model"] == ["out/trained/cross@8"]
-    assert jobs["teacher", "three@8"].params["settings"]["seed"] == 8
+    assert jobs["teacher", "three@8"].params["settings"]["settings"]["seed"] == 8
     assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
 
 
@@ -105,6 +105,8 @@ def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
     decided = re.compile(r"(mae|cdmae|one|cross|three|fused)(/|$)")
     repeated = sorted((rule, name) for rule, name in before if decided.match(name))
     repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
+    for collection in ("docs", "other"):  # kept for `./run search`, and for negatives
+        repeated.remove(("vectors", f"three/{collection}"))
     assert [(rule, name.replace("@8", "")) for rule, name in added if "@8" in name] == repeated
     assert [(rule, name.replace("@9", "")) for rule, name in added if "@9" in name] == repeated
     assert len(added) == 2 * len(repeated)
@@ -161,3 +163,16 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert jobs["pretrain", "cdmae@8"].params["settings"]["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
     assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
+
+
+def test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs(values):
+    values["systems"]["three"]["once"] = True
+    values["systems"]["cross"]["once"] = True
+    found = load(values | {"seeds": SEEDS})
+    assert "one@8" in found.systems
+    assert not {"three@8", "cross@8", "fused@8"} & set(found.systems)
+    assert (found.systems["three"].encoder, found.systems["three"].teacher) == ("cdmae", "cross")
+    alone = plan({**values, "seeds": []})
+    several = plan(values | {"seeds": SEEDS})
+    assert not changed(alone, several)
+    assert load(found.values()).systems == found.systems

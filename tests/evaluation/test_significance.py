@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from cdmae.errors import InputError
 from cdmae.evaluation.significance import holm, paired, pooled, with_seeds
@@ -77,6 +78,47 @@ def test_without_noise_of_seeds_the_test_is_the_queries_alone():
     gap = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
     assert with_seeds(gap, 0.0).p_with_seeds == gap.p
     assert with_seeds(gap, 5.0).p_with_seeds > gap.p
+
+
+def test_seeds_alone_are_students_test_of_two_groups_of_trainings():
+    """Without noise of queries, the test is that of two independent samples, here three seeds."""
+    a = np.array([0.121, 0.136, 0.119])
+    b = np.array([0.105, 0.098, 0.106])
+    deviation = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
+    gap = paired(np.full(60, a.mean()), np.full(60, b.mean()))
+    tested = with_seeds(gap, 1.96 * np.sqrt(2 / 3) * deviation, freedom=4)
+    assert tested.p_with_seeds == pytest.approx(ttest_ind(a, b).pvalue)
+
+
+def test_a_variance_of_few_seeds_rejects_at_its_level():
+    """Simulated: three systems with three seeds each on four sets of queries, and no difference.
+
+    A training shifts all sets by one amount and every set by another; queries have noise that all
+    trainings share, and noise in each training. The band of nine trainings, taken for known,
+    rejects too often.
+    """
+    random = np.random.default_rng(3)
+    systems, seeds, sizes = 3, 3, (150, 140, 170, 120)
+    runs = 1000
+    rejected = {"known": 0, "estimated": 0}
+    for _ in range(runs):
+        common = random.normal(0, 0.06, (systems, seeds))
+        sets = []
+        for size in sizes:
+            shifts = common + random.normal(0, 0.01, (systems, seeds))
+            shared = random.normal(0, 0.25, (systems, 1, size))
+            sets.append(
+                shifts[:, :, None] + shared + random.normal(0, 0.15, (systems, seeds, size))
+            )
+        gap = pooled([paired(values[0].mean(0), values[1].mean(0)) for values in sets])
+        means = np.mean([values.mean(2) for values in sets], axis=0)
+        deviation = np.sqrt(means.var(axis=1, ddof=1).mean())
+        band = 1.96 * np.sqrt(2 / seeds) * deviation
+        freedom = systems * (seeds - 1)
+        rejected["known"] += with_seeds(gap, band).p_with_seeds < 0.05
+        rejected["estimated"] += with_seeds(gap, band, freedom).p_with_seeds < 0.05
+    assert rejected["known"] > 0.07 * runs
+    assert 0.025 * runs < rejected["estimated"] < 0.06 * runs
 
 
 def test_holm_by_hand():

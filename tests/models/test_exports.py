@@ -4,20 +4,17 @@ installed.
 
 import re
 
-import numpy as np
 import pytest
-from test_models import reranker, retriever, save, vectors  # noqa: F401
+from test_models import save, vectors
 
 from cdmae.collections.store import read_qrels
 from cdmae.evaluation.measures import measure
-from cdmae.models import checkpoint, sequences
-from cdmae.retrieval import reranking
+from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
-from cdmae.tokens.corpus import read_tokens
 from tests.workflow.conftest import ROOT
 
-RETRIEVER, RERANKER, MTEB = re.findall(
+(MTEB,) = re.findall(
     r"^```python\n(.*?)^```", (ROOT / "docs/models.md").read_text(), flags=re.MULTILINE | re.DOTALL
 )
 
@@ -30,36 +27,6 @@ def run(text, **places):
     names = {"__name__": "documentation"}
     exec(text, names)
     return names
-
-
-def test_onnx_gives_the_vectors_of_a_retriever(tiny, retriever, tmp_path, monkeypatch):  # noqa: F811
-    pytest.importorskip("onnxscript")
-    monkeypatch.chdir(tmp_path)
-    model = run(RETRIEVER, model=("results/models/cdmae-stage3", retriever))["model"]
-    assert (tmp_path / "onnx/stage3/model.onnx").exists()
-    monkeypatch.setattr(
-        type(model.transformers_model), "forward", None
-    )  # torch computes nothing any more
-    asked = [*tiny.queries, " ".join(tiny.queries)]
-    model[0].query_length = 16
-    np.testing.assert_allclose(
-        model.encode_document(tiny.passages), vectors(retriever, tiny), atol=1e-4
-    )
-    np.testing.assert_allclose(
-        model.encode_query(asked), inference.encode_queries(retriever, asked), atol=1e-4
-    )
-
-
-def test_onnx_gives_the_scores_of_a_reranker(tiny, reranker, tmp_path, monkeypatch):  # noqa: F811
-    pytest.importorskip("onnxscript")
-    monkeypatch.chdir(tmp_path)
-    model = run(RERANKER, model=("results/models/cdmae-reranker", reranker))["model"]
-    pairs = np.array([[0, 0], [3, 99], [23, 4], [5, 5]])
-    texts = [(tiny.queries[query], tiny.passages[passage]) for query, passage in pairs]
-    queries = sequences.queries(tiny.queries, reranker, 1)
-    judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
-    ours = reranking.score(judge, queries, pairs[:, 0], passages, list(pairs[:, 1:]))
-    np.testing.assert_allclose(model.predict(texts), ours, atol=1e-4)
 
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])

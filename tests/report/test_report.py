@@ -12,7 +12,7 @@ from cdmae import formats
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.report import charts, facts
-from cdmae.report.columns import Column, together, zero_shot
+from cdmae.report.columns import Column, together, whole, zero_shot
 from cdmae.report.facts import Difference, Target
 from cdmae.report.page import write
 from cdmae.report.paper import exhibits
@@ -123,7 +123,7 @@ def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_n
     }
     assert gains and len(gains) < len(gaps)
     for signs, band in ((results.SURE, 0.0), (results.DOUBTFUL, 1.0)):
-        monkeypatch.setattr(Column, "noise", band)
+        monkeypatch.setattr(Column, "_bands", lambda self, *systems, band=band: (band, 0.0))
         marks = {
             name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()
         }
@@ -222,10 +222,10 @@ def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(run, differenc
 
 
 def test_the_first_screen_states_difference_sureness_and_cost(run, page):
-    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
+    gap = whole(run).alone("cdmae-stage1", "mae-stage1")
     text = re.sub(r"<[^>]+>", "", (page / "index.html").read_text().split('id="setting"')[0])
     assert f"{100 * gap.difference:+.1f} points" in text.replace("\N{MINUS SIGN}", "-")
-    assert "150 queries" in text and "seed 42" in text
+    assert f"{gap.queries} queries" in text and "seed 42" in text
     assert "4.5\N{NO-BREAK SPACE}s" in text  # 3.1 s of counting and 1.4 s of scoring
 
 
@@ -258,7 +258,8 @@ def test_the_first_screen_advises_only_what_its_numbers_show(run, monkeypatch, v
         queries=150,
         p_with_seeds=0.001 if verdict in ("better", "worse") else 0.2,
     )
-    monkeypatch.setattr(Column, "difference", lambda self, a, b: gap if a and b else None)
+    for name in ("alone", "difference"):
+        monkeypatch.setattr(Column, name, lambda self, a, b: gap if a and b else None)
     text = re.sub(r"\s+", " ", str(answer.section(run).text)).replace("\N{MINUS SIGN}", "-")
     assert all(sentence in text for sentence in SENTENCES[verdict])
     others = [sentence for kind, some in SENTENCES.items() if kind != verdict for sentence in some]
@@ -347,6 +348,22 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
         "table_beir",
     ]
     assert "only the signs of the differences" not in str(section.text)
+
+
+def test_unjudged_passages_are_among_the_limits(run):
+    asked = run.config["evaluation"] | {
+        "measures": [*run.config["evaluation"]["measures"], "Judged@10"]
+    }
+    first, second = run.systems[:2]
+    frame = run.values[first, DEV, "RR@10"]
+    judged = {
+        (first, DEV, "Judged@10"): frame * 0 + 1.0,
+        (second, DEV, "Judged@10"): frame * 0 + 0.4,
+    }
+    changed = replace(run, config=run.config | {"evaluation": asked}, values=run.values | judged)
+    text = " ".join(str(answer.limits(changed).text).split())
+    assert f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)" in text
+    assert "Unjudged" not in str(answer.limits(run).text)
 
 
 # --- the page -------------------------------------------------------------------------------------

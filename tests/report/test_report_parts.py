@@ -12,7 +12,7 @@ from synthetic_run import with_system
 
 from cdmae import formats
 from cdmae.evaluation.significance import pooled
-from cdmae.report import charts, columns, comparisons
+from cdmae.report import charts, comparisons
 from cdmae.report.columns import Column
 from cdmae.report.facts import Difference, Facts, Target, benchmarks
 from cdmae.report.sections import changes
@@ -138,13 +138,13 @@ def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
     assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
     deviation = math.sqrt(2 * 0.05**2)
-    assert columns.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
-    assert Column.of(run, DEV).noise == pytest.approx(1.96 * math.sqrt(2) * deviation)
+    assert Column.of(run, DEV).seeds == (pytest.approx(deviation), 1)
+    assert Column.of(run, DEV).noise() == pytest.approx(1.96 * math.sqrt(2) * deviation)
     assert all("seed" not in change.setting for change in comparisons.changes(run))
     values = synthetic_run.config()
-    assert Column.of(run_of(values), DEV).noise == 0.003
+    assert Column.of(run_of(values), DEV).noise() == 0.003
     values["report"]["noise"] = 1.5
-    assert Column.of(run_of(values), DEV).noise == 0.015
+    assert Column.of(run_of(values), DEV).noise() == 0.015
 
 
 def test_pooled_is_the_mean_of_collections():

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
-from scipy.stats import norm
+from scipy.stats import t
 from synthetic_run import SMALL, rows_of, with_system
 
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
-from cdmae.report import comparisons, facts
+from cdmae.report import columns, comparisons, facts
 from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.page import write
-from cdmae.report.sections import changes, ranking, results
+from cdmae.report.sections import changes, comparison_table, ranking, results
 
 DEV = Target("pydocs", "dev")
 SETS = [Target("scikit-learn", "test"), Target("networkx", "test")]
@@ -113,20 +113,23 @@ def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(fo
     variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
     expected = 1.96 * np.sqrt(2 * np.mean(variances) / len(SEEDS))
     assert expected > 0.003 / np.sqrt(len(SEEDS))
-    assert Column.of(run, DEV).noise == pytest.approx(expected)
+    pair = ("cdmae-stage1", "mae-stage1")
+    assert Column.of(run, DEV).noise(*pair) == pytest.approx(expected)
+    assert Column.of(run, DEV).noise() == pytest.approx(expected * np.sqrt(len(SEEDS)))
     wide = dataclasses.replace(
         run, config=run.config | {"report": run.config["report"] | {"noise": 50}}
     )
-    assert Column.of(wide, DEV).noise == pytest.approx(
+    assert Column.of(wide, DEV).noise(*pair) == pytest.approx(
         0.5 / np.sqrt(3)
     )  # the config's, where that is larger
     once = {
         key: frame.iloc[:, :1] if key[0] == "mae-stage1" else frame
         for key, frame in run.values.items()
     }
-    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise == 0.5, (
+    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise(*pair) == 0.5, (
         "one that was trained once"
     )
+    assert Column.of(wide, DEV).noise("bm25", "mae-stage1") == pytest.approx(0.5 / np.sqrt(3))
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
@@ -177,12 +180,14 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     every = [name for name in run.systems if name != "mae-stage1"]
     gaps = {name: run.difference(name, "mae-stage1", DEV, "RR@10") for name in every}
     corrected = dict(zip(every, significance.holm([gap.p for gap in gaps.values()]), strict=True))
-    noise = Column.of(run, DEV).noise
-    errors = {name: np.hypot((gap.high - gap.low) / 2, noise) / 1.96 for name, gap in gaps.items()}
-    both = [
-        max(gap.p, 2 * norm.sf(abs(gap.difference) / errors[name])) for name, gap in gaps.items()
-    ]
-    with_seeds = dict(zip(every, significance.holm(both), strict=True))
+    noise = Column.of(run, DEV).noise("cdmae-stage1", "mae-stage1")
+    retrievers = [name for name in run.systems if run.system(name)["kind"] == "retriever"]
+    both = []
+    for gap in gaps.values():
+        half = np.hypot((gap.high - gap.low) / 2, noise)
+        freedom = (len(SEEDS) - 1) * len(retrievers) * (half / noise) ** 4
+        both.append(max(gap.p, 2 * t.sf(abs(gap.difference) / half * 1.96, freedom)))
+    with_seeds = dict(zip(gaps, significance.holm(both), strict=True))
     table = rows_of(ranking.ranking_table(ranked))
     assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
     for name in others:
@@ -256,3 +261,56 @@ def test_every_form_of_a_table_shows_the_spread(folder, page):
     assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]
     assert f'{mean}<span class="spread">\N{PLUS-MINUS SIGN}{deviation}</span>' in form["html"]
     assert form["csv"].startswith('encoder,MRR@10,"MRR@10, deviation over 3 seeds",')
+
+
+def test_the_verdict_is_the_mean_over_all_query_sets_with_the_noise_of_seeds_of_that_mean(
+    folder, run
+):
+    column = columns.whole(run)
+    targets = [DEV, Target("pydocs", "test"), *SETS]
+    assert [target for some in column.sets for target in some] == targets
+    assert column.measure == "RR@10"
+    means = {
+        name: np.mean([of_seeds(folder, name, each, "RR@10").mean(1) for each in targets], axis=0)
+        for name in run.systems
+        if name != "bm25"
+    }
+    gap = column.alone("cdmae-stage1", "mae-stage1")
+    assert gap.difference == pytest.approx(
+        means["cdmae-stage1"].mean() - means["mae-stage1"].mean()
+    )
+    assert gap.queries == sum(sum(splits.values()) for splits in SMALL.values())
+    retrievers = [name for name in means if run.system(name)["kind"] == "retriever"]
+    deviation = np.sqrt(np.mean([np.var(means[name], ddof=1) for name in retrievers]))
+    assert column.seeds == (pytest.approx(deviation), 2 * len(retrievers))
+    noise = 1.96 * np.sqrt(2 / len(SEEDS)) * deviation
+    expected = significance.with_seeds(gap, noise, 2 * len(retrievers))
+    assert gap.p_with_seeds == pytest.approx(expected.p_with_seeds)
+
+
+def test_a_system_of_the_first_seed_has_the_noise_of_one_training(run):
+    column = columns.whole(run)
+    once = {
+        key: frame.iloc[:, :1] if key[0] == "cdmae-stage3" else frame
+        for key, frame in run.values.items()
+    }
+    mixed = Column(dataclasses.replace(run, values=once), "all", column.sets, column.measure)
+    assert mixed.noise("cdmae-stage1", "mae-stage1") < mixed.noise("cdmae-stage3", "cdmae-stage1")
+    assert mixed.noise("cdmae-stage3", "cdmae-stage1") == mixed.noise()
+
+
+def test_a_system_of_the_first_seed_is_compared_with_the_first_seed_of_the_other(folder, run):
+    once = {
+        key: frame.iloc[:, :1] if key[0] == "cdmae-stage2" else frame
+        for key, frame in run.values.items()
+    }
+    mixed = dataclasses.replace(run, values=once)
+    both = [of_seeds(folder, name, DEV, "RR@10") for name in ("cdmae-stage2", "cdmae-stage1")]
+    gap = mixed.difference("cdmae-stage2", "cdmae-stage1", DEV, "RR@10")
+    assert gap == pytest.approx(significance.paired(both[0][0], both[1][0]), rel=1e-6)
+    over = mixed.difference("cdmae-stage1", "bm25", DEV, "RR@10")
+    assert over.a == pytest.approx(both[1].mean())
+    row = rows_of(comparison_table("x", "cdmae-stage2", "cdmae-stage1", [Column.of(mixed, DEV)]))
+    assert float(row["pydocs dev, MRR@10"]["cdmae-stage1"]) == pytest.approx(
+        100 * both[1][0].mean(), rel=1e-4
+    )

@@ -105,6 +105,23 @@ def test_a_module_has_its_config_and_prefix_and_leaves_other_rules_alone(folder)
     assert "rule cdmae_collection:" not in planned, "which is made"
 
 
+def test_a_prefix_is_not_added_to_an_absolute_path(folder):
+    values = VALUES | {"results": str(folder / "made")}
+    (folder / "config.yaml").write_text(yaml.safe_dump({"cdmae": values}))
+    (folder / "Snakefile").write_text(IMPORTER)
+    run = [sys.executable, "-m", "snakemake", "-n"]
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True)
+    last = done.stderr.strip().split("\n")[-1]
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert last.startswith(
+        f"cdmae: results is {folder}/made, to which the module's prefix is added"
+    )
+    (folder / "Snakefile").write_text(
+        IMPORTER.replace('    prefix: "ours"\n', "").replace("ours", ".")
+    )
+    assert f"{folder}/made/report/index.html" in snakemake(folder, "-n", "cdmae_all")
+
+
 def test_every_rule_of_a_job_names_its_environment_of_conda(rules):
     environments = {rule.name: rule.conda_env for rule in rules if rule.shellcmd}
     assert set(environments.values()) == {"../../envs/gpu.yaml"}

@@ -104,6 +104,17 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
     ]
 
 
+def test_vectors_of_a_replica_are_kept_only_for_the_negatives_that_it_gives(values):
+    jobs = plan(values | {"seeds": [7, 8]})
+    encoded = {name for rule, name in jobs if rule == "vectors"}
+    tokens = ["out/tokens/small/docs", "out/tokens/small/other"]
+    assert "one@8/docs" in encoded, "its runs over training queries need them, too"
+    assert "three/docs" in encoded and "three@8/docs" not in encoded
+    assert jobs["search", "three@8"].inputs["tokens"] == tokens
+    assert not jobs["search", "three@8"].inputs["vectors"]
+    assert not jobs["search", "three"].inputs["tokens"]
+
+
 def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_of_its_runs(values):
     values["systems"]["mixed"] = {
         "kind": "fusion",
@@ -297,7 +308,8 @@ def test_a_margin_restarts_those_who_draw_by_it(values, whole):
         ("release", "three"),
     }
     for rule in ("teacher", "train_retriever"):
-        assert jobs[rule, "three"].params["settings"]["margin"] == 0.05
+        recorded = jobs[rule, "three"].params["settings"]
+        assert recorded.get("settings", recorded)["margin"] == 0.05
         assert '"margin": 0.05' in jobs[rule, "three"].command
     values["stages"]["again"] = values["stages"]["stage3"] | {"margin": 0.1}
     values["systems"]["again"] = values["systems"]["three"] | {"stage": "again"}
@@ -569,3 +581,20 @@ def test_paths_follow_the_local_copies_of_a_storage(values, monkeypatch):
                 assert path.startswith("/copy/"), (job.rule.name, key)
             seen.add(job.rule.name)
     assert {"search", "search_bm25", "measures", "rerank", "release", "report"} <= seen
+
+
+def test_commands_do_not_grow_with_the_number_of_shards(values):
+    """Linux allows 128 KiB, which the paths of a few hundred shards exceed."""
+    few, many = (
+        {name: job.command for name, job in plan(values, shards=n).items()} for n in (2, 9)
+    )
+    joined = [name for name in many if name[0].endswith(("_joined", "vocabulary"))]
+    assert len({rule for rule, _ in joined}) == 10
+    for name in joined:
+        assert len(many[name]) == len(few[name]), name
+    for rule in ("ngram_counts", "ngram_keys", "rerank_part", "teacher_part", "mine_bm25_part"):
+        lengths = [
+            max(len(command) for (name, _), command in commands.items() if name == rule)
+            for commands in (few, many)
+        ]
+        assert lengths[0] == lengths[1], rule

@@ -3,66 +3,23 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
+from served import HOSTILE, Systems, app_of, engine_of, judging_of
 from starlette.testclient import TestClient
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.retrieval import asking
-from cdmae.runs import Run
 from cdmae.serving import server
-from cdmae.serving.engine import Engine, Kept
-from cdmae.serving.judging import Judgments, Passage
-from cdmae.serving.judging_page import Judging
-
-HOSTILE = '<script>alert(1)</script>" onload="x'
-TEXTS = ["merge two lists", HOSTILE, "parse a date", "read a file"]
-SCORES = {"words": [3, 2, 1, 0], "vectors": [0, 1, 2, 3]}
-
-
-class Systems:
-    """Systems with fixed scores, in place of the modules of `cdmae.retrieval`."""
-
-    @staticmethod
-    def answer(system, question):
-        if question.parts:
-            scores = sum(np.bincount(part.passages, part.scores, 4) for part in question.parts)
-        else:
-            scores = question.load(np.asarray, tuple(SCORES[system["name"]]))
-        best = np.argsort(-scores, kind="stable")[: question.depth]
-        return Run.of([best.astype(np.int32)], [scores[best].astype(np.float32)])
+from cdmae.serving.engine import Kept
 
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
-    import pandas as pd
-    import pyarrow as pa
-
-    passages = pa.table(
-        {
-            "passage_id": [f"p{row}" for row in range(len(TEXTS))],
-            "title": ["", "", "", "Files"],
-            "text": TEXTS,
-        }
-    )
-    queries = {"test": pd.DataFrame({"query_id": ["q"], "text": ["a query"]})}
-    write_collection(tmp_path / "docs", Collection(passages, queries, {}, {}))
     monkeypatch.setattr(asking, "_module", lambda name: Systems)
-    parts = [{"name": name, "parts": [], "answered_by": ""} for name in SCORES]
-    both = {"name": "both", "parts": parts, "answered_by": ""}
-    systems = {system["name"]: system for system in [*parts, both]}
-    return Engine(
-        {"docs": systems},
-        {"docs": tmp_path / "docs"},
-        depth=3,
-        lengths={},
-        summaries={"docs": {0: "A cut sentence"}},
-    )
+    return engine_of(tmp_path)
 
 
 def client_of(engine, **options):
-    app = server.make(engine, title="Test", system="words", host="127.0.0.1", threads=1, **options)
-    return TestClient(app, base_url="http://127.0.0.1:8000")
+    return TestClient(app_of(engine, **options), base_url="http://127.0.0.1:8000")
 
 
 def test_json_has_the_passages_their_scores_and_those_of_the_parts(engine):
@@ -81,6 +38,7 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
     assert page.status_code == 200 and "<script" not in page.text
     assert page.text.count("<section") == 2 and "&lt;script&gt;" in page.text
     assert len(re.findall("checked", page.text)) == 2
+    assert "<b>script</b>" in page.text and "A cut sentence" in page.text
     assert "script-src 'self'" in page.headers["content-security-policy"]
 
 
@@ -94,7 +52,9 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
         ("/search?q=a&k=101", 422, "less"),
         ("/search?q=a&system=wrods", 404, "did you mean words?"),
         ("/search?q=a&collection=x", 404, "allowed: docs"),
-        ("/?q=a&system=both&system=words&system=vectors&system=x", 422, "3"),
+        ("/?q=a&system=both&system=words&system=vectors&system=x", 404, "is not a system"),
+        ("/?q=" + "a" * (server.LONGEST + 1), 422, "2,001 characters; allowed: up to 2,000"),
+        ("/?q=a&collection=%3Cb%3E", 404, "&lt;b&gt; is not a collection"),
         ("/judge", 404, "Not Found"),
         ("/../../etc/passwd", 404, "Not Found"),
     ],
@@ -140,12 +100,8 @@ def test_the_interface_is_described(engine):
 
 
 def test_passages_are_judged_by_buttons_and_keys(engine, tmp_path):
-    def pool(text):
-        hits = engine.pool(text, "docs", 2)
-        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
-
-    judgments = Judgments(tmp_path / "judged", [], pool, list(SCORES))
-    client = client_of(engine, judging=Judging(judgments, "docs", "me"))
+    judging = judging_of(engine, tmp_path / "judged")
+    client = client_of(engine, judging=judging)
     assert "no query yet" in client.get("/judge").text
     page = client.post("/judge", data={"grade": "add", "text": "lists"}).text
     assert "Query 1 of 1, passage 1 of 4" in page and "words" not in page
@@ -153,8 +109,8 @@ def test_passages_are_judged_by_buttons_and_keys(engine, tmp_path):
         fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
         page = client.post("/judge", data={**fields, "grade": grade}).text
     assert "All passages are judged" in page and "4 grades" in page
-    assert sorted(judgments.grades.values()) == [0, 1, 2, 3]
-    assert client.post("/judge", content=b"x" * 20000).status_code == 413
+    assert sorted(judging.judgments.grades.values()) == [0, 1, 2, 3]
+    assert client.post("/judge", content=b"x" * 40000).status_code == 413
     assert client.post("/judge", data={"grade": "7"}).status_code == 422
     script = Path(server.__file__).with_name("templates") / "judge.js"
     assert client.get("/judge.js").text == script.read_text()

@@ -25,6 +25,20 @@ def test_a_search_in_shards_changes_no_bit(finished):
     assert not list((finished.results / "parts").rglob("*.parquet"))
 
 
+def test_rerankers_teachers_and_bm25_in_shards_change_no_bit(finished):
+    names = ("runs/cdmae-reranker/pydocs.dev.parquet", "runs/bm25/pydocs.dev.parquet")
+    names += ("teachers/cdmae-stage3.parquet", "negatives/bm25.pydocs.train.parquet")
+    files = [finished.results / name for name in names]
+    before = [path.read_bytes() for path in files]
+    for path in files:
+        path.unlink()
+    found = jobs(finished.run(*SHARDS, *(f"results/smoke/{name}" for name in names)))
+    assert found["rerank_part cdmae-reranker,2-of-2"] == found["teacher_joined cdmae-stage3"] == 1
+    assert found["mine_bm25_part bm25,pydocs,train,1-of-2"] == 1
+    assert sum(found.values()) == 12
+    assert [path.read_bytes() for path in files] == before
+
+
 def test_counts_in_shards_change_no_bit(finished, overlay):
     """Tokens, and n-grams of two orders."""
     window = overlay("importance: {ami: {window: 2}}")

@@ -34,9 +34,17 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Return the first-seed system with the best measure on the split that the report shows."""
+    """Return the first-seed system with the best measure on the split that the report shows.
+
+    Raises `InputError` if no split is evaluated.
+    """
     from cdmae.evaluation.per_query import read_measures
 
+    if not systems.shown(config):
+        raise InputError(
+            "the config evaluates no split, which would show the best system; choose one with "
+            f"--system: {', '.join(names)}"
+        )
     collection, split = systems.shown(config)
     measure = config.evaluation.measured(collection, split)[0]
     means = {}
@@ -61,13 +69,23 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
         return existing(
-            place(config.results, what, collection=collection, system=name, **names), asked=asked
+            place(config.results, what, **{"collection": collection, "system": name, **names}),
+            asked=asked,
         )
 
     def part(other: str) -> dict[str, Any]:
         return described(config, other, collection)
 
     return config.systems[name].asked(config, name, made, part)
+
+
+def cut_queries(config: Config, collection: str) -> dict[int, str]:
+    """Return the sentences that were cut from passages to be their queries, by passage row."""
+    from cdmae.collections.store import judged_queries
+
+    if not config.collections[collection].settings.queries_are_cut:
+        return {}
+    return judged_queries(place(config.results, "collection", collection=collection))
 
 
 def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:

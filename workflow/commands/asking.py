@@ -6,13 +6,21 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from cdmae.config import systems
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.layout import place
 from cdmae.log import say
-from workflow.commands.answering import askable, best_system, described, importance_files
-from workflow.commands.configs import chosen, configured
+from workflow.commands.answering import (
+    askable,
+    best_system,
+    cut_queries,
+    described,
+    importance_files,
+)
+from workflow.commands.configs import chosen, chosen_collection, configured
 
 
 def search(
@@ -24,7 +32,8 @@ def search(
 ) -> None:
     """Print the passages that a system ranks first for a text.
 
-    The text is one or several words, in quotation marks or not.
+    The text is one or several words, in quotation marks or not. A running `./run serve` of the same
+    config answers at once.
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the first one without judgments, or
@@ -44,26 +53,54 @@ def search(
             f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
         )
     asked = askable(config)
-    known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
+    collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
     folder = Path(place(config.results, "collection", collection=collection))
 
-    from cdmae.collections.store import count_passages, take_passages
-    from cdmae.retrieval.answers import Answer, show
-    from cdmae.retrieval.asking import Question, ask
+    from cdmae.serving import running
 
-    length = config.evaluation.lengths.get(collection, 0)
-    run = ask(about, Question(question, most, length)).run
-    rows, scores = (values[:depth] for values in run.ranked(0))
-    passages = take_passages(folder, rows).to_pylist()
+    found = running.ask(
+        config.results,
+        running.fingerprint(about, folder),
+        q=question,
+        system=system,
+        collection=collection,
+        k=depth,
+    )
+    if found is None:
+        found = searched(config, about, collection, question, depth)
+
+    from cdmae.retrieval.answers import Answer, show
+
     answers = [
-        Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)
+        Answer(hit["score"], hit["passage_id"], hit["title"] or hit["summary"], hit["text"])
+        for hit in found["hits"]
     ]
-    print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
+    print(f"{system} on {collection}, {found['passages']:,} passages:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(question, answers, width=width, coloured=coloured()))
+
+
+def searched(
+    config: Config, about: dict[str, Any], collection: str, question: str, depth: int
+) -> dict[str, Any]:
+    """Answer a query in this process, in the form of a server's GET /search."""
+    from cdmae.collections.store import count_passages, take_passages
+    from cdmae.retrieval.asking import Question, ask
+
+    folder = place(config.results, "collection", collection=collection)
+    length = config.evaluation.lengths.get(collection, 0)
+    run = ask(about, Question(question, config.evaluation.depth, length)).run
+    rows, scores = (values[:depth] for values in run.ranked(0))
+    summaries = cut_queries(config, collection)
+    hits = [
+        {**passage, "score": score, "summary": summaries.get(row, "")}
+        for row, score, passage in zip(
+            rows.tolist(), scores.tolist(), take_passages(folder, rows).to_pylist(), strict=True
+        )
+    ]
+    return {"passages": count_passages(folder), "hits": hits}
 
 
 def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.config.schema import Config
@@ -33,6 +34,15 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
     if name not in allowed:
         raise InputError(f"--{what} is {name or 'missing'}; {suggestion(name or '', allowed)}")
     return name
+
+
+def chosen_collection(config: Config, name: str | None) -> str:
+    """Return a collection of the evaluation: by default the first without judgments, or the first.
+
+    Users ask their own queries about the former.
+    """
+    known = list(config.evaluation.collections)
+    return chosen("collection", name, known, systems.only_searched(config) or known)
 
 
 def existing(path: str, *, asked: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from cdmae.config import systems
@@ -44,17 +45,17 @@ def compare(*runs: str, qrels: str, measures: str = "") -> None:
 def sizes(
     *,
     configfile: list[str] = (),  # type: ignore[assignment]
-    system: str | None = None,
+    system: list[str] = (),  # type: ignore[assignment]
     collection: str | None = None,
     split: str | None = None,
     dimensions: str = "",
 ) -> None:
-    """Measure smaller vectors of a retriever: with fewer dimensions, or fewer bits per number.
+    """Measure smaller vectors of retrievers: with fewer dimensions, or fewer bits per number.
 
     One row per size: bytes per passage, the first measure of the evaluation, and a paired t-test
-    against the full vectors, corrected by Holm. It reads the results of a run.
+    against the system's full vectors, corrected by Holm. It reads the results of a run.
 
-      --system      a retriever of the config; default: the best one on dev
+      --system      one or several retrievers of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
       --split       a split of the collection; default: the first one
       --dimensions  numbers separated by commas; default: a half, a quarter and an eighth of all
@@ -65,12 +66,7 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    dense = [
-        name
-        for name, each in config.systems.items()
-        if not each.is_sparse(config) and not each.is_multi(config)
-    ]
-    retrievers = [name for name in dense if config.systems[name].encoded_by]
+    retrievers = [name for name, each in config.systems.items() if each.is_dense(config)]
     if not retrievers:
         raise InputError(
             "the config has no dense retriever; give the --configfile of a run that has one"
@@ -85,10 +81,10 @@ def sizes(
             f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "
             "384,192"
         )
-    system = chosen(
-        "system", system, retrievers, [] if system else [best_system(config, retrievers)]
-    )
-    about = described(config, system, collection)
+    for name in system:
+        chosen("system", name, retrievers, [])
+    compared = list(dict.fromkeys(system)) or [best_system(config, retrievers)]
+    abouts = {name: described(config, name, collection) for name in compared}
     folder = existing(place(config.results, "collection", collection=collection))
 
     from cdmae.evaluation import compare, compression
@@ -97,17 +93,23 @@ def sizes(
     from cdmae.retrieval.vectors import read_vectors
     from cdmae.training import setup
 
-    name = config.evaluation.measured(collection, split)[0]
+    measure = config.evaluation.measured(collection, split)[0]
     threads = machine.here().cores
-    frame = compression.compare_sizes(
-        lambda texts: encode(about, texts, config.evaluation.lengths.get(collection, 0), threads),
-        read_vectors(about["vectors"]),
-        Path(folder),
-        split,
-        name,
-        read_measure(name).params.get("cutoff", config.evaluation.depth),
-        widths=[int(width) for width in dimensions.split(",") if dimensions],
-        threads=threads,
-        device=str(setup.device()),
-    )
-    print(f"{system} on {collection} {split}\n\n{compare.table(frame)}")
+    frames = {
+        name: compression.compare_sizes(
+            partial(
+                encode, about, length=config.evaluation.lengths.get(collection, 0), threads=threads
+            ),
+            read_vectors(about["vectors"]),
+            Path(folder),
+            split,
+            measure,
+            read_measure(measure).params.get("cutoff", config.evaluation.depth),
+            widths=[int(width) for width in dimensions.split(",") if dimensions],
+            threads=threads,
+            device=str(setup.device()),
+        )
+        for name, about in abouts.items()
+    }
+    title = f"{', '.join(frames)} on {collection} {split}"
+    print(f"{title}\n\n{compare.table(compression.side_by_side(frames))}")

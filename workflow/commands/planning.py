@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from cdmae.config.reading import check_typed
+from cdmae.errors import InputError
 from workflow import state
 from workflow.commands.configs import configured
 from workflow.surroundings import DEVICE, device_here, lock
@@ -16,6 +19,8 @@ def plan(
     gpus: int | None = None,
     gpu: str = "",
     memory: int | None = None,
+    config: list[str] = (),  # type: ignore[assignment]
+    set_scatter: list[str] = (),  # type: ignore[assignment]
     all: bool = False,
 ) -> None:
     """Estimate the jobs, hours, disk and memory of a run.
@@ -30,6 +35,8 @@ def plan(
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
+      --config      values as for a run, such as seed=3
+      --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
     on this machine.
@@ -45,7 +52,8 @@ def plan(
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    config = configured(configfile)
+    values, scatter = values_of(config, set_scatter)
+    settings = configured(configfile, values)
     here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
@@ -59,10 +67,24 @@ def plan(
     device_here()
     # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
-    planned = dry_run(configfile, targets, **size)
-    print(text(Planned(config), list(planned), machine_, everything=all))
+    planned = dry_run(configfile, targets, **size, values=values, scatter=scatter)
+    print(text(Planned(settings), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
+
+
+def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read the values of ``--config`` and ``--set-scatter`` as Snakemake does."""
+    from snakemake import cli
+    from snakemake.exceptions import CliException
+
+    try:
+        values = cli.parse_config(config)
+        scatter = cli.parse_set_scatter(set_scatter)
+    except (CliException, ValueError) as error:
+        raise InputError(f"{error}; ./run plan --help lists the options") from None
+    check_typed(config)
+    return values, scatter
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cdmae.config import systems
-from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.formats import memory, plural
+from cdmae.formats import memory as formatted
+from cdmae.formats import plural
 from cdmae.layout import place
 from cdmae.log import say
-from workflow.commands.answering import askable, best_system, described, importance_files
-from workflow.commands.configs import chosen, configured
-
-if TYPE_CHECKING:
-    from cdmae.serving.engine import Engine
-    from cdmae.serving.judging_page import Judging
+from workflow.commands.answering import (
+    askable,
+    best_system,
+    cut_queries,
+    described,
+    importance_files,
+)
+from workflow.commands.configs import chosen, chosen_collection, configured
 
 
 def serve(
@@ -61,7 +62,8 @@ def serve(
     config = configured(configfile)
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name] or asked
-    best = best_system(config, names)
+    judged = chosen_collection(config, collection) if judge else ""
+    best = best_system(config, names) if systems.shown(config) else names[0]
     shading = systems.masked_by_importance(config)
     about = {
         collection: {name: described(config, name, collection) for name in names}
@@ -69,58 +71,44 @@ def serve(
     }
     folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
 
-    from cdmae.collections.store import judged_queries
     from cdmae.plan import machine
-    from cdmae.serving import server
+    from cdmae.serving import connections, running, server
     from cdmae.serving.engine import Engine
 
-    summaries = {
-        name: judged_queries(folder)
-        for name, folder in folders.items()
-        if config.collections[name].settings.queries_are_cut
-    }
     engine = Engine(
         about,
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries=summaries,
+        summaries={name: cut_queries(config, name) for name in about},
         shades=importance_files(config, shading[-1]) if shading else None,
     )
-    say(f"loading {plural(len(names), 'system')}: about {memory(engine.memory() / 1e6)} of memory")
+    here = machine.here()
+    needed = engine.memory()
+    say(f"loading {plural(len(names), 'system')}: about {formatted(needed / 2**20)} of memory")
+    if here.memory and needed > here.memory:
+        raise InputError(
+            f"this machine has {formatted(here.memory / 2**20)} of memory; choose fewer systems "
+            "with --system"
+        )
     engine.warm()
-    judging = judging_of(config, engine, folder, collection, texts) if judge else None
+    from workflow.judging import judging_of
+
+    judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(
         engine,
         title=config.report.title or "Search",
         system=best,
         host=host,
-        threads=machine.here().cores,
+        threads=here.cores,
         judging=judging,
     )
-    server.run(app, host, port, started=lambda url: say(f"open {url} in a browser; Ctrl-C ends it"))
 
+    @contextmanager
+    def started(url: str) -> Iterator[None]:
+        say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
+        with running.announced(config.results, url):
+            yield
+        say("the server has ended")
 
-def judging_of(
-    config: Config, engine: Engine, folder: Path, collection: str | None, queries: list[str]
-) -> Judging:
-    """Open the folder of judgments, and add queries to it."""
-    from cdmae.collections.store import stream_passages
-    from cdmae.serving.judging import DEPTH, Judgments, Passage
-    from cdmae.serving.judging_page import Judging
-
-    known = list(config.evaluation.collections)
-    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
-
-    def corpus() -> Iterator[dict[str, str]]:
-        for passages in stream_passages(engine.folders[collection]):
-            yield from passages.to_pylist()
-
-    def pool(text: str) -> list[Passage]:
-        hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
-
-    judgments = Judgments(folder, corpus(), pool, list(engine.systems[collection]))
-    for text in queries:
-        judgments.add(text)
-    return Judging(judgments, collection, getpass.getuser())
+    connections.run(app, host, port, started)

@@ -34,6 +34,7 @@ from workflow.recorded import Options, plain
 from workflow.state import key_of
 from workflow.surroundings import (
     PASSED,
+    check_prefix,
     check_records,
     device_here,
     image_here,
@@ -67,6 +68,7 @@ def read_config():
 
 
 with in_a_sentence():
+    shards = engine.shards(workflow)
     device = device_here()
     settings = load(read_config())
 
@@ -78,11 +80,13 @@ pathvars:
 
 
 results = engine.path_of(workflow, "<results>")
+with in_a_sentence():
+    check_prefix(results, settings.results)
 settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
         check_records(source, Path.cwd())
-        sizes.check(settings, engine.shards(workflow))
+        sizes.check(settings, shards)
     os.environ[STARTED] = now()
 
 
@@ -153,6 +157,11 @@ def of(pattern):
     return paths
 
 
+def keeps_vectors(wildcards):
+    """Return whether a retriever's vectors are kept; otherwise a search computes them."""
+    return systems.keeps_vectors(settings, wildcards.system)
+
+
 def job_row(wildcards):
     """Return the collections and the targets (COLLECTION.SPLIT) that a job searches or measures."""
     return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}
@@ -165,7 +174,7 @@ def files_of(pattern):
 
 def candidates(wildcards):
     """List the runs whose best passages a system scores; none if it scores all passages."""
-    name = tables["system"][wildcards.system]["candidates"]
+    name = tables["system"][wildcards.system].get("candidates")
     if not name:
         return []
     if "split" in wildcards.keys():
@@ -335,6 +344,7 @@ def searching(wildcards):
     """List the settings of a retriever's search."""
     row = tables["system"][wildcards.system]
     scored = chosen(wildcards, "candidates_depth") if row.get("candidates") else {}
+    scored |= chosen(wildcards, "uses") if "uses" in row else {}
     return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards), **scored)
 
 
@@ -355,7 +365,7 @@ def searching_feedback(wildcards):
 def sparse_encoder(wildcards):
     """List the settings of a sparse system that decide the vectors of queries."""
     system = settings.systems[wildcards.system]
-    keys = ("model", "head", "query_length", "query_prompt")
+    keys = ("model", "head", "query_length", "query_prompt", "uses")
     own = {key: value for key, value in system.values().items() if key in keys}
     return {"encoded_by": system.encoded_by, **own}
 
@@ -368,8 +378,8 @@ def measuring_sparsity(wildcards):
 
 def trained_folder(wildcards):
     """Return the folder of a system's trained model; an empty list for a third-party model."""
-    trained = settings.systems[wildcards.system].trained
-    return f"{results}/trained/{wildcards.system}" if trained else []
+    model = settings.systems[wildcards.system].model_of(settings, wildcards.system)
+    return f"{results}/trained/{model}" if model else []
 
 
 def searching_bm25(wildcards):
@@ -390,6 +400,12 @@ def fusing(wildcards):
 def reading(wildcards):
     """List the settings of runs from files."""
     return Options(where(wildcards), depth=depth(wildcards))
+
+
+def drawing(wildcards):
+    """List the settings that decide which candidates a teacher scores."""
+    stage = settings.stages[settings.systems[wildcards.system].stage]
+    return Options(settings=stage.drawn())
 
 
 def measuring(wildcards):

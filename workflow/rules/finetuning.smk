@@ -11,11 +11,7 @@ training = entry(
     },
 )
 
-drawn = {  # what decides which candidates a teacher scores
-    name: settings.stages[settings.systems[name].stage].drawn()
-    for name, row in tables["system"].items()
-    if row.get("scores")
-}
+taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
 
 rule train_retriever:
@@ -128,7 +124,7 @@ rule teacher:
     benchmark:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
-        system=only(row["scores"] for row in tables["system"].values() if row.get("scores")),
+        system=only(taught),
     priority: waiting("system")
     conda:
         environment
@@ -139,12 +135,12 @@ rule teacher:
         runtime=minutes_of("teacher"),
     params:
         code=code("teacher"),
-        settings=entry("system", drawn),
+        settings=drawing,
         launch=launch,
         collection=folder("passages"),
     shell:
         "{params.launch} --gpus {resources.gpu} scripts/teacher.py --model {input.model:q}"
         " --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --settings {params.settings:q}"
+        " --negatives {input.negatives:q} {params.settings}"
         " --output {output:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"

@@ -39,3 +39,19 @@ def all_orders(pattern, beyond=0):
 def in_part(form):
     """Add the part of a job to its settings."""
     return lambda wildcards: Options(form(wildcards), part=wildcards.scatteritem)
+
+
+def all_parts(name=""):
+    """Return a function that writes `*-of-N` for the paths of all parts in an input.
+
+    As a list, the paths of many parts exceed the 128 KiB that Linux allows for a command. The
+    scripts list the parts again (cdmae/cli.py). name: an input, which lists all parts of one path,
+    then all parts of the next; "": the only input.
+    """
+
+    def patterns(wildcards, input):
+        firsts = (input[name] if name else input)[:: len(PARTS)]
+        part = re.compile(rf"(?<=/){PARTS[0]}(?![^/.])")
+        return [part.sub(f"*-of-{len(PARTS)}", path) for path in firsts]
+
+    return patterns

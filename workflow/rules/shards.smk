@@ -1,5 +1,6 @@
-# Collections of any size: with --set-scatter shards=N, ranges of passages are jobs of their own,
-# and one more job joins each result. The files are those of one job, bit by bit. Included for N > 1.
+# Collections of any size: with --set-scatter shards=N, ranges of passages or of queries are jobs of
+# their own, and one more job joins each result. The files are those of one job, bit by bit.
+# Included for N > 1.
 #
 # n-grams are counted order by order: every shard lists its keys, and every range of keys is counted
 # over all shards (cdmae/importance/shards.py). The parts are deleted after their last reader.
@@ -10,6 +11,10 @@ ruleorder: ngrams_joined > ngrams
 ruleorder: vectors_joined > vectors
 ruleorder: search_joined > search
 ruleorder: mine_joined > mine
+ruleorder: search_bm25_joined > search_bm25
+ruleorder: mine_bm25_joined > mine_bm25
+ruleorder: rerank_joined > rerank
+ruleorder: teacher_joined > teacher
 
 
 # --- tokens -------------------------------------------------------------------------------------
@@ -63,8 +68,9 @@ rule tokens_joined:
     params:
         code=code("tokens_joined"),
         launch=launch,
+        folders=all_parts(),
     shell:
-        "{params.launch} scripts/tokens_joined.py --folders {input:q} --output {output:q}"
+        "{params.launch} scripts/tokens_joined.py --folders {params.folders:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -118,8 +124,9 @@ rule ngram_vocabulary:
     params:
         code=code("ngram_vocabulary"),
         launch=launch,
+        words=all_parts(),
     shell:
-        "{params.launch} scripts/ngram_vocabulary.py --words {input:q} --output {output:q}"
+        "{params.launch} scripts/ngram_vocabulary.py --words {params.words:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -152,10 +159,11 @@ rule ngram_keys:
         code=code("ngram_keys"),
         settings=entry("importance", counting),
         launch=launch,
+        answers=all_parts("answers"),
     shell:
         "{params.launch} scripts/ngram_keys.py --shard {wildcards.scatteritem}"
         " --order {wildcards.order} --words {input.words:q} --vocabulary {input.vocabulary:q}"
-        " --counts-before {input.counts:q} --keys-before {input.listed:q} --answers {input.answers:q}"
+        " --counts-before {input.counts:q} --keys-before {input.listed:q} --answers {params.answers:q}"
         " --settings {params.settings:q} --counts {output.counts:q} --keys {output.listed:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -182,8 +190,9 @@ rule ngram_counts:
     params:
         code=code("ngram_counts"),
         launch=launch,
+        listed=all_parts(),
     shell:
-        "{params.launch} scripts/ngram_counts.py --keys {input:q} --part {wildcards.scatteritem}"
+        "{params.launch} scripts/ngram_counts.py --keys {params.listed:q} --part {wildcards.scatteritem}"
         " --table {output.table:q} --answers {output.answers:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -212,9 +221,12 @@ rule ngrams_joined:
     params:
         code=code("ngrams_joined"),
         launch=launch,
+        words=all_parts("words"),
+        counts=all_parts("counts"),
+        tables=all_parts("tables"),
     shell:
         "{params.launch} scripts/ngrams_joined.py --vocabulary {input.vocabulary:q}"
-        " --words {input.words:q} --counts {input.counts:q} --tables {input.tables:q}"
+        " --words {params.words:q} --counts {params.counts:q} --tables {params.tables:q}"
         " --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -261,8 +273,9 @@ rule vectors_joined:
     params:
         code=code("vectors_joined"),
         launch=launch,
+        folders=all_parts(),
     shell:
-        "{params.launch} scripts/vectors_joined.py --folders {input:q} --output {output:q}"
+        "{params.launch} scripts/vectors_joined.py --folders {params.folders:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -296,8 +309,8 @@ rule search_joined:
     input:
         expand(
             "<results>/parts/runs/{system}/{scatteritem}/{target}.parquet",
-            scatteritem=PARTS,
             target=TARGETS,
+            scatteritem=PARTS,
             allow_missing=True,
         ),
     output:
@@ -307,7 +320,7 @@ rule search_joined:
     benchmark:
         "<benchmarks>/search_joined/{system}.tsv"
     wildcard_constraints:
-        system=of_kind("retriever"),
+        system=of_kind("retriever", "head"),
     priority: waiting("system")
     conda:
         environment
@@ -318,8 +331,9 @@ rule search_joined:
         code=code("runs_joined"),
         depth=depth,
         launch=launch,
+        runs=all_parts(),
     shell:
-        "{params.launch} scripts/runs_joined.py --runs {input:q} --outputs {output:q}"
+        "{params.launch} scripts/runs_joined.py --runs {params.runs:q} --outputs {output:q}"
         " --depth {params.depth}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -346,3 +360,150 @@ use rule search_joined as mine_joined with:
         "<logs>/mine_joined/{system}.{collection}.{split}.log",
     benchmark:
         "<benchmarks>/mine_joined/{system}.{collection}.{split}.tsv"
+
+
+# --- BM25, rerankers and teachers, by ranges of the queries ---------------------------------------
+
+
+use rule search_bm25 as search_bm25_part with:
+    # BM25's runs for a range of the queries.
+    output:
+        temp(
+            expand(
+                "<results>/parts/runs/{system}/{scatteritem}/{target}.parquet",
+                target=TARGETS,
+                allow_missing=True,
+            )
+        ),
+    log:
+        "<logs>/search_bm25_part/{system}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/search_bm25_part/{system}.{scatteritem}.tsv"
+    resources:
+        mem_mb=memory_of("search_bm25_part"),
+        runtime=minutes_of("search_bm25_part"),
+    params:
+        code=code("search_bm25"),
+        settings=in_part(searching_bm25),
+        launch=launch,
+        collections=folders("queries"),
+
+
+use rule search_bm25_part as mine_bm25_part with:
+    # BM25's run for a range of the training queries.
+    output:
+        temp("<results>/parts/negatives/{system}.{collection}.{split}/{scatteritem}.parquet"),
+    log:
+        "<logs>/mine_bm25_part/{system}.{collection}.{split}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/mine_bm25_part/{system}.{collection}.{split}.{scatteritem}.tsv"
+
+
+use rule rerank as rerank_part with:
+    # The runs of a reranker for a range of the queries.
+    output:
+        temp(
+            expand(
+                "<results>/parts/runs/{system}/{scatteritem}/{target}.parquet",
+                target=TARGETS,
+                allow_missing=True,
+            )
+        ),
+    log:
+        "<logs>/rerank_part/{system}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/rerank_part/{system}.{scatteritem}.tsv"
+    resources:
+        gpu=gpus_of("rerank"),
+        mem_mb=memory_of("rerank_part"),
+        runtime=minutes_of("rerank_part"),
+    params:
+        code=code("rerank"),
+        settings=in_part(reranking),
+        launch=launch,
+        collections=folders("queries"),
+
+
+rule rerank_joined:
+    """The runs of a reranker over everything that is evaluated, from all ranges of the queries."""
+    input:
+        rules.search_joined.input,
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/rerank_joined/{system}.log",
+    benchmark:
+        "<benchmarks>/rerank_joined/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("reranker"),
+    priority: waiting("system")
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("rerank_joined"),
+        runtime=minutes_of("rerank_joined"),
+    params:
+        code=code("queries_joined"),
+        launch=launch,
+        runs=all_parts(),
+    shell:
+        "{params.launch} scripts/queries_joined.py --runs {params.runs:q} --outputs {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+use rule rerank_joined as search_bm25_joined with:
+    # BM25's runs over everything that is evaluated, from all ranges of the queries.
+    log:
+        "<logs>/search_bm25_joined/{system}.log",
+    benchmark:
+        "<benchmarks>/search_bm25_joined/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("bm25"),
+
+
+use rule search_bm25_joined as mine_bm25_joined with:
+    # BM25's run over training queries, from all ranges of the queries.
+    input:
+        rules.mine_joined.input,
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_bm25_joined/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_bm25_joined/{system}.{collection}.{split}.tsv"
+
+
+use rule teacher as teacher_part with:
+    # A reranker's scores for a range of a student's queries.
+    output:
+        temp("<results>/parts/teachers/{system}/{scatteritem}.parquet"),
+    log:
+        "<logs>/teacher_part/{system}.{scatteritem}.log",
+    benchmark:
+        "<benchmarks>/teacher_part/{system}.{scatteritem}.tsv"
+    resources:
+        gpu=gpus_of("teacher"),
+        mem_mb=memory_of("teacher_part"),
+        runtime=minutes_of("teacher_part"),
+    params:
+        code=code("teacher"),
+        settings=in_part(drawing),
+        launch=launch,
+        collection=folder("passages"),
+
+
+use rule rerank_joined as teacher_joined with:
+    # A reranker's scores for a student, from all ranges of its queries.
+    input:
+        gather.shards("<results>/parts/teachers/{{system}}/{scatteritem}.parquet"),
+    output:
+        "<results>/teachers/{system}.parquet",
+    log:
+        "<logs>/teacher_joined/{system}.log",
+    benchmark:
+        "<benchmarks>/teacher_joined/{system}.tsv"
+    wildcard_constraints:
+        system=only(taught),
+    resources:
+        mem_mb=memory_of("teacher_joined"),
+        runtime=minutes_of("teacher_joined"),

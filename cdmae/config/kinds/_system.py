@@ -48,6 +48,7 @@ class System:
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
     model = encoder = stage = teacher = candidates = ""
+    once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
         """Return its settings."""
@@ -74,6 +75,19 @@ class System:
     def is_multi(self, config: Config) -> bool:
         """Return whether its passages are known to have a vector per word-piece."""
         return False
+
+    def is_unified(self, config: Config) -> bool:
+        """Return whether it sums the scores of a dense and a sparse head."""
+        return False
+
+    def is_dense(self, config: Config) -> bool:
+        """Return whether it has one vector per text, as far as the config tells."""
+        several = self.is_sparse(config) or self.is_multi(config) or self.is_unified(config)
+        return bool(self.encoded_by) and not several
+
+    def model_of(self, config: Config, name: str) -> str:
+        """Return the system whose trained model it uses: itself or another; empty without one."""
+        return name if self.trained else ""
 
     def positions(self, config: Config) -> int | None:
         """Return its model's longest input; None without a model, or if only a job knows it."""
@@ -102,6 +116,11 @@ class Trained(System):
     stage: Name = setting(meaning="entry of `stages`, of the same kind", names="stages")
     negatives: Name = setting(
         meaning="the system whose run gives the negatives", source="3.4", names="systems"
+    )
+    once: bool = setting(
+        False,
+        meaning="true: trained for `seed` only, even with several `seeds`, from the first of its "
+        "inputs",
     )
 
     def columns(self, config: Config, name: str) -> Columns:

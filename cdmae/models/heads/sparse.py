@@ -6,11 +6,11 @@ w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at posi
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
 weights of a trained model are 0.
 
-The logits of all positions are never held together: they are computed for some texts at a time, and
-only the largest logit and its position are kept. Its derivative has one entry per positive weight,
-so the backward pass multiplies sparse matrices and costs a fraction of the forward pass. The second
-pass of gradient caching reuses the first pass's positions: the logits, the largest part of a step,
-are computed once.
+The logits of all positions are never held together: they are computed for some texts and some
+word-pieces at a time, and only the largest logit and its position are kept. Its derivative has one
+entry per positive weight, so the backward pass multiplies sparse matrices and costs a fraction of
+the forward pass. The second pass of gradient caching reuses the first pass's positions: the logits,
+the largest part of a step, are computed once.
 
     S  rows        B  texts        n  rows of the longest text        E  width of the head's states
     V  word-pieces
@@ -18,7 +18,7 @@ are computed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,11 +30,16 @@ from torch.nn import functional
 from cdmae.files import write_json
 from cdmae.models import architectures, transformer
 from cdmae.models.heads import own
-from cdmae.models.packed import Layout, Packed
+from cdmae.models.largest import counter, largest
+from cdmae.models.packed import WIDTH, Layout, Packed
 
 NETWORK = "encoder"
-# logits computed at a time: few enough for a CPU's cache, many enough to keep a GPU busy
-LOGITS_AT_ONCE = {"cpu": 1 << 20, "cuda": 1 << 27}
+# logits and word-pieces computed at a time: few for a CPU's cache, many for a GPU
+LOGITS_AT_ONCE = {"cpu": 1 << 19, "cuda": 1 << 27}
+WORDS_AT_ONCE = {"cpu": 2048, "cuda": 1 << 20}
+# Positive numbers have the order of their bits, and integers are compared faster. Where all logits
+# are negative, the weight is 0, whichever is the largest.
+BITS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: torch.int16}
 # the module's name in sentence-transformers 5, which version 6 also accepts
 MODULES = "sentence_transformers.sparse_encoder.models"
 
@@ -62,17 +67,29 @@ def vectors(
     if settings.pieces == "own":
         return own.vectors(network, packed, generator=generator)
     states = transformer.hidden_states(network.base_model, packed, generator=generator)
+    return weights(network, states, packed, memory=memory)
+
+
+def weights(
+    network: nn.Module,
+    states: Tensor,
+    packed: Packed,
+    *,
+    memory: dict[str, Tensor] | None = None,
+) -> Tensor:
+    """Return the weights of texts, [B, V], from the encoder's states of their rows."""
     head = architectures.head(network)
     states = head.transform(states)
     # bf16 is for products, not for losses.
     states = states.to(torch.promote_types(states.dtype, torch.float32))
-    rows = _rows(packed.layout)
+    layout = packed.layout
+    rows = _rows(layout)
     learning = torch.is_grad_enabled()
     if not learning and memory is None:
-        return _largest(states, head, rows)[0]
+        return _largest(states, head, rows, layout)[0]
     found = {} if memory is None else memory
     if not found:
-        found["weights"], found["positions"] = _largest(states, head, rows, positions=True)
+        found["weights"], found["positions"] = _largest(states, head, rows, layout, positions=True)
     if not learning:
         return found["weights"]
     return _Weights.apply(states, head.output.weight, head.bias, rows, *found.values())
@@ -86,9 +103,31 @@ def _rows(layout: Layout) -> Tensor:
     return starts[:-1, None] + torch.minimum(positions, last)
 
 
+def _blocks(layout: Layout, words: int, device: str) -> Iterator[tuple[slice, int]]:
+    """Divide texts into blocks; yield each block's texts and the rows of its longest text.
+
+    words: the word-pieces whose logits are computed at a time. On a GPU, where reading the lengths
+    would wait for all computations, each block has the rows of the longest text of all.
+    """
+    lengths = [layout.longest] * len(layout)
+    if device == "cpu":
+        lengths = [-(-length // WIDTH) * WIDTH for length in layout.starts.diff().tolist()]
+    first = 0
+    while first < len(lengths):
+        at_once = max(1, LOGITS_AT_ONCE[device] // (lengths[first] * words))
+        texts = slice(first, first + at_once)
+        yield texts, max(lengths[texts])
+        first += at_once
+
+
 @torch.no_grad()
 def _largest(
-    states: Tensor, head: architectures.Head, rows: Tensor, *, positions: bool = False
+    states: Tensor,
+    head: architectures.Head,
+    rows: Tensor,
+    layout: Layout,
+    *,
+    positions: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Return the weights of texts, [B, V], and the first position of each, unsigned [B, V].
 
@@ -99,24 +138,26 @@ def _largest(
     if torch.is_autocast_enabled(device):
         product = torch.get_autocast_dtype(device)
     texts, longest = rows.shape
-    words = len(head.output.weight)
-    weights = states.new_empty(texts, words)
-    # Positions are counted from the end, so that the largest number is the first position.
-    number = torch.uint8 if longest < 256 else torch.int16
-    numbers = torch.arange(longest, 0, -1, device=states.device).to(number)[:, None]
-    best = torch.empty(texts, words, dtype=number, device=states.device) if positions else None
-    at_once = max(1, LOGITS_AT_ONCE[device] // (longest * words))
+    every = len(head.output.weight)
+    at_once = min(every, WORDS_AT_ONCE[device])
+    weights = states.new_empty(texts, every)
+    kind = counter(longest)
+    best = torch.empty(texts, every, dtype=kind, device=states.device) if positions else None
     with torch.autocast(device, enabled=False):
         narrow = states.to(product)
         output = head.output.weight.to(product)
         offset = head.bias.to(product)
-        for first in range(0, texts, at_once):
-            some = slice(first, first + at_once)
-            logits = functional.linear(narrow[rows[some]], output, offset)  # [b, n, V]
-            largest = logits.amax(dim=1, keepdim=True)
-            weights[some] = largest[:, 0]
-            if positions:  # much faster than the indices of torch.max
-                best[some] = longest - (logits == largest).to(number).mul_(numbers).amax(dim=1)
+        for some, width in _blocks(layout, at_once, device):
+            block = narrow[rows[some, :width]]
+            for first in range(0, every, at_once):
+                words = slice(first, first + at_once)
+                logits = functional.linear(block, output[words], offset[words])  # [b, n, v]
+                bits = logits.view(BITS.get(product, product))
+                if positions:
+                    found, best[some, words] = largest(bits)
+                else:
+                    found = bits.amax(dim=1)
+                weights[some, words] = found.view(product)
         return weights.relu_().log1p_(), best
 
 

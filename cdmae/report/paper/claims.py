@@ -156,12 +156,14 @@ def diminishing(facts: Facts) -> Evidence | None:
         return None
     gains = []
     compared = []
-    for aware in (chain[0], chain[-1]):
+    ends = (chain[0], chain[-1])
+    references = [uniform[name] for name in ends]
+    for aware in ends:
         values = facts.per_query(aware, column.target, column.measure)
         gains.append(values - facts.per_query(uniform[aware], column.target, column.measure))
         compared.append(f"{aware} over {uniform[aware]}")
     first, last = gains
-    gap = column.with_seeds(paired(first, last.reindex(first.index)))
+    gap = column.with_seeds(paired(first, last.reindex(first.index)), *ends, *references)
     return _scored(gap, column, f"{', minus '.join(compared)}: {column.target}")
 
 

@@ -203,7 +203,7 @@ def _lines(
     bands = []
     for column, cell, value in zip(columns, ours, points, strict=True):
         gap = math.nan if cell.value is None else cell.value - value
-        band = math.nan if math.isnan(gap) else 100 * column.noise
+        band = math.nan if math.isnan(gap) else 100 * column.noise(entry.system)
         differences.append(number_cell(gap, lambda points: formats.signed(points / 100)))
         bands.append(number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format))
     yield [*entry.label, "difference", ""], differences

@@ -5,6 +5,7 @@ A section gathers numbers, tables and figures; the template of the same name has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -97,10 +98,17 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
     for column in columns:
         gap = column.difference(system, reference)
         if gap:
-            both = [column.cell(system), column.cell(reference)]
+            both = [_compared_cell(column, system, gap.a), _compared_cell(column, reference, gap.b)]
             body.append([column.head, *both, *difference_cells(gap)])
     head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
     return Table(name, f"{system} compared with {reference}", head, body)
+
+
+def _compared_cell(column: Column, system: str, mean: float) -> Cell:
+    """Show a mean of a comparison, which counts only the seeds that both systems have."""
+    if math.isclose(mean, column.value(system)):
+        return column.cell(system)
+    return Cell(formats.points(mean), 100 * mean, note=f"seed {column.facts.seed}")
 
 
 def difference_figure(
@@ -121,7 +129,7 @@ def difference_figure(
                 label,
                 formats.signed(gap.difference),
                 interval=interval,
-                band=100 * column.noise,
+                band=100 * column.noise(system, reference),
                 colour=colour(column.facts, system),
             )
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column
+from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column, whole
 from cdmae.report.comparisons import (
     family,
     is_compared,
@@ -28,16 +29,23 @@ PAPER_PASSAGES = 80_000 * 2048
 
 
 def _basics(facts: Facts) -> dict[str, Any]:
-    """Gather the facts of both sections: main target, difference, and the size of the run."""
+    """Gather the facts of both sections: targets, difference, and the size of the run.
+
+    The difference is the run's one planned comparison, over all targets together. So it is tested
+    alone, without a correction for the other comparisons of the page.
+    """
     pairs = masking_pairs(facts)
     column = main_column(facts)
+    over = whole(facts)
     queries = facts.queries(column.target) if column else 0
     return {
         "facts": facts,
         "column": column,
-        "gap": column.difference(*pairs[0]) if pairs and column else None,
-        "noise": column.noise if column else facts.noise,
+        "whole": over,
+        "gap": over.alone(*pairs[0]) if pairs and over else None,
+        "noise": over.noise(*(pairs[0] if pairs else ())) if over else facts.noise,
         "repeated": repeated(facts),
+        "once": [name for name in facts.systems if facts.system(name).get("once")],
         "queries": queries,
         "steps": _steps(facts),
         "small": is_small(facts),
@@ -72,7 +80,7 @@ def section(facts: Facts) -> Section | None:
     values |= {
         "a": a,
         "b": b,
-        "verdict": column.verdict(gap),
+        "verdict": values["whole"].verdict(gap),
         "family": len(column.compared(family(facts, b), b)),
         "counting": _counting_seconds(facts, ours),
         "ours": facts.pretraining_seconds(ours),
@@ -80,6 +88,8 @@ def section(facts: Facts) -> Section | None:
         "stop_words": by_kind(masked, "stop_word_share") if masked else None,
     }
     columns = everywhere(facts)
+    if len(values["whole"].sets) > 1:
+        columns = [replace(values["whole"], name="the mean of all"), *columns]
     pairs = [(other.head, a, b, other) for other in columns]
     everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
     table = comparison_table("answer", a, b, columns)
@@ -147,11 +157,36 @@ def limits(facts: Facts) -> Section | None:
     ]
     values |= {
         "notes": notes,
+        "unjudged": _unjudged(facts),
         "judged": judged,
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
     }
     return Section("limits", values)
+
+
+def _unjudged(facts: Facts) -> list[dict[str, Any]]:
+    """Return the systems' shares of judged passages for each target with a measure Judged@k."""
+    found = []
+    for target in facts.targets:
+        corpus = facts.collections.get(target.collection)
+        for measure in facts.measures_of(target):
+            shares = {name: facts.value(name, target, measure) for name in facts.systems}
+            shares = {name: share for name, share in shares.items() if not math.isnan(share)}
+            if not measure.startswith("Judged@") or not shares:
+                continue
+            found.append(
+                {
+                    "target": target,
+                    "measure": measure,
+                    "least": min(shares, key=shares.__getitem__),
+                    "most": max(shares, key=shares.__getitem__),
+                    "shares": shares,
+                    "queries": facts.queries(target),
+                    "judgments": corpus.judgments.get(target.split, 0) if corpus else 0,
+                }
+            )
+    return found
 
 
 def _levels(column: Column, a: str, b: str) -> Figure | None:

@@ -11,7 +11,7 @@ import pandas as pd
 from cdmae import formats
 from cdmae.report import comparisons
 from cdmae.report.charts import Figure, Series, lines
-from cdmae.report.columns import Column, in_domain, main_column, seed_deviation
+from cdmae.report.columns import Column, in_domain, main_column
 from cdmae.report.comparisons import Change, chains, repeated
 from cdmae.report.facts import Facts
 from cdmae.report.sections import (
@@ -170,7 +170,8 @@ def section(facts: Facts) -> Section | None:
     several, single = grouped(shown)
     ladders = [ladder(column, group) for group in several.values()]
     tables = [*(table for table, _ in ladders), change_table(column, single), seed_table(column)]
-    values = {"any": bool(shown), "band": column.noise, "long": LONG}
+    changed = {change.system for change in shown}
+    values = {"any": bool(shown), "band": column.noise(*changed), "long": LONG}
     return Section("changes", values, tables, [figure for _, figure in ladders])
 
 
@@ -253,6 +254,6 @@ def seed_table(column: Column) -> Table:
     seeds = facts.named_seeds if facts.repeated else "other seeds"
     caption = f"The same recipe with {seeds}: {column.unit} on {target}"
     if body:
-        deviation = 100 * seed_deviation(facts, target, column.measure)
+        deviation = 100 * column.seeds[0]
         caption += f"; standard deviation {deviation:.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

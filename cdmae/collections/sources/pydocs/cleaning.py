@@ -10,6 +10,8 @@ import re
 import string
 
 from cdmae.collections.sources.pydocs.paragraphs import (
+    ENTRIES,
+    FIELDS,
     RESULTS,
     TYPED_ENTRY,
     paragraphs_of,
@@ -65,17 +67,29 @@ _NOTICE = re.compile(
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Eq|eq|No|Sec|Ref|Dr|Mr|approx|resp|a\.k\.a|w\.r\.t|St|[A-Z]))\.$"
 )
+# Fields and definition lists have entries of the form `name: text` in any section.
+_ENTRY = re.compile(r"^\*{0,2}\w+(?:, ?\*{0,2}\w+)*: ")
+_LISTS = ENTRIES | RESULTS | {FIELDS}
+# The finite verbs of documentation; a noun phrase such as "Shape of the array." has none.
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|it's|isn't|aren't|has|have|had|does|do|doesn't|don't|can|cannot|can't|could|may|"
+    r"might|must|should|will|won't|would|need|needs|returns|means|contains|specifies|determines|"
+    r"indicates|controls|defines|becomes|allows|gives|takes|uses|supports|makes|corresponds|refers)\b",
+    re.IGNORECASE,
+)
 
 MAX_SUMMARY = 40  # words
 MIN_SUMMARY = 3
 MIN_BODY = 8
+MIN_SENTENCE = 5
 
 
 def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     """Return the (summary, body) of a docstring as prose, or None if one of them is missing.
 
     The body has `MIN_BODY` to `max_words` words, ends with a complete sentence if possible, and
-    contains neither the summary nor the object's own `name`.
+    contains neither the summary nor the object's own `name`. A list of parameters or results is no
+    body of its own, unless one of its entries has a sentence.
     """
     paragraphs = paragraphs_of(without_signature(inspect.cleandoc(docstring).splitlines()))
     if not paragraphs:
@@ -88,11 +102,16 @@ def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     if not _is_summary(summary):
         return None
     pieces = [_inline(_without_name(rest, name))] if rest else []
+    is_list = not pieces
     for section, paragraph in paragraphs[1:]:
         text = _inline(_without_name(paragraph, name))
         is_bare_type = section in RESULTS and text.count(" ") < 3
         if _is_prose(text) and not is_bare_type:
             pieces.append(text if text[-1] in ".!?:;," else text + ".")
+            is_entry = section in _LISTS or _ENTRY.match(text) is not None
+            is_list = is_list and is_entry
+    if is_list and not any(map(_has_sentence, pieces)):
+        return None
     body = _without_summary(" ".join(filter(None, pieces)), summary)
     body = _cut(body, max_words)
     is_long_enough = len(body.split()) >= MIN_BODY
@@ -127,6 +146,14 @@ def _is_summary(text: str) -> bool:
         and not _TEMPLATE.search(text)
         and not _LATEX.search(text)
         and _is_wordy(text, 0.7)
+    )
+
+
+def _has_sentence(entry: str) -> bool:
+    """Return whether an entry of a list has a sentence: words around a finite verb."""
+    sentences = _SENTENCE_END.split(_ENTRY.sub("", entry))
+    return any(
+        len(sentence.split()) >= MIN_SENTENCE and _VERB.search(sentence) for sentence in sentences
     )
 
 

@@ -18,14 +18,15 @@ _DROPPED = {
     "routine listings", "attributes", "other attributes", "shape", "author", "authors", "license",
     "signature", "subclassing", "todo", "todos",
 }  # fmt: skip
-_ENTRIES = {
+ENTRIES = {
     "parameters", "other parameters", "optional parameters", "args", "arguments", "keyword args",
     "keyword arguments", "keywords", "kwargs", "params", "inputs", "input", "raises", "warns",
     "except", "exceptions",
 }  # fmt: skip
 RESULTS = {"returns", "return", "yields", "yield", "receives", "outputs", "output"}
+FIELDS = "fields"  # the section of a Sphinx field list
 _PROSE = {"note", "notes", "warning", "warnings", "important", "tip", "details", "remarks", "hint"}
-_GOOGLE = _DROPPED | _ENTRIES | RESULTS | _PROSE  # headings of the form `Name:`
+_GOOGLE = _DROPPED | ENTRIES | RESULTS | _PROSE  # headings of the form `Name:`
 _PROSE_DIRECTIVES = {
     "note", "warning", "tip", "important", "attention", "caution", "hint", "danger",
 }  # fmt: skip
@@ -224,7 +225,7 @@ class _Reader:
             self.flush()  # a definition list, as in the documentation of C functions
             self.paragraph.append(f"{stripped}:")
             return
-        if self.section in _ENTRIES or self.section in RESULTS:
+        if self.section in ENTRIES or self.section in RESULTS:
             stripped = self._entry(indent, stripped)
         if stripped.endswith("::"):  # a literal block follows
             self.paragraph.append(stripped.rstrip(":").rstrip(" .") + ".")
@@ -240,7 +241,7 @@ class _Reader:
             if self.has_below(indent):
                 self.flush()
                 entry = _NUMPY_ENTRY.match(stripped)
-                if entry and self.section in _ENTRIES:
+                if entry and self.section in ENTRIES:
                     self.paragraph.append(f"{entry[1]}:")
                 return ""
             if _BARE_ENTRY.match(stripped):
@@ -248,7 +249,7 @@ class _Reader:
             above = self.lines[self.index - 2]
             if _indent(above) > self.section_indent:
                 self.flush()  # the description above is complete
-        if self.section in _ENTRIES:
+        if self.section in ENTRIES:
             entry = TYPED_ENTRY.match(stripped) or (self.is_google and _PLAIN_ENTRY.match(stripped))
             if not entry:
                 return stripped
@@ -260,7 +261,7 @@ class _Reader:
         """Collect one entry of a Sphinx field list, ``:param type name: text``."""
         kind, argument, text = field.groups(default="")
         if self.section == "":
-            self.section = "fields"
+            self.section = FIELDS
         if kind in _NAMED_FIELDS and argument.strip():
             name = argument.split()[-1]  # after the type
             self.paragraph.append(f"{name}: {text}")

@@ -1,0 +1,89 @@
+"""BoolQ (Clark et al. 2019): yes/no questions of web users, each with a paragraph of Wikipedia.
+
+Passages are the unique paragraphs; a question's paragraph is its only relevant passage. Pages are
+divided, not questions, so that no page is in two splits: in the order of the SHA-256 of their
+titles they fill test and then dev, and the rest is train. Two pages with a paragraph in common
+count as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from cdmae.collections.conversions import beir_files
+from cdmae.collections.conversions.beir_files import Files, Passage, collapsed
+from cdmae.errors import InputError
+
+QUERIES = 500  # the most queries of test, and of dev
+DIGESTS = {
+    "corpus.jsonl": "a78a4780d23e5bf45ed5a5540c27fac3efccb696a9d00069c56fc6466a20dbed",
+    "queries.jsonl": "24277182fab6957caa22064c4974156a4b94478ee855cb65f8a76dec35ce4adf",
+    "qrels/test.tsv": "d8b1018f7e4cf205ff43c17394a235a5b718dd568340f17e53c852dc1e59e061",
+    "qrels/dev.tsv": "68ad21d618bde6116c484ac20ead6c5a346649843a4487e222260c1446bee05f",
+    "qrels/train.tsv": "589bb6b7e6d2200f16b3f8234ec73cf1cec39586630ac2825ee5e181654e0e89",
+}
+
+
+def main(*, questions: Path, output: Path, unchecked: bool = False) -> None:
+    """Convert BoolQ's dev.jsonl.
+
+    --questions  dev.jsonl of BoolQ, one question per line
+    --output     a folder, such as data/boolq
+    --unchecked  convert another version, too
+    """
+    beir_files.write(convert(questions), output, DIGESTS, unchecked=unchecked)
+
+
+def convert(questions: Path, most: int = QUERIES) -> Files:
+    """Read the file; `most`: the most queries of test, and of dev."""
+    rows = _read(questions)
+    passages: dict[str, Passage] = {}
+    page_of: dict[str, str] = {}  # the page that stands for pages with a paragraph in common
+    for number, row in enumerate(rows, 1):
+        text = collapsed(row["passage"])
+        title = row["title"]
+        page_of.setdefault(title, title)
+        found = passages.setdefault(text, Passage(f"p{number:04}", text, title))
+        first = _root(page_of, found.title)
+        page_of[_root(page_of, title)] = first
+    pages: dict[str, list[int]] = {}
+    for number, row in enumerate(rows, 1):
+        pages.setdefault(_root(page_of, row["title"]), []).append(number)
+    splits: dict[str, list[int]] = {"test": [], "dev": [], "train": []}
+    for title in sorted(pages, key=lambda title: hashlib.sha256(title.encode()).hexdigest()):
+        own = pages[title]
+        room = [name for name in ("test", "dev") if len(splits[name]) + len(own) <= most]
+        splits[[*room, "train"][0]].extend(own)
+    qrels = {
+        split: [
+            (f"q{number:04}", passages[collapsed(rows[number - 1]["passage"])].name, 1)
+            for number in sorted(numbers)
+        ]
+        for split, numbers in splits.items()
+    }
+    queries = {f"q{number:04}": row["question"] for number, row in enumerate(rows, 1)}
+    return Files(list(passages.values()), queries, qrels)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """Read the questions; raise `InputError` for a line without one."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            missing = {"question", "title", "passage"} - row.keys()
+        except (ValueError, AttributeError):
+            raise InputError(f"{path}, line {number} is not a JSON object") from None
+        if missing:
+            raise InputError(f"{path}, line {number} has no {min(missing)}; allowed: BoolQ's file")
+        rows.append(row)
+    return rows
+
+
+def _root(page_of: dict[str, str], title: str) -> str:
+    while page_of[title] != title:
+        title = page_of[title]
+    return title

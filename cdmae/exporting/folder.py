@@ -1,0 +1,122 @@
+"""A model in a folder of its own, with all that other programs need to search with it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from cdmae.collections.store import stream_passages
+from cdmae.errors import InputError
+from cdmae.exporting import graph, vector_files
+from cdmae.files import complete, read_json
+from cdmae.log import say
+from cdmae.models import checkpoint, metadata, networks, sequences
+from cdmae.models.checkpoint import Model
+from cdmae.retrieval import vectors as inference
+from cdmae.tokens.tokenise import Tokeniser
+from cdmae.tokens.vocabulary import Vocabulary, read_backend
+from cdmae.training import setup
+
+EXAMPLES = 8  # passages on which onnxruntime must return the model's vectors
+POOLING = "1_Pooling/config.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is exported: a model's `folder` and its kind, retriever, reranker or encoder.
+
+    collection: the folder of the passages. vectors: the folder of their vectors; empty without any.
+    """
+
+    folder: str
+    kind: str
+    collection: str
+    vectors: str = ""
+
+
+def check(output: Path) -> None:
+    """Raise `InputError` if the folder of an export already contains something."""
+    if output.is_dir() and not any(output.iterdir()):
+        return
+    if output.exists() or output.is_symlink():
+        raise InputError(f"--to is {output}, which exists; allowed: a new or empty folder")
+
+
+def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True) -> list[str]:
+    """Write the folder `output` and return the paths of its files, relative to it.
+
+    It has a copy of the model's folder and, with `onnx`, ``onnx/model.onnx`` (`graph`). Of a
+    retriever it has the passages with their vectors, too (`vector_files`).
+
+    Raises `InputError` if the ONNX file does not compute the model's numbers.
+    """
+    check(output)
+    if onnx:
+        graph.check_packages()
+    with complete(output) as aside:
+        _copy(Path(source.folder), aside)
+        model = _read(source, aside)
+        reason = graph.reason_against(model) if onnx else ""
+        if reason:
+            say(reason)
+        elif onnx:
+            _write_graph(model, aside, source.collection, threads)
+        if source.vectors:
+            backend = read_backend(aside)
+            pieces = [backend.id_to_token(index) for index in range(model.vocabulary.pieces)]
+            shards = inference.read_shards(source.vectors)
+            vector_files.write(aside, source.collection, shards, pieces)
+        return sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
+
+
+def _copy(folder: Path, output: Path) -> None:
+    """Copy a model's folder without hidden files; the copies can be edited."""
+    output.mkdir()
+    for path in sorted(folder.rglob("*")):
+        target = output / path.relative_to(folder)
+        if any(part.startswith(".") for part in target.relative_to(output).parts):
+            continue
+        if path.is_dir():
+            target.mkdir(exist_ok=True)
+        else:
+            shutil.copyfile(path, target)
+
+
+def _read(source: Source, folder: Path) -> Model:
+    """Read a model; an encoder becomes a retriever with the pooling of its pre-training."""
+    if source.kind != "encoder":
+        return checkpoint.load(folder, source.kind)
+    network, _ = networks.read(str(folder), folder, "encoder")
+    longest = read_json(folder / "tokenizer_config.json")["model_max_length"]
+    if not (folder / POOLING).exists():
+        say("the encoder was not pre-trained, so that it has no pooling; the export has the mean")
+        width = network.config.hidden_size
+        metadata.write_modules(folder, width=width, pooling="mean", longest=longest)
+    pooled = read_json(folder / POOLING)
+    return Model(
+        "retriever",
+        network.base_model,
+        Vocabulary.read(folder),
+        {"query_length": longest, "passage_length": longest},
+        "fp32",
+        pooling="cls" if pooled["pooling_mode_cls_token"] else "mean",
+    )
+
+
+def _write_graph(model: Model, folder: Path, collection: str, threads: int) -> None:
+    """Write the ONNX file, checked against our own vectors of the first passages."""
+    setup.set_up(threads)
+    passages = next(stream_passages(collection, ["text"], rows=EXAMPLES))
+    texts = passages["text"].to_pylist()
+    ours = None
+    if model.kind == "retriever":
+        tokens = sequences.tokenised(texts, Tokeniser(folder, threads))
+        read = sequences.texts(model, "passage", tokens, np.arange(len(texts)))
+        encoded = inference.encode(model, read, torch.device("cpu"))
+        ours = encoded.toarray() if sparse.issparse(encoded) else encoded
+    graph.write(model, folder, texts, ours)

@@ -1,0 +1,119 @@
+"""An engine with fixed scores instead of systems, and a process that serves it."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from cdmae.collections.store import Collection, write_collection
+from cdmae.retrieval import asking
+from cdmae.runs import Run
+from cdmae.serving import connections, server
+from cdmae.serving.engine import Engine
+from cdmae.serving.judging import Judgments, Passage
+from cdmae.serving.judging_page import Judging
+
+HOSTILE = '<script>alert(1)</script>" onload="x'
+TEXTS = ["merge two lists", HOSTILE, "parse a date", "read a file"]
+SCORES = {"words": [3, 2, 1, 0], "vectors": [0, 1, 2, 3]}
+
+
+class Systems:
+    """Systems with fixed scores, in place of the modules of `cdmae.retrieval`."""
+
+    @staticmethod
+    def answer(system, question):
+        if question.parts:
+            scores = sum(np.bincount(part.passages, part.scores, 4) for part in question.parts)
+        else:
+            scores = question.load(np.asarray, tuple(SCORES[system["name"]]))
+        best = np.argsort(-scores, kind="stable")[: question.depth]
+        return Run.of([best.astype(np.int32)], [scores[best].astype(np.float32)])
+
+
+def engine_of(folder):
+    """Make the engine; its collection is written into a folder."""
+    import pandas as pd
+    import pyarrow as pa
+
+    passages = pa.table(
+        {
+            "passage_id": [f"p{row}" for row in range(len(TEXTS))],
+            "title": ["", "", "", "Files"],
+            "text": TEXTS,
+        }
+    )
+    queries = {"test": pd.DataFrame({"query_id": ["q"], "text": ["a query"]})}
+    write_collection(folder / "docs", Collection(passages, queries, {}, {}))
+    parts = [{"name": name, "parts": [], "answered_by": ""} for name in SCORES]
+    both = {"name": "both", "parts": parts, "answered_by": ""}
+    systems = {system["name"]: system for system in [*parts, both]}
+    return Engine(
+        {"docs": systems},
+        {"docs": folder / "docs"},
+        depth=3,
+        lengths={},
+        summaries={"docs": {0: "A cut sentence"}},
+    )
+
+
+def judging_of(engine, folder):
+    """Open the judgments in a folder; each system's best two passages are pooled."""
+
+    def pool(text):
+        hits = engine.pool(text, "docs", 2)
+        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
+
+    about = {"collection": "docs", "passages": len(TEXTS)}
+    corpus = [
+        {"passage_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(TEXTS)
+    ]
+    return Judging(Judgments(folder, corpus, pool, list(SCORES), about), "docs", "me")
+
+
+def app_of(engine, **options):
+    """Make the application."""
+    return server.make(engine, title="Test", system="words", host="127.0.0.1", threads=1, **options)
+
+
+@contextmanager
+def serving(folder):
+    """Run `main` in a process of its own; yield the process and its port."""
+    here = Path(__file__).resolve()
+    process = subprocess.Popen(
+        [sys.executable, here, folder],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, here.parents[:2]))},
+    )
+    try:
+        url = process.stdout.readline().strip()
+        yield process, int(url.rstrip("/").rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def main(folder):
+    """Serve in this process; print the address."""
+    asking._module = lambda name: Systems
+    connections.ASKING = 2  # seconds, so that tests of slow clients end soon
+    engine = engine_of(folder)
+    engine.warm()
+
+    @contextmanager
+    def started(url):
+        print(url, flush=True)
+        yield
+
+    judging = judging_of(engine, folder / "judged")
+    connections.run(app_of(engine, judging=judging), "127.0.0.1", 0, started)
+    print("ended", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
