@@ -13,7 +13,7 @@ from cdmae.cli import read_arguments
 from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
 from workflow.commands.exporting import export
-from workflow.commands.measuring import compare, sizes
+from workflow.commands.measuring import check, compare, sizes
 from workflow.commands.planning import adopt, plan
 from workflow.commands.proposing import new
 from workflow.commands.serving import serve
@@ -63,4 +63,5 @@ COMMANDS = {
     "compare": compare,
     "sizes": sizes,
     "export": export,
+    "check": check,
 }
