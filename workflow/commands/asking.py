@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from pathlib import Path
 from typing import Any
 
 from cdmae.config import systems
@@ -20,7 +19,7 @@ from workflow.commands.answering import (
     described,
     importance_files,
 )
-from workflow.commands.configs import chosen, chosen_collection, configured
+from workflow.commands.configs import chosen, chosen_collection, configured, existing
 
 
 def search(
@@ -56,7 +55,7 @@ def search(
     collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
-    folder = Path(place(config.results, "collection", collection=collection))
+    folder = existing(place(config.results, "collection", collection=collection))
 
     from cdmae.serving import running
 

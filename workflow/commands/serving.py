@@ -19,7 +19,7 @@ from workflow.commands.answering import (
     described,
     importance_files,
 )
-from workflow.commands.configs import chosen, chosen_collection, configured
+from workflow.commands.configs import chosen, chosen_collection, configured, existing
 
 
 def serve(
@@ -69,7 +69,9 @@ def serve(
         collection: {name: described(config, name, collection) for name in names}
         for collection in config.evaluation.collections
     }
-    folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
+    folders = {
+        name: Path(existing(place(config.results, "collection", collection=name))) for name in about
+    }
 
     from cdmae.plan import machine
     from cdmae.serving import connections, running, server
