@@ -485,6 +485,8 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "compare a.run b.run --qrels q --measures RR@10,R@5,RR@10",
             "--measures has RR@10 twice; allowed: each once",
         ),
+        ("serve --port 70000", "--port is 70000; allowed: a whole number from 0 to 65535"),
+        ("serve --queries q.txt", "--collection and --queries choose what is judged; add --judge"),
         (
             "search --depth 0 lists",
             "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth",
@@ -549,7 +551,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
     assert refusal(*words).startswith(said.format(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance", "sizes"])
+@pytest.mark.parametrize("name", ["plan", "adopt", "search", "serve", "importance", "sizes"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     with pytest.raises(SystemExit) as ended:
         run_start.main([name, "--help"])

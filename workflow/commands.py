@@ -215,7 +215,7 @@ def search(
     collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     about = described(config, system, collection)
-    folder = Path(place(config.results, "collection", collection=collection))
+    folder = existing(place(config.results, "collection", collection=collection))
 
     from cdmae.serving import running
 
@@ -318,7 +318,9 @@ def serve(
         collection: {name: described(config, name, collection) for name in names}
         for collection in config.evaluation.collections
     }
-    folders = {name: Path(place(config.results, "collection", collection=name)) for name in about}
+    folders = {
+        name: Path(existing(place(config.results, "collection", collection=name))) for name in about
+    }
 
     from cdmae.plan import machine
     from cdmae.serving import connections, running, server
@@ -580,6 +582,64 @@ def sizes(
     print(f"{title}\n\n{compare.table(compression.side_by_side(frames))}")
 
 
+def check(
+    *,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    write: bool = False,
+) -> None:
+    """Compare a finished run with the numbers of the README, which config/expected.yaml lists.
+
+    Each number is [OK] if it is equal as shown, [OKish] if another seed may cause the difference,
+    and [FAIL] otherwise; then the exit status is 1. Tables that other config files or seeds make
+    are left out.
+
+      --write       write the run's numbers into config/expected.yaml, and print their rows in
+                    Markdown
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run check
+      ./run check --configfile config/objectives.yaml
+    """
+    from cdmae.evaluation import expected
+    from cdmae.evaluation.per_query import read_measures
+
+    config = configured(configfile)
+    path = ROOT / "config/expected.yaml"
+    tables = expected.read(path)
+    names = [os.path.relpath(file, ROOT) for file in configfile]
+    chosen_tables = expected.made_by(tables, names, config.seeds or (config.seed,))
+    if not chosen_tables:
+        raise InputError(f"{path} has no table of this config with these seeds")
+
+    def values(system: str, collection: str, split: str, measure: str) -> list[Any]:
+        replicas = [name for name in config.systems if seeds.base(name) == system]
+        if not replicas:
+            raise InputError(f"{path} names the system {system}, which the config does not have")
+        files = [existing(place(config.results, "measures", system=name)) for name in replicas]
+        return expected.of_system(
+            [read_measures(file) for file in files], measure, collection, split
+        )
+
+    least = expected.LEAST if config.seeds else config.report.noise
+    failed = 0
+    for index in chosen_tables:
+        table = tables[index]
+        read_values = partial(values, measure=table.measure)
+        found = expected.measured(table, read_values, least)
+        if write:
+            tables[index] = found
+            print(f"{table.title}\n\n{expected.markdown(found)}\n")
+            continue
+        verdicts = expected.compare(table, found, least)
+        failed += sum(verdict.word == "FAIL" for verdict in verdicts)
+        print("\n".join([table.title, *map(str, verdicts), ""]))
+    if write:
+        expected.write(path, tables)
+    if failed:
+        raise InputError(f"{plural(failed, 'number')} of the README differ by more than the noise")
+
+
 def export(
     *name: str,
     to: str,
@@ -675,4 +735,5 @@ COMMANDS = {
     "compare": compare,
     "sizes": sizes,
     "export": export,
+    "check": check,
 }

@@ -65,11 +65,11 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: `card` of `workflow/facts.py`: name, system, stage, encoder, start, importance,
-    collections, and perhaps the encoders `before` the encoder. The contents of about.json are under
-    `about` per collection, and under `training`. measures: per query. lengths: the contents of the
-    model's cdmae.json. place: the folder in the example code. Because cards are published, they
-    show only the last components of local paths.
+    facts: `card` of `workflow/facts.py`: name, licence, languages, system, stage, encoder, start,
+    importance, collections, and perhaps the encoders `before` the encoder. The contents of
+    about.json are under `about` per collection, and under `training`. measures: per query. lengths:
+    the contents of the model's cdmae.json. place: the folder in the example code. Because cards are
+    published, they show only the last components of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
@@ -160,6 +160,8 @@ def _front_matter(
         pipeline_tag="text-ranking" if reranker else task,
         tags=[library, *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
+        license=facts["licence"] or None,
+        language=facts["languages"] or None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )

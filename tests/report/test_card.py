@@ -171,6 +171,18 @@ def test_front_matter_is_yaml_with_the_measures():
     assert reranker["pipeline_tag"] == "text-ranking"
 
 
+def test_the_card_has_the_licence_and_the_languages_of_the_config_and_the_paper():
+    facts = {**FACTS, "licence": "cc-by-4.0", "languages": ["en", "fr"]}
+    text = card.card(facts, measures(), LENGTHS["retriever"], "x")
+    values = yaml.safe_load(text.split("---\n")[1])
+    assert (values["license"], values["language"]) == ("cc-by-4.0", ["en", "fr"])
+    assert "Licence: cc-by-4.0." in text
+    assert "https://arxiv.org/abs/2305.13197" in text  # from which the hub takes its tag
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
+    assert not {"license", "language"} & yaml.safe_load(text.split("---\n")[1]).keys()
+    assert "No licence is stated" in text
+
+
 def test_the_card_tells_measures_data_and_settings_and_does_without_records():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace(
         "\N{NO-BREAK SPACE}", " "
