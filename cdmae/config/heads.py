@@ -72,6 +72,14 @@ class Retriever(Stage):
         low=0,
         high=1e6,
     )
+    teacher_temperature: float = setting(
+        1.0,
+        meaning="divides the teacher's scores; below 1 for scores that are close to each other, "
+        "such as cosines",
+        source="4.1: 1; ColBERTv2 scales them, too",
+        low=1e-3,
+        high=1e6,
+    )
 
     def __post_init__(self) -> None:
         """Refuse unusable prompts, tiny temperatures, and `symmetric` without `in_batch`."""
@@ -107,8 +115,8 @@ class Retriever(Stage):
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that affect a training; `alpha` is included only with a teacher."""
-        return asdict(self, () if teacher else ("alpha",))
+        """Return the settings that affect a training, with or without a teacher."""
+        return asdict(self, () if teacher else ("alpha", "teacher_temperature"))
 
 
 @settings
@@ -253,7 +261,7 @@ class Sparse(Regularised):
     # settings of the losses of `target: ranking`
     ranked = (
         "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
-        "alpha",
+        "alpha", "teacher_temperature",
     )  # fmt: skip
 
     head: Literal["sparse"] = setting(
@@ -302,7 +310,8 @@ class Unified(Pooled, Regularised):
     """A retriever with a dense and a sparse head on one encoder.
 
     Both are trained together, and searched by the sum of their scores or, with a system of kind
-    `head`, alone.
+    `head`, alone. UnifieR's further parts are not included: the loss on the agreement of both
+    heads, and the gate of the query's words.
     """
 
     head: Literal["unified"] = setting(

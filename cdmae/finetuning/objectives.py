@@ -43,7 +43,8 @@ def objective(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
 
-    The student's scores are divided by the stage's temperature; the teacher's scores are not.
+    The student's scores are divided by the stage's temperature, the teacher's scores by its
+    teacher_temperature.
     vectors: [n, D], of the queries, followed by those of the passages. words: for a unified head,
     the number V of a text's weights, which its dense vector follows.
 
@@ -128,6 +129,7 @@ def _total(
     }
     loss = contrastive
     if batch.teacher is not None:
-        numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, scores.device))
+        teacher = packed.put(batch.teacher, scores.device) / stage.teacher_temperature
+        numbers["kl"] = losses.kl(scores, teacher)
         loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
     return loss, numbers

@@ -82,7 +82,7 @@ def task(
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
-        taught.check_worth(data.examples, stage.alpha, name)
+        taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
     check = sparsity.check if sparsity else None
     if isinstance(stage, Multi):
         check = partial(check_alive, stage=stage, name=name)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 class Retriever(Trained):
     """A trained retriever."""
 
-    compared = True
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "vectors"
@@ -37,8 +36,8 @@ class Retriever(Trained):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or a system of kind run, which scores only the "
-        "passages that it ranks; empty: no distillation",
+        meaning="the reranker to distil from, or a system of kind run or external, which scores "
+        "only the passages that it ranks; empty: no distillation",
         source="3.4, stage 3",
         names="systems",
     )
@@ -80,7 +79,8 @@ class Retriever(Trained):
         """Add the name of its folder, and the source of its teacher's scores.
 
         scores: the student whose reranker scores it shares. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the third-party run that is the teacher.
+        with the reranker's tokenizer. ranking: the third-party system's run that is the
+        teacher.
         """
         columns = super().columns(config, name) | {"folder": name, "scores": "", "ranking": ""}
         if not self.teacher:
@@ -94,7 +94,7 @@ class Retriever(Trained):
         """Refuse a teacher whose scores cannot be distilled."""
         super().check(config, name)
         if self.teacher:
-            teaching = "a system whose scores teach, of kind reranker or run"
+            teaching = "a system whose scores teach, of kind reranker, external or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         check_engine(self, config)
         check_candidates(self, config)
