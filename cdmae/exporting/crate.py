@@ -39,8 +39,8 @@ class Finished:
     """A finished run.
 
     workflow: the main file of the workflow. configs: the config files in their order. config: the
-    whole config that they make; only the last part of a local path is written. results: the folder of the results. licence: of the results, an
-    identifier of SPDX; empty: none is stated.
+    whole config that they make, of whose local paths the last parts are written. results: the
+    folder of the results. licence: of the results, an identifier of SPDX; empty: none is stated.
     """
 
     title: str
