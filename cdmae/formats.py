@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shlex
 from itertools import pairwise
 from typing import Any
 
@@ -136,6 +137,15 @@ def without_folders(value: Any) -> Any:
     if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value.split("/")):
         return os.path.basename(os.path.normpath(value))
     return value
+
+
+def command_line(words: list[str]) -> str:
+    """Write a command for a public page, its local paths shortened as in `without_folders`."""
+    shown = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        shown.append(f"{without_folders(option)}{equals}{without_folders(value)}")
+    return shlex.join(shown)
 
 
 def markdown(text: Any) -> str:

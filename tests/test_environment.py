@@ -27,6 +27,7 @@ from snakemake.settings import types
 from cdmae.errors import InputError
 from workflow import commands, dry_run, overlays, targets
 from workflow import start as run_start
+from workflow.commands import configs
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -311,7 +312,7 @@ def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, kept, system,
 def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
     for profile in ("workflow/profiles/default", "none"):
         assert handed("-n", word, "--cores", "2", "--workflow-profile", profile)[0] == [word]
-    targets.check(rules, commands.configured([]))
+    targets.check(rules, configs.configured([]))
 
 
 WORD = "neither a command nor a rule nor a file; "
@@ -361,7 +362,7 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
     monkeypatch.chdir(ROOT)
     (name,) = targets.ask([target])
     with pytest.raises(InputError) as refused:
-        targets.check(rules, commands.configured([]))
+        targets.check(rules, configs.configured([]))
     assert str(refused.value).startswith(f"{name} is {said}")
 
 
@@ -468,7 +469,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     words, options = commands.read(
         name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"]
     )
-    assert (words, commands.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
+    assert (words, configs.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Add versions, machine and start time of a run to the facts of its report.
+"""Add versions, machine, start time and origin of a run to the facts of its report.
 
 A change in these facts alone must not cause the report to be made again. They are therefore not
 parameters of its rule, which runs this module as a script.
@@ -6,8 +6,10 @@ parameters of its rule, which runs this module as a script.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
 import sys
 from datetime import datetime
 from importlib.metadata import version
@@ -18,6 +20,8 @@ from cdmae.files import read_json, write_json
 from cdmae.plan.describe import describe
 
 STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
+COMMAND = "CDMAE_COMMAND"  # the environment variable with the words of the command, as JSON
+ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
 
 
@@ -27,9 +31,38 @@ def now() -> str:
 
 
 def circumstances() -> dict[str, Any]:
-    """Collect the versions of Python and packages, the machine, and the run's start time."""
+    """Collect the versions of Python and packages, the machine, the start time and the origin."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
-    return {"versions": versions, "machine": describe(), "started": os.environ.get(STARTED, now())}
+    return {
+        "versions": versions,
+        "machine": describe(),
+        "started": os.environ.get(STARTED, now()),
+        "origin": origin(),
+    }
+
+
+def origin() -> dict[str, Any]:
+    """Return the commit of the code, whether tracked files differ from it, and the command.
+
+    Code outside a git checkout has no commit. A job that does not inherit the environment of
+    ``./run`` has no command.
+    """
+    found = {"command": json.loads(os.environ.get(COMMAND, "[]"))}
+    commit = _git("rev-parse", "HEAD")
+    if commit:
+        changes = _git("status", "--porcelain", "--untracked-files=no")
+        found |= {"commit": commit, "changed": bool(changes)}
+    return found
+
+
+def _git(*words: str) -> str:
+    """Return the output of git in the checkout; "" if git fails or is missing."""
+    command = ["git", "-C", str(ROOT), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

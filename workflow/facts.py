@@ -22,7 +22,7 @@ FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure
 EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 # and the further facts that the report reads
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes")
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes", "shades")
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -35,7 +35,6 @@ def facts(config: Config) -> dict[str, Any]:
     retrievers = [
         name for name in seeds.first(systems.trained(config)) if config.systems[name].searches
     ]
-    compared = seeds.first(name for name, system in config.systems.items() if system.compared)
     shown = systems.shown(config)
     return {
         "config": config.values(),
@@ -58,7 +57,7 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "runs": {
             name: place(on, "run", system=name, collection=shown[0], split=shown[1])
-            for name in compared
+            for name in seeds.first(config.systems)
         },
         "fusions": {
             name: place(on, "fusion", system=name)
@@ -75,6 +74,7 @@ def facts(config: Config) -> dict[str, Any]:
             for name, system in config.systems.items()
             if system.lexical
         },
+        "shades": _shades(config, masked[0]) if masked else {},
         "shown": shown,
     }
 
@@ -95,6 +95,16 @@ def importance_of(config: Config, encoder: str) -> str:
     entry = config.encoders[encoder]
     names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
     return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)
+
+
+def _shades(config: Config, encoder: str) -> dict[str, str]:
+    """Return the folders of an importance and its tokenizer, which shade the words of any text."""
+    entry = config.encoders[encoder]
+    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
+    return {
+        "importance": place(config.results, "importance", **names),
+        "tokenizer": place(config.results, "tokenizer", start=entry.start),
+    }
 
 
 def _negatives_of(config: Config, system: str) -> str:

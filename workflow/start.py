@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import sys
@@ -15,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from cdmae.cli import ending  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
+from workflow.circumstances import COMMAND  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
@@ -24,6 +26,7 @@ def main(arguments: list[str]) -> None:
     its profile. The Snakefile checks config, targets and surroundings.
     """
     os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ[COMMAND] = json.dumps(["./run", *arguments])  # for the report
     # transformers would report a model's name to a service
     os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"

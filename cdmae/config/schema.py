@@ -68,7 +68,7 @@ class Collection:
             words = str(error)
             keys = (
                 ()
-                if re.search(r", line \d", words)
+                if re.search(r", (line|row) \d", words)
                 else ("collections", name, words.partition(" ")[0])
             )
             raise InputError(f"collections.{name}: {words}", keys=keys) from None

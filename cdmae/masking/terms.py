@@ -40,6 +40,8 @@ SAMPLE = 20_000  # number of passages that are masked
 DRAWS = 2_000  # masks of the example: the standard error of a share is about 0.01
 SIGMAS = (0.0, 1.0, 2.0, 4.0, math.inf)
 TOP = 10
+PASSAGES = 3  # passages of the collection that are shown with their masks
+WORDS = 25  # words of such a passage, at least
 
 
 def describe(
@@ -64,6 +66,9 @@ def describe(
 
     ``example``: its words with their importance, the share of their n-grams that the collection
     repeats, and the probability that each is masked.
+
+    ``passages``: a few passages of the collection, each with its words, their importance, and the
+    indices of the words that the decoder must restore in each of the first two epochs.
     """
     vocabulary = Vocabulary.read(tokenizer)
     pieces = read_pieces(tokenizer)
@@ -106,8 +111,37 @@ def describe(
             "overlap": round(float((first & second).sum() / max(1, first.sum())), 4),
             "entropy": _entropy(batch.ids[first]),
         }
+    drawn = [
+        _passage(batch, at, [select(epoch)[at] for epoch in range(2)], pieces)
+        for at in _typical(batch)
+    ]
     shaded = _example(example, tokenizer, vocabulary, pieces, table, side, seed)
-    return {**described, "sigma": noise, "example": shaded}
+    return {**described, "sigma": noise, "example": shaded, "passages": drawn}
+
+
+def _typical(batch: masking.Batch) -> list[int]:
+    """Choose passages from the whole collection: the first of enough words in each part of it."""
+    words = batch.word_starts.sum(axis=1)
+    chosen = []
+    for part in np.array_split(np.arange(len(words)), PASSAGES):
+        if len(part):
+            long = part[words[part] >= WORDS]
+            chosen.append(int(long[0] if len(long) else part[words[part].argmax()]))
+    return chosen
+
+
+def _passage(
+    batch: masking.Batch, at: int, masks: list[np.ndarray], pieces: list[str]
+) -> dict[str, Any]:
+    """Describe a passage: its words, their importance, and the masked words of each epoch."""
+    ids = batch.ids[at, : batch.lengths[at]]
+    begins = np.flatnonzero(batch.word_starts[at])
+    values = batch.importance[at][begins]
+    return {
+        "words": [spell(word, pieces) for word in np.split(ids, begins[1:])] if len(ids) else [],
+        "importance": [round(float(value), 2) for value in values],
+        "masked": [np.flatnonzero(mask[begins]).tolist() for mask in masks],
+    }
 
 
 def _is_stop_word(piece: str) -> bool:

@@ -31,7 +31,7 @@ GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 # the keys of the facts file that hold paths
 FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
-    "teachers", "runs", "fusions", "indexes", "latency",
+    "teachers", "runs", "fusions", "indexes", "latency", "shades",
 }  # fmt: skip
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
@@ -103,6 +103,7 @@ class Facts:
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)  # commit, changes and command
     latency: dict[str, Any] = field(default_factory=dict)
     fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
     sparsity: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -330,6 +331,7 @@ def read(path: Path | str, root: str = "") -> Facts:
         versions=file["versions"],
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
+        origin=file["origin"],
         latency=read_json(file["latency"]) if "latency" in file else {},
         fusions={name: read_json(about) for name, about in file["fusions"].items()},
         sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},

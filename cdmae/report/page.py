@@ -6,16 +6,20 @@ The first screen answers which system to use.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
 from cdmae.report.facts import Facts
+from cdmae.report.glossary import TERMS
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
+    any_two,
     changes,
     choice,
     combined,
+    explorer,
     insight,
     masking,
     ranking,
@@ -33,6 +37,7 @@ ORDER = (
     setting.section,
     ranking.section,
     results.section,
+    any_two.section,
     results.zero_shot,
     combined.section,
     sparse_systems.section,
@@ -43,6 +48,7 @@ ORDER = (
     masking.section,
     training.bottleneck,
     insight.negatives,
+    explorer.section,
     insight.queries,
     training.section,
     setting.cost,
@@ -71,7 +77,18 @@ def write(facts: Facts, output: Path | str) -> None:
             (folder / "figures" / f"{figure.name}.svg").write_text(
                 figure.standalone() + "\n", encoding="utf-8"
             )
-        page = fill("page.html.j2", title=title, facts=facts, sections=sections)
+        data: dict[str, Any] = {}  # for the page's script
+        for section in sections:
+            data |= section.values.get("data", {})
+        page = fill(
+            "page.html.j2",
+            title=title,
+            facts=facts,
+            sections=sections,
+            data=data,
+            origin={"commit": "", "changed": False, "command": "", **facts.origin},
+            terms=TERMS,
+        )
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 

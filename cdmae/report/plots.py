@@ -6,15 +6,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
-from cdmae.report.charts import SMALL, WIDTH, Figure, linear, nice, text_width, tick_label, ticks
+from cdmae.formats import plural
+from cdmae.report.charts import (
+    SIZE,
+    SMALL,
+    WIDTH,
+    Figure,
+    linear,
+    nice,
+    text_width,
+    tick_label,
+    ticks,
+)
 from cdmae.report.templates import fill
 
 HEIGHT = 210.0
-TOP = 16.0
+TOP = 24.0
 RADIUS = 5.0
 LINE = 13.0  # the height of a label
+CELLS = 26  # cells of a scatter of ranks, along each axis
+NAMES = 150.0  # the maximum width of names next to average ranks
 
 
 @dataclass(frozen=True)
@@ -123,8 +137,8 @@ def _labels(
         width = text_width(point.name, SMALL)
         others = dots[:index] + dots[index + 1 :]
         for anchor, at, base in (
-            ("start", x + 9, y + 4),
-            ("end", x - 9, y + 4),
+            ("start", x + 12, y + 4),
+            ("end", x - 12, y + 4),
             ("middle", x, y - 10),
             ("middle", x, y + 19),
             ("start", x + 6, y - 7),
@@ -144,3 +158,112 @@ def _labels(
 
 def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def rank_figure(
+    names: Sequence[str],
+    ranks: Sequence[float],
+    colours: Sequence[int],
+    critical: float,
+    groups: Sequence[tuple[int, int]],
+) -> Figure:
+    """Draw average ranks, best first, with bars that join groups of systems (Demsar 2006).
+
+    critical: the critical difference, which is drawn above the scale. groups: the first and the
+    last index of each group.
+    """
+    title = "Average rank over the collections"
+    widest = min(max(text_width(name, SIZE) for name in names), NAMES)
+    left = widest + 12
+    right = WIDTH - 8 * len(groups) - 40
+    last = max(len(names), 1 + critical)
+    x = linear(1, last, left, right)
+    top = 44.0
+    rows = []
+    for index, (name, rank, hue) in enumerate(zip(names, ranks, colours, strict=True)):
+        fitting = widest / (text_width(name, 1) or 1)
+        row = {
+            "name": name,
+            "size": fitting if fitting < SIZE else 0,
+            "x": x(rank),
+            "start": left,
+            "y": top + 18 * index,
+            "colour": hue,
+            "shown": f"{rank:.1f}",
+            "note": f"{name}: {rank:.2f}",
+        }
+        rows.append(row)
+    bottom = top + 18 * len(names) - 6
+    bars = [
+        (WIDTH - 8 * (len(groups) - number) + 4, rows[first]["y"] - 5, rows[final]["y"] + 5)
+        for number, (first, final) in enumerate(groups)
+    ]
+    whole = [value for value in ticks(1, last) if value == round(value)]
+    drawing = fill(
+        "ranks.svg.j2",
+        rows=rows,
+        groups=bars,
+        critical=critical,
+        length=x(1 + critical) - x(1),
+        left=left,
+        right=WIDTH - 8 * len(groups) - 6,
+        top=top,
+        bottom=bottom,
+        ticks=[(x(value), tick_label(value)) for value in sorted({1.0, *whole})],
+    )
+    told = ", ".join(f"{name} {rank:.1f}" for name, rank in zip(names, ranks, strict=True))
+    description = f"{title}: {told}; critical difference {critical:.2f}"
+    return Figure("ranks", title, description, Markup(drawing), bottom + 36)
+
+
+def rank_scatter(first: str, second: str, ranks: np.ndarray, depth: int) -> Figure:
+    """Draw the ranks of queries in two systems, int [2, Q], on logarithmic scales.
+
+    Near points are joined to a larger one. A rank of 0, of a passage that was not found, is drawn
+    beyond `depth`.
+    """
+    beyond = 4 * max(depth, 1)
+    filled = np.where(ranks > 0, ranks, beyond)
+    left = 44.0
+    top = 20.0
+    bottom = top + WIDTH - left - 12
+    high = math.log10(beyond)
+    x = linear(0, high, left + 8, WIDTH - 12)
+    y = linear(0, high, bottom - 8, top + 4)
+    step = high / CELLS
+    cells = np.round(np.log10(filled) / step).astype(int)
+    places, counts = np.unique(cells, axis=1, return_counts=True)
+    bubbles = []
+    for a, b, count in zip(*places.tolist(), counts.tolist(), strict=True):
+        near = (cells == [[a], [b]]).all(axis=0)
+        shown = [_rank(group.tolist()) for group in ranks[:, near]]
+        note = f"{plural(count, 'query')}: {first} {shown[0]}, {second} {shown[1]}"
+        radius = 1.8 + 0.9 * math.sqrt(count)
+        bubbles.append((x(a * step), y(b * step), min(radius, 11), note))
+    marks = [value for value in decades(0, math.log10(max(depth, 2))) if value <= depth]
+    ticks_of = [(x(math.log10(value)), y(math.log10(value)), _brief(value)) for value in marks]
+    drawing = fill(
+        "rank-scatter.svg.j2",
+        bubbles=bubbles,
+        ticks=[*ticks_of, (x(high), y(high), "none")],
+        left=left,
+        right=WIDTH,
+        top=top,
+        bottom=bottom,
+        first=first,
+        second=second,
+    )
+    better = int((filled[1] < filled[0]).sum())
+    worse = int((filled[1] > filled[0]).sum())
+    title = f"Ranks in {first} and in {second}"
+    description = f"{title}: {second} is better on {better} queries, {first} on {worse}"
+    return Figure("rank-scatter", title, description, Markup(drawing), bottom + 36)
+
+
+def _rank(ranks: list[int]) -> str:
+    """Write the ranks of a group: ``3``, ``3 to 5``, ``not found``."""
+    low = min(ranks)
+    high = max(ranks)
+    if not low:
+        return "not found"
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"

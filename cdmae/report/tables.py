@@ -46,6 +46,8 @@ _TEX = str.maketrans(
 # characters with a meaning in Markdown; an underscore within a word has no meaning
 _MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
+_PLAIN = re.compile(r"[-+\N{MINUS SIGN}]?[\d,]*\.?\d+")
+
 
 class Spread(NamedTuple):
     """The standard deviation of a mean over trainings with different seeds, and their number."""
@@ -72,6 +74,12 @@ class Cell:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", formats.one_line(self.text))
+
+    @property
+    def order(self) -> str:
+        """Return the number by which a browser sorts the cell; "" if its text is this number."""
+        is_number = isinstance(self.value, int | float)
+        return f"{self.value:.6g}" if is_number and not _PLAIN.fullmatch(self.text) else ""
 
     @property
     def beside(self) -> str:

@@ -17,6 +17,7 @@ from jinja2.environment import TemplateModule
 from markupsafe import Markup, escape
 
 from cdmae import formats
+from cdmae.report import glossary
 
 FOLDER = Path(__file__).with_name("templates")
 COLOURS = {
@@ -64,10 +65,13 @@ def environment(*folders: Path) -> jinja2.Environment:
         "breakable": breakable,
         "decimal": decimal,
         "literal": literal,
+        "shown_term": glossary.shown,
+        "term_of": glossary.term_of,
         "yaml": lambda value, width=80: yaml.safe_dump(
             value, sort_keys=False, allow_unicode=True, width=width
         ),
     }
+    made.globals["TERMS"] = glossary.TERMS
     # true unless missing or nan
     made.tests["known"] = lambda number: number is not None and number == number
     return made

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from cdmae import masking
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.objectives.mae import Mae
 from cdmae.importance import ami, ngrams
@@ -104,6 +105,26 @@ def test_the_example_is_masked_by_its_importance(found):
     assert stats.spearmanr(example["importance"], example["importance_aware"]).statistic > 0.7
     assert max(example["importance_aware"]) > 0.9
     assert min(example["importance_aware"]) < 0.1
+
+
+def test_passages_show_the_masks_that_a_training_draws_in_two_epochs(made, found):
+    read = read_tokens(made / "tokens")
+    words = vocabulary.Vocabulary.read(made / "tokenizer")
+    values = ami.read_values(made / "importance")
+    side = masking.Side("importance", SETTINGS["decoder_ratio"], sigma=SETTINGS["sigma"])
+    rows = np.arange(len(read))
+    batch = masking.read(read, rows, SETTINGS["max_length"] - 2, words, values)
+    masks = [
+        masking.strategy("importance").select(batch, side, masking.key(42, "decoder", epoch))
+        for epoch in range(2)
+    ]
+    assert len(found["passages"]) == masked_terms.PASSAGES
+    for passage, row in zip(found["passages"], masked_terms._typical(batch), strict=True):
+        begins = np.flatnonzero(batch.word_starts[row])
+        assert len(passage["words"]) == len(passage["importance"]) == len(begins)
+        for masked, mask in zip(passage["masked"], masks, strict=True):
+            assert masked == np.flatnonzero(mask[row, begins]).tolist()
+        assert passage["masked"][0] != passage["masked"][1]
 
 
 def test_an_empty_example(made):

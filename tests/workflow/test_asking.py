@@ -13,6 +13,7 @@ from cdmae.runs import read_run
 from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
 from workflow import commands
+from workflow.commands import configs
 
 pytestmark = pytest.mark.workflow
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.workflow
 @pytest.fixture
 def search(smoke, monkeypatch, capsys):
     """A function that runs `./run search` in this process, and returns what it said."""
-    monkeypatch.setattr(commands, "ROOT", smoke.folder)
+    monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.chdir(smoke.folder)
 
     def said(*words):

@@ -36,7 +36,6 @@ class System:
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
     answers = True  # can answer a user's own query
-    compared = False  # the report compares its runs query by query
     teaches = False  # whether a retriever can be distilled from its scores
     # these scores are for the passages that a training draws, not for the passages of its own run
     scores_draws = False

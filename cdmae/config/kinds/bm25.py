@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Bm25(System):
     """BM25: ranks by the words that query and passage share."""
 
-    compared = lexical = True
+    lexical = True
     neural = False
     index = answered_by = "bm25"
 

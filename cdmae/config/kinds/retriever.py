@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 class Retriever(Trained):
     """A trained retriever."""
 
-    compared = True
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "vectors"

@@ -45,6 +45,7 @@ def section(facts: Facts) -> Section | None:
         "terms": terms,
         "more": figures,
         "words": list(map(Word, *(example[key] for key in ("words", "importance", "seen")))),
+        "passages": masked.get("passages", []),
         "highest": max([1e-9, *example["importance"]]),
     }
     return Section("masking", values, [terms_table(masked), sweep], [*terms, *figures])

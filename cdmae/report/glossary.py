@@ -1,0 +1,55 @@
+"""Explain the terms of the report, each in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+TERMS = {
+    "MRR": (
+        "Mean reciprocal rank: 1 divided by the rank of the first relevant passage, or 0 if "
+        "it is not among the first k (MRR@k), averaged over the queries."
+    ),
+    "nDCG": (
+        "Normalised discounted cumulative gain: the grades of the first k passages, each "
+        "divided by the logarithm of its rank + 1, as a share of the best possible order."
+    ),
+    "R": "Recall (R@k): the share of a query’s relevant passages among the first k.",
+    "MAP": (
+        "Mean average precision: the precision at the rank of each relevant passage, averaged."
+    ),
+    "p": (
+        "The probability of a difference at least this large if the two systems were equally "
+        "good, from a paired t-test over the queries."
+    ),
+    "Holm": (
+        "Holm’s correction raises the p-values of several tests, so that the chance of even "
+        "one false finding among them stays below 5 %."
+    ),
+    "Friedman": (
+        "Friedman’s test asks whether systems differ at all, by their ranks on several collections."
+    ),
+    "Nemenyi": (
+        "Nemenyi’s test compares the average ranks of every two systems, corrected for all "
+        "pairs (Demšar 2006)."
+    ),
+    "AMI": (
+        "Average mutual information: how much the words around a word tell about it "
+        "(equations 7 and 8 of the paper)."
+    ),
+    "nats": "Units of information with the natural logarithm; 1 nat is 1.44 bits.",
+    "noise of seeds": (
+        "The 95 % interval of a difference that only another seed of the training causes."
+    ),
+}
+_SHOWN = {"R": "Recall", "p": "p-value"}
+
+
+def shown(term: str) -> str:
+    """Return a term as it appears in the list of terms."""
+    return _SHOWN.get(term, term)
+
+
+def term_of(measure: str) -> str:
+    """Return the term that explains a measure such as ``MRR(rel=2)@10``; "" for another measure."""
+    name = re.match(r"[A-Za-z]*", measure)[0]
+    return name if name in TERMS else ""
