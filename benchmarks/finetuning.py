@@ -24,7 +24,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from benchmarks.forms import compare, measure_step
 from benchmarks.naive import tensor
-from cdmae.config.stages import Dense
+from cdmae.config.heads import Dense
 from cdmae.finetuning import losses, retriever
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup

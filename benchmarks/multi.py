@@ -22,7 +22,7 @@ from transformers import BertModel
 from benchmarks.finetuning import SIZES, batch, padded, seeded
 from benchmarks.finetuning import network as encoder_of
 from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_step
-from cdmae.config.stages import Multi
+from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined

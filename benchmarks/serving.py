@@ -45,9 +45,10 @@ def start(configs: list[str]) -> tuple[subprocess.Popen, str, str]:
     for line in process.stderr:
         found = re.search(r"about (.*) of memory", line)
         expected = found[1] if found else expected
-        if url := re.search(r"open (\S+) in a browser", line):
+        url = re.search(r"open (\S+) in a browser", line)
+        if url:
             return process, url[1], expected
-    raise SystemExit(process.wait())
+    raise SystemExit(line)
 
 
 def client(

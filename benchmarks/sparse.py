@@ -19,7 +19,7 @@ from transformers import BertForMaskedLM
 
 from benchmarks.finetuning import SIZES, batch, config_of, padded, seeded
 from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_step
-from cdmae.config.stages import Sparse
+from cdmae.config.heads import Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.training import setup

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.dataclasses import dataclass
@@ -116,7 +116,8 @@ def some_of(union: Any) -> type:
     some: dict[str, Any] = {}
     for key, (rule, *others) in rules.items():
         kinds = Literal[(rule.default, *(other.default for other in others))]
-        type_of = kinds if key in tags_of(union) else rule.annotation
+        types = Union[(rule.annotation, *(other.annotation for other in others))]  # noqa: UP007
+        type_of = kinds if key in tags_of(union) else types
         words = Field(description=rule.description, json_schema_extra=rule.json_schema_extra)
         some[key] = Annotated[(type_of, *rule.metadata, words)], None
     return create_model("Defaults", __config__=ConfigDict(extra="forbid"), **some)

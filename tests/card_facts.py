@@ -7,6 +7,8 @@ from cdmae.config.objectives import OBJECTIVES
 FACTS = {
     "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
     "name": "cdmae-stage1",
+    "licence": "",
+    "languages": [],
     "system": {
         "kind": "retriever",
         "encoder": "cdmae",

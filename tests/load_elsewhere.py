@@ -23,6 +23,14 @@ from transformers import (  # noqa: F401
     Trainer,
 )
 
+# the first version that has a kind of model
+SINCE = {"sparse": (5,), "multi": (6, 2)}
+
+
+def too_old(version, kind):
+    """Whether a version has no class for a kind of model."""
+    return tuple(map(int, version.split("."))) < SINCE.get(kind, ())
+
 
 def load(version, package, models, output):
     """Read all models with the version in the folder `package`."""
@@ -32,11 +40,22 @@ def load(version, package, models, output):
     assert sentence_transformers.__version__ == version
     found = {}
     for name, model in models.items():
+        if too_old(version, model["kind"]):
+            continue
+        how = {"show_progress_bar": False}
         if model["kind"] == "reranker":
             read = sentence_transformers.CrossEncoder(model["folder"], device="cpu").predict
+        elif model["kind"] == "sparse":
+            read = sentence_transformers.SparseEncoder(model["folder"], device="cpu").encode_query
+            how["convert_to_sparse_tensor"] = False
+        elif model["kind"] == "multi":
+            encoder = sentence_transformers.MultiVectorEncoder(model["folder"], device="cpu")
+            read = encoder.encode_query
+            how["convert_to_numpy"] = True
         else:
             read = sentence_transformers.SentenceTransformer(model["folder"], device="cpu").encode
-        found[name] = read(model["texts"], show_progress_bar=False)
+        encoded = read(model["texts"], **how)
+        found[name] = np.concatenate(encoded) if model["kind"] == "multi" else encoded
     np.savez(f"{output}/{version}.npz", **found)
 
 

@@ -27,6 +27,7 @@ from snakemake.settings import types
 from cdmae.errors import InputError
 from workflow import commands, dry_run, overlays, targets
 from workflow import start as run_start
+from workflow.commands import configs
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -311,7 +312,7 @@ def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, kept, system,
 def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
     for profile in ("workflow/profiles/default", "none"):
         assert handed("-n", word, "--cores", "2", "--workflow-profile", profile)[0] == [word]
-    targets.check(rules, commands.configured([]))
+    targets.check(rules, configs.configured([]))
 
 
 WORD = "neither a command nor a rule nor a file; "
@@ -361,7 +362,7 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
     monkeypatch.chdir(ROOT)
     (name,) = targets.ask([target])
     with pytest.raises(InputError) as refused:
-        targets.check(rules, commands.configured([]))
+        targets.check(rules, configs.configured([]))
     assert str(refused.value).startswith(f"{name} is {said}")
 
 
@@ -468,7 +469,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     words, options = commands.read(
         name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"]
     )
-    assert (words, commands.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
+    assert (words, configs.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
 
 
 @pytest.mark.parametrize(
@@ -485,6 +486,8 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "compare a.run b.run --qrels q --measures RR@10,R@5,RR@10",
             "--measures has RR@10 twice; allowed: each once",
         ),
+        ("serve --port 70000", "--port is 70000; allowed: a whole number from 0 to 65535"),
+        ("serve --queries q.txt", "--collection and --queries choose what is judged; add --judge"),
         (
             "search --depth 0 lists",
             "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth",
@@ -549,7 +552,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
     assert refusal(*words).startswith(said.format(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance", "sizes"])
+@pytest.mark.parametrize("name", ["plan", "adopt", "search", "serve", "importance", "sizes"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     with pytest.raises(SystemExit) as ended:
         run_start.main([name, "--help"])

@@ -14,7 +14,9 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.stages import Dense, Multi, Reranker, Sparse, Stage
+from cdmae.config.heads import Dense, Multi, Sparse, Unified
+from cdmae.config.recipe import Stage
+from cdmae.config.stages import Reranker
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
@@ -54,6 +56,8 @@ def stage(kind: str, **changed) -> Stage:
         return Multi(**values | own | changed)
     if kind == "sparse":
         return Sparse(**values | {"query_length": 16, "passage_length": 32} | changed)
+    if kind == "unified":
+        return Unified(**values | {"query_length": 16, "passage_length": 32} | changed)
     return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
 
 

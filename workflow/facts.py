@@ -171,6 +171,8 @@ def card(config: Config, system: str) -> dict[str, Any]:
         },
         **parts,
         **({"before": before} if before else {}),
+        "licence": config.report.licence,
+        "languages": list(config.report.languages),
         "collections": {name: config.collections[name].values() for name in used},
         "about": {name: place(config.results, "about", collection=name) for name in used},
     }

@@ -189,7 +189,7 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
 def retriever_step() -> tuple[nn.Module, Learn]:
     """Return an encoder, and a retriever's training step with other positives and a teacher."""
     from benchmarks import finetuning
-    from cdmae.config.stages import Dense
+    from cdmae.config.heads import Dense
     from cdmae.finetuning import retriever
 
     draw = np.random.default_rng(2)

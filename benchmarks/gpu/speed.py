@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity
 from benchmarks import finetuning, pretraining
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run, attempt
-from cdmae.config.stages import Dense
+from cdmae.config.heads import Dense
 from cdmae.models.ragged import Ragged
 from cdmae.plan import flops, machine
 from cdmae.training import setup

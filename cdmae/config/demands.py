@@ -146,12 +146,12 @@ def _check_stage(config: Config, name: str) -> None:
         if system.stage != name:
             continue
         start = systems.start_of(config, trained)
-        stage.check_lengths(config.starts[start], f"starts.{start}")
+        stage.check_start(config.starts[start], f"starts.{start}")
         teacher = config.systems[system.teacher] if system.teacher else system
         if stage.random_negatives and teacher.teaches and not teacher.scores_draws:
             words = (
-                f", but the teacher of systems.{trained} is a run, which scores only the passages "
-                "that it ranks; allowed: 0"
+                f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
+                "passages that it ranks; allowed: 0"
             )
             raise unfit(stage, "random_negatives", words)
 

@@ -115,6 +115,12 @@ class Start:
         """Describe the longest input for messages; owner: ``starts.NAME``."""
         return f"the positions of {owner}" if self.checkpoint else f"{owner}.positions"
 
+    def known_width(self) -> int | None:
+        """Return the width of a state; None if only the job that loads the checkpoint knows it."""
+        if not self.checkpoint:
+            return self.hidden
+        return pretrained.number(self.checkpoint, "hidden_size")
+
     def known_layers(self) -> int | None:
         """Return the number of layers; None if only the job that loads the checkpoint knows it."""
         return (

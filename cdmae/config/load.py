@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from cdmae.config import checks, demands, schema, seeds
+from cdmae.config import checks, collection, demands, schema, seeds
 from cdmae.config.encoders import Encoder
 from cdmae.config.inheritance import Entries, inherited, mapping
 from cdmae.config.reading import Place, places_of
@@ -49,6 +49,12 @@ class Written(Config):
     training: Annotated[Training, Mapped] = setting(
         {}, meaning="defaults of every stage; each kind uses only the settings that it has"
     )
+    collection: str = setting(
+        "",
+        meaning="the collection of everything that names none: of pre-training, stages and the "
+        "tokenizers of random initial weights; of `tuned_on: [dev]` in a fusion; and of the "
+        "evaluation, which includes its judged splits, except train and what a stage trains on",
+    )
     standalone: bool = setting(False, meaning="true in an overlay: `config.yaml` is not read")
 
 
@@ -77,6 +83,7 @@ def _made(values: dict[str, Any]) -> Config:
         except InputError as error:
             mistakes.extend(error.several)
 
+    values = collection.filled(values)
     for section in schema.SECTIONS:
         for name in mapping(values.get(section)):
             noted(checks.check_name, name, section)
@@ -102,7 +109,9 @@ def _made(values: dict[str, Any]) -> Config:
         mistakes += demands.wrong_names(_valid_entries(whole), values)
         found = [_of_defaults(mistake, entries, values) for mistake in mistakes]
         raise InputError(*dict.fromkeys(found))
-    return Config(**parts)
+    config = Config(**parts)
+    splits = collection.evaluated(config, written.collection)
+    return replace(config, evaluation=replace(config.evaluation, collections=splits))
 
 
 def _valid_entries(values: Mapping[str, Any]) -> dict[Keys, Any]:

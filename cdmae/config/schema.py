@@ -68,7 +68,7 @@ class Collection:
             words = str(error)
             keys = (
                 ()
-                if re.search(r", line \d", words)
+                if re.search(r", (line|row) \d", words)
                 else ("collections", name, words.partition(" ")[0])
             )
             raise InputError(f"collections.{name}: {words}", keys=keys) from None
@@ -168,6 +168,10 @@ class Evaluation:
         )
 
 
+# an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other
+Licence = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9.+-]*)?$", max_length=64)]
+# ISO 639-1 to 639-3, or the hub's `multilingual` and `code`
+Language = Annotated[str, Field(pattern=r"^([a-z]{2,3}|multilingual|code)$")]
 EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 
@@ -199,6 +203,18 @@ class Report:
         '"*" is for all other systems. Without `compare` and baseline, every system is '
         "compared with the first BM25 system, or else the first system. A system that an overlay "
         "removes (`NAME: null` in systems) is removed here, too",
+    )
+
+    licence: Licence = setting(
+        "",
+        meaning="licence of the trained models, for their cards, by its identifier at the hub, as "
+        "in mit or cc-by-4.0; empty: none is stated. It must fit the licences of the collections "
+        "and of the initial checkpoint",
+    )
+    languages: tuple[Language, ...] = setting(
+        (),
+        meaning="languages of the text, for the models' cards, by their ISO 639 codes, such as en; "
+        "or multilingual, or code",
     )
 
     def check(self, systems: Iterable[str]) -> None:

@@ -121,8 +121,9 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A run that serves as a teacher is read to its end. The runs that a fusion sums are as deep as in
-    the evaluation, because their depth affects how their scores are scaled.
+    A run from files that serves as a teacher is read to its end; a third-party model that does is
+    searched as deep as in the evaluation. The runs that a fusion sums are as deep as in the
+    evaluation, because their depth affects how their scores are scaled.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -136,7 +137,8 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
         system, on = config.systems[name], trains_on(config, name)
         mine(system.negatives, on, config.stages[system.stage].depth)
         if system.teacher and name not in scored:
-            mine(system.teacher, on, WHOLE)
+            searches = bool(config.systems[system.teacher].index)
+            mine(system.teacher, on, config.evaluation.depth if searches else WHOLE)
     return depths
 
 

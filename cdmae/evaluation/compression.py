@@ -15,7 +15,7 @@ Queries remain float32, because only passages are stored. Q queries, P passages,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -91,6 +91,17 @@ def compare_sizes(
     tested = against_first(values)
     compared = [{**row, **numbers} for row, numbers in zip(rows, tested, strict=True)]
     return pd.DataFrame(compared).replace({np.nan: None})
+
+
+def side_by_side(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Join the sizes of several systems, size by size; one system needs no column of its name."""
+    if len(frames) == 1:
+        return next(iter(frames.values()))
+    joined = pd.concat(frames, names=["system", None]).reset_index(level="system")
+    number = joined["system"].map(list(frames).index)
+    # systems of different widths are compared at equal numbers of dimensions
+    order = np.lexsort([number, -joined["numbers"].map(BITS), -joined["dimensions"]])
+    return joined.iloc[order].reset_index(drop=True)
 
 
 def prefixes(shards: Shards, width: int) -> Shards:

@@ -47,6 +47,8 @@ def reason_against(model: Model) -> str:
     """Return why a model has no ONNX file; empty if it has one."""
     if model.head == "multi":
         return "a model with a vector per word-piece has no ONNX file: PyLate reads its folder"
+    if model.head == "unified":
+        return "a unified retriever, whose texts have two vectors, has no ONNX file"
     if model.pieces == "own":
         return "a model that weights only a text's own word-pieces has no ONNX file"
     return ""

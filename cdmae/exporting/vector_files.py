@@ -29,6 +29,7 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import Progress
+from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import rounded
 from cdmae.retrieval.maxsim import MultiVectors
 
@@ -93,7 +94,7 @@ def _batches(collection: Path | str, shards: Sequence[Shard]) -> Iterator[tuple[
 def _files(folder: Path, vectors: Vectors, pieces: Sequence[str]) -> list[Rows | Index | Impacts]:
     """Return the files that fit a kind of vectors, open for writing."""
     rows = Rows(folder)
-    if isinstance(vectors, MultiVectors):
+    if isinstance(vectors, MultiVectors | DualVectors):
         return [rows]
     return [rows, Impacts(folder, pieces) if sparse.issparse(vectors) else Index(folder, vectors)]
 
@@ -130,6 +131,8 @@ def _columns(vectors: Vectors) -> dict[str, pa.Array]:
         values = np.ascontiguousarray(vectors.values).ravel()
         flat = pa.FixedSizeListArray.from_arrays(pa.array(values), width)
         return {"vectors": pa.ListArray.from_arrays(vectors.starts.astype(np.int32), flat)}
+    if isinstance(vectors, DualVectors):
+        return _columns(vectors.sparse) | _columns(vectors.dense)
     if sparse.issparse(vectors):
         starts = pa.array(vectors.indptr.astype(np.int32))
         indices = pa.array(vectors.indices.astype(np.int32))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from cdmae.config.stages import AnyStage, Stage
+from cdmae.config.recipe import Stage
+from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups

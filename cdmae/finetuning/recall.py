@@ -28,7 +28,7 @@ from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
-    from cdmae.config.stages import Sparse
+    from cdmae.config.heads import Sparse
     from cdmae.models.checkpoint import Model
 
 COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "learning_rate"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cdmae.config.stages import Sparse
+from cdmae.config.heads import Regularised
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 
@@ -26,7 +26,7 @@ class Sparsity:
     steps: the number of training steps. words: the vocabulary size V.
     """
 
-    stage: Sparse
+    stage: Regularised
     name: str
     steps: int
     words: int

@@ -2,7 +2,8 @@
 
 A head (`cdmae.models.heads`) makes the vectors: D is the width of the encoder for the dense head,
 and the number of word-pieces for the sparse head. The sparse head adds a regulariser to the loss.
-The multi-vector head makes a vector per word-piece.
+The multi-vector head makes a vector per word-piece. A unified retriever has a dense and a sparse
+head; both losses are added up (`cdmae.finetuning.objectives`).
 
 The settings fix the global batch, B queries with N passages each. It is encoded twice, in chunks
 sorted by length (gradient caching, Gao et al. 2021). The first pass, without gradients, computes
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,17 +29,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.stages import Multi, Retriever, Sparse
+from cdmae.config.heads import Multi, Regularised, Retriever, Sparse, Unified
 from cdmae.errors import InputError
-from cdmae.finetuning import late, losses, recall
+from cdmae.finetuning import late, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.late import Texts
+from cdmae.finetuning.objectives import Batch, late_objective, objective
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import heads, packed, sequences
-from cdmae.models.heads import multi
-from cdmae.models.ragged import Ragged, indices, joined
+from cdmae.models.heads import sparse
+from cdmae.models.ragged import indices, joined
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
@@ -69,9 +71,10 @@ def task(
         return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     notes: list[str] = []
     sparsity = None
-    if isinstance(stage, Sparse):
+    check_prefixes(stage, model.network.config.hidden_size, name)
+    if isinstance(stage, Regularised):
         steps = steps_of(stage, len(data.examples), name)
-        sparsity = Sparsity(stage, name, steps, heads.of(stage.head).width(model.network))
+        sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
     else:
         first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
         spread = spread_of_scores(model, first, stage, seed, device)
@@ -79,7 +82,7 @@ def task(
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
-        taught.check_worth(data.examples, stage.alpha, name)
+        taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
     check = sparsity.check if sparsity else None
     if isinstance(stage, Multi):
         check = partial(check_alive, stage=stage, name=name)
@@ -90,6 +93,7 @@ def task(
         *(["kl"] if taught else []),
         *(SPARSE if sparsity else []),
         "accuracy",
+        *(["dense_accuracy"] if isinstance(stage, Unified) else []),
         "spread",
         "learning_rate",
     ]
@@ -151,6 +155,15 @@ def check_alive(numbers: dict[str, float], step: int, *, stage: Retriever, name:
     )
 
 
+def check_prefixes(stage: Retriever, width: int, name: str) -> None:
+    """Raise `InputError` for a prefix that is not shorter than the vectors, of `width` numbers."""
+    if max(stage.prefixes, default=0) >= width:
+        raise InputError(
+            f"prefixes of {name} is {list(stage.prefixes)}, but its vectors have {width} numbers; "
+            f"allowed: widths below {width}"
+        )
+
+
 def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
     """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
 
@@ -182,25 +195,6 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
 
 
 # --- a step's data --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The input of a step: sequences of B queries, followed by their B x N passages.
-
-    excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
-    teacher: the teacher's scores for the groups, float32 [B, N], or None.
-    """
-
-    sequences: Ragged
-    queries: int
-    excluded: np.ndarray | None
-    teacher: np.ndarray | None
-
-    @property
-    def pieces(self) -> Ragged | None:
-        """Return the word-pieces with a vector; None if each text has one vector."""
-        return None if self.sequences.flags is None else multi.scored(self.sequences)
 
 
 def batch(
@@ -264,11 +258,13 @@ def learn(
         if pieces is not None:
             value, numbers = late_objective(Texts(vectors, pieces), batch, stage)
         else:
-            queries = vectors[: batch.queries]
-            passages = vectors[batch.queries :]
-            value, numbers = objective(queries, passages, batch, stage)
+            words = sparsity.words if sparsity else 0
+            value, numbers = objective(vectors, batch, stage, words)
         if sparsity:
-            penalty, more = sparsity.penalty(queries, passages, step)
+            weights = vectors[:, :words]
+            penalty, more = sparsity.penalty(
+                weights[: batch.queries], weights[batch.queries :], step
+            )
             value = value + penalty
             numbers |= more
         shown = {name: number.detach() for name, number in numbers.items()}
@@ -311,67 +307,3 @@ def cached_backward(
     for chunk in range(last):
         encode(chunk).backward(gradient[cuts[chunk]])
     return numbers
-
-
-def objective(
-    queries: Tensor, passages: Tensor, batch: Batch, stage: Retriever
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
-
-    The student's scores are divided by the stage's temperature; the teacher's scores are not.
-    queries: [B, D]; passages: [B x N, D]. accuracy: the share of groups in which the positive
-    scores best. spread: the standard deviation of the passages' vectors relative to their size; it
-    is 0 if all vectors are equal.
-    """
-    queries = queries / stage.temperature
-    passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
-    contrastive = losses.contrastive(
-        queries,
-        passages,
-        in_batch=stage.in_batch,
-        symmetric=stage.symmetric,
-        excluded=_excluded(batch, queries.device),
-    )
-    scores = losses.group_scores(queries, passages)
-    return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
-
-
-def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch of multi-vector texts and its numbers, see `objective`.
-
-    vectors: the vectors of all word-pieces of the queries, followed by those of the passages.
-    """
-    count = batch.queries
-    queries = vectors.cut(slice(0, count))
-    passages = vectors.cut(slice(count, len(vectors.pieces)))
-    if stage.in_batch:
-        every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
-        scores = every.view(count, count, -1).diagonal().T
-        excluded = _excluded(batch, every.device)
-        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
-    else:
-        scores = late.group_scores(queries, passages, stage.match) / stage.temperature
-        contrastive = losses.listwise(scores)
-    return _total(contrastive, scores, passages.vectors, batch, stage)
-
-
-def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
-    return None if batch.excluded is None else packed.put(batch.excluded, device)
-
-
-def _total(
-    contrastive: Tensor, scores: Tensor, vectors: Tensor, batch: Batch, stage: Retriever
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss and the numbers of `objective`; vectors: all vectors of the passages."""
-    flat = vectors.detach()
-    length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
-    numbers = {
-        "contrastive": contrastive,
-        "accuracy": (scores.argmax(-1) == 0).float().mean(),
-        "spread": flat.std(0).norm() / length,
-    }
-    loss = contrastive
-    if batch.teacher is not None:
-        numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, scores.device))
-        loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
-    return loss, numbers

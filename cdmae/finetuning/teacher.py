@@ -75,9 +75,12 @@ class Teacher:
         for epoch in range(epochs):
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
-    def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
+    def check_worth(
+        self, examples: Examples, alpha: float, name: str, temperature: float = 1.0
+    ) -> None:
         """Raise `InputError` if a student would learn almost only from uninformative scores.
 
+        temperature: the number by which the training divides the scores.
         `alpha` is the weight of the contrastive loss (equation 11). Below 1, such a student
         collapses and becomes worse than its initial weights.
         """
@@ -86,6 +89,7 @@ class Teacher:
         rows = _thousand(examples)
         drawn = examples.draw(rows, 0)
         scores = self.scores(examples.queries[rows], drawn).astype(np.float64)  # [E', N]
+        scores /= temperature
         shares = np.exp(scores - scores.max(1, keepdims=True))
         shares /= shares.sum(1, keepdims=True)
         entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
@@ -95,8 +99,9 @@ class Teacher:
                 f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the "
                 f"entropy of guessing and rank the positive first in {right:.0%} of the groups "
                 f"(chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
-                "allowed: an alpha of 1 or more, or a better teacher (a reranker with more "
-                "training queries or epochs, or another learning rate, or a run with finer scores)"
+                "allowed: an alpha of 1 or more, a smaller teacher_temperature (now "
+                f"{temperature:g}), or a better teacher (a reranker with more training queries or "
+                "epochs, or another learning rate, or a run with finer scores)"
             )
 
 

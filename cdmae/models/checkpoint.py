@@ -7,7 +7,9 @@ retriever       a sentence-transformers model ([CLS] or mean pooling; dot produc
                 top level also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is
                 pooled: ``[:, 0]`` or the mean over tokens. With a sparse head it is a
                 ``SparseEncoder``, and loads with ``transformers.AutoModelForMaskedLM``. With a
-                multi-vector head it has PyLate's layout, which ``MultiVectorEncoder`` loads
+                multi-vector head it has PyLate's layout, which ``MultiVectorEncoder`` loads. With a
+                unified head it is the ``SparseEncoder`` of its sparse head; the model card has the
+                lines that load its dense head
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as
                 activation, also a ``transformers.AutoModelForSequenceClassification``; its scores
                 are raw logits
@@ -19,6 +21,7 @@ A retriever and a reranker also have ``cdmae.json`` (kind, lengths, pooling), th
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -51,11 +54,12 @@ VECTORS = {
     "dense": ("pooling", "similarity"),
     "sparse": ("head",),
     "multi": ("head", "dimensions", "match", "expansion", "skip_punctuation"),
+    "unified": ("head", "pooling", "similarity", "dense_weight"),
 }
 OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
-    "head": ("dense", "sparse", "multi"),
+    "head": ("dense", "sparse", "multi", "unified"),
     "precision": ("auto", "fp32", "bf16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
@@ -78,9 +82,10 @@ class Model:
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
     query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
-    `cdmae.config.stages.Sparse`.
+    `cdmae.config.heads.Sparse`. dense_weight: for unified retrievers, the factor of the dense
+    head's scores in the sum.
 
-    For multi-vector retrievers: the settings of `cdmae.config.stages.Multi`; filled, the length to
+    For multi-vector retrievers: the settings of `cdmae.config.heads.Multi`; filled, the length to
     which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
     """
 
@@ -101,6 +106,7 @@ class Model:
     skip_punctuation: bool = False
     filled: int = 0
     skipped: tuple[int, ...] = ()
+    dense_weight: float = 1.0
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -210,7 +216,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     elif model.kind == "retriever" and model.head == "multi":
         multi.write_modules(folder, model, prompts)
         left_out = multi.LEFT_OUT
-    elif model.kind == "retriever" and model.head == "sparse":
+    elif model.kind == "retriever" and model.head in ("sparse", "unified"):
         sparse.write_modules(
             folder,
             width=sparse.width(network),
@@ -283,6 +289,9 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
         length = described[key]
         if type(length) is not int or length < 2:
             raise InputError(f"{path} has {key} {show(length)}; allowed: a whole number from 2")
+    weight = described.get("dense_weight", 1.0)
+    if type(weight) is not float or not 0 < weight < math.inf:
+        raise InputError(f"{path} has dense_weight {show(weight)}; allowed: a number above 0")
     for key in PROMPTS:
         if not isinstance(described.get(key, ""), str):
             raise InputError(f"{path} has {key} {show(described[key])}; allowed: text")

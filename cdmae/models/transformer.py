@@ -52,10 +52,23 @@ def vectors(
     """
     if pooling == "cls":
         states = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)
-        pooled = states[: len(packed)]
-    else:
-        pooled = mean(hidden_states(model, packed, generator=generator), packed)
-    return functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled
+        return scaled(states[: len(packed)], similarity)
+    return pooled(hidden_states(model, packed, generator=generator), packed, pooling, similarity)
+
+
+def pooled(states: Tensor, packed: Packed, pooling: str, similarity: str) -> Tensor:
+    """Return each passage's vector [B, D], as in `vectors`, from the states of all rows [S, D]."""
+    if pooling == "cls":
+        return scaled(states[packed.starts[:-1].long()], similarity)
+    return scaled(mean(states, packed), similarity)
+
+
+def scaled(vectors: Tensor, similarity: str) -> Tensor:
+    """Scale vectors [B, D] to length 1 if they are compared by cosine."""
+    if similarity == "dot":
+        return vectors
+    wide = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    return functional.normalize(wide, dim=-1)
 
 
 def mean(states: Tensor, packed: Packed) -> Tensor:

@@ -68,8 +68,11 @@ class Planned:
         return self._initial_networks[start]
 
     def network(self, system: str) -> Network:
-        """Return the network of a system; for feedback, of its dense system."""
+        """Return the network of a system; for feedback and heads, of the system that they use."""
         entry = self.config.systems[system]
+        owner = entry.model_of(self.config, system)
+        if owner and owner != system:
+            return self.network(owner)
         model = entry.model
         if not model and not entry.encoder:
             return self.network(entry.parts()[0])

@@ -17,7 +17,7 @@ from cdmae.plan.sizes import PIECES_A_WORD
 from cdmae.ranges import Part
 
 if TYPE_CHECKING:
-    from cdmae.config.stages import Stage
+    from cdmae.config.recipe import Stage
     from cdmae.plan.flops import Network
     from cdmae.plan.planned import Job, Planned
     from cdmae.plan.sizes import Size
@@ -164,7 +164,7 @@ def train_retriever(planned: Planned, name: str) -> Work:
     units = texts | _trained(network, stage, longest)
     if stage.head == "sparse" and stage.target == "recall":
         return Work(queries * (1 + BACKWARD) * network.forward(tokens), units)
-    if stage.head == "sparse":
+    if stage.head in ("sparse", "unified"):
         operations += _head(planned, name, QUERY_TOKENS)
         operations += stage.group * _head(planned, name, tokens)
         units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
@@ -178,21 +178,29 @@ def train_retriever(planned: Planned, name: str) -> Work:
     return Work(queries * operations, units)
 
 
+def _stage(planned: Planned, name: str) -> Stage | None:
+    """Return the stage that trained a system's model; None for a third-party model."""
+    owner = planned.config.systems[name].model_of(planned.config, name)
+    return planned.config.stages[planned.config.systems[owner].stage] if owner else None
+
+
 def _multi(planned: Planned, name: str) -> tuple[int, float]:
     """Return the dimensions of a multi-vector system, and its vectors of a query."""
-    system = planned.config.systems[name]
-    if system.model:
+    stage = _stage(planned, name)
+    if stage is None:
         return DIMENSIONS, FILLED
-    stage = planned.config.stages[system.stage]
     filled = stage.match == "any" and stage.expansion != "none"
     return stage.dimensions, stage.query_length if filled else QUERY_TOKENS
 
 
 def _head(planned: Planned, name: str, tokens: float) -> float:
     """Count the operations of a system's language-model head on a text; 0 if it reads none."""
-    system = planned.config.systems[name]
-    own = system.stage and getattr(planned.config.stages[system.stage], "pieces", "") == "own"
-    if own or not system.is_sparse(planned.config):
+    stage = _stage(planned, name)
+    if stage is None:
+        reads = planned.config.systems[name].is_sparse(planned.config)
+    else:
+        reads = stage.head == "unified" or (stage.head == "sparse" and stage.pieces == "all")
+    if not reads:
         return 0.0
     return planned.network(name).head(tokens)
 
@@ -260,12 +268,13 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     network = planned.network(name)
     found = _searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
-    if planned.config.systems[name].is_sparse(planned.config):
-        operations += found["query"] * _head(planned, name, QUERY_TOKENS)
+    operations += found["query"] * _head(planned, name, QUERY_TOKENS)
+    unified = planned.config.systems[name].is_unified(planned.config)
+    if planned.config.systems[name].is_sparse(planned.config) or unified:
         operations += found["scanned passage"] * PRODUCTS
-    elif planned.config.systems[name].is_multi(planned.config):
+    if planned.config.systems[name].is_multi(planned.config):
         operations += _late(planned, name, mined, found)
-    else:
+    elif not planned.config.systems[name].is_sparse(planned.config):
         operations += found["scanned passage"] * (2.0 * network.width + SELECT)
     units = {"hit": found["hit"], "weight": network.parameters()}
     if not systems.keeps_vectors(planned.config, name):  # the search encodes the passages
@@ -300,11 +309,12 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     corpus = planned.size(on)
     padded = PADDED if system.model else 1.0
     tokens = _passage_tokens(planned, name, on)
-    operations = network.forward(tokens)
+    operations = network.forward(tokens) + _head(planned, name, tokens)
     components: float = network.width
     if system.is_sparse(planned.config):
-        operations += _head(planned, name, tokens)
         components = 2 * ENTRIES  # a weight and its word-piece
+    if system.is_unified(planned.config):
+        components += 2 * ENTRIES
     if system.is_multi(planned.config):
         dimensions, _ = _multi(planned, name)
         components = tokens * (dimensions / 2 + 2)  # float16; a passage and a word-piece
@@ -313,13 +323,19 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     return Work(operations, units)
 
 
+def vectors_head(planned: Planned, name: str, on: str) -> Work:
+    """Link the vectors of one head."""
+    return Work()
+
+
 def _passage_tokens(planned: Planned, name: str, on: str) -> float:
     """Return the mean word-pieces of a collection's passages as a system reads them."""
     system = planned.config.systems[name]
-    if system.model:
+    stage = _stage(planned, name)
+    if stage is None:
         longest = system.passage_length or flops.longest(system.model)
     else:
-        longest = planned.config.stages[system.stage].passage_length
+        longest = stage.passage_length
     return planned.size(on).tokens(planned.config.evaluation.lengths.get(on, 0) or longest)
 
 
@@ -432,6 +448,7 @@ RULES = (
     search,
     search_feedback,
     vectors,
+    vectors_head,
     sparsity,
     rerank,
     measures,

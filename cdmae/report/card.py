@@ -65,11 +65,11 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: `card` of `workflow/facts.py`: name, system, stage, encoder, start, importance,
-    collections, and perhaps the encoders `before` the encoder. The contents of about.json are under
-    `about` per collection, and under `training`. measures: per query. lengths: the contents of the
-    model's cdmae.json. place: the folder in the example code. Because cards are published, they
-    show only the last components of local paths.
+    facts: `card` of `workflow/facts.py`: name, licence, languages, system, stage, encoder, start,
+    importance, collections, and perhaps the encoders `before` the encoder. The contents of
+    about.json are under `about` per collection, and under `training`. measures: per query. lengths:
+    the contents of the model's cdmae.json. place: the folder in the example code. Because cards are
+    published, they show only the last components of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
@@ -124,18 +124,24 @@ def _front_matter(
     """
     at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
     reranker = described["kind"] == "reranker"
-    sparse = described["head"] == "sparse"
     library = "sentence-transformers"
     if reranker:
         tags = ["cross-encoder", "reranker"]
     elif described["pieces"] == "own":
         library = "transformers"  # no other library reads the layer
         tags = ["sparse", "deepct" if described["target"] == "recall" else "unicoil"]
-    elif sparse:
+    elif described["head"] == "sparse":
         tags = ["sparse-encoder", "sparse", "splade", "feature-extraction"]
+    elif described["head"] == "unified":
+        tags = ["sparse-encoder", "sparse", "splade", "dense-retrieval", "feature-extraction"]
+    elif described["head"] == "multi" and described["match"] == "equal":
+        library = "transformers"  # no other library compares its vectors
+        tags = ["multi-vector", "coil"]
+    elif described["head"] == "multi":
+        tags = ["multi-vector", "colbert", "feature-extraction"]
     else:
         tags = ["dense-retrieval", "feature-extraction"]
-    task = "feature-extraction" if sparse else "sentence-similarity"
+    task = "sentence-similarity" if described["head"] == "dense" else "feature-extraction"
     results = [
         EvalResult(
             task_type="text-retrieval",
@@ -154,6 +160,8 @@ def _front_matter(
         pipeline_tag="text-ranking" if reranker else task,
         tags=[library, *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
+        license=facts["licence"] or None,
+        language=facts["languages"] or None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )

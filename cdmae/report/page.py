@@ -15,13 +15,13 @@ from cdmae.report.glossary import TERMS
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
+    any_two,
     changes,
     choice,
     combined,
     explorer,
     insight,
     masking,
-    pairs,
     ranking,
     results,
     setting,
@@ -37,7 +37,7 @@ ORDER = (
     setting.section,
     ranking.section,
     results.section,
-    pairs.section,
+    any_two.section,
     results.zero_shot,
     combined.section,
     sparse_systems.section,

@@ -240,7 +240,9 @@ def reorder(
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
     judge = question.load(checkpoint.load, system["model"], "reranker")
-    judge.network.to(setup.device())
+    device = setup.device()
+    judge.network.to(device)
+    judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
     tokeniser = question.load(Tokeniser, system["model"], question.threads)
     query = sequences.tokenised([question.text], tokeniser)
     passages = question.load(read_tokens, system["tokens"])

@@ -1,7 +1,8 @@
 """Inference (section 3.5): encoding passages and queries with a retriever.
 
-Vectors are arrays, sparse matrices (CSR) for retrievers with a sparse head, or `MultiVectors` with
-a vector per word-piece. Passages are encoded shard by shard. Each shard is sorted by length, so
+Vectors are arrays, sparse matrices (CSR) for retrievers with a sparse head, `MultiVectors` with a
+vector per word-piece, or `DualVectors` of a unified retriever, which has a dense and a sparse head.
+Passages are encoded shard by shard. Each shard is sorted by length, so
 that the sequences of a chunk have nearly equal lengths. Finished shards are reused after a kill.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -32,8 +33,9 @@ from cdmae.models.heads import own
 from cdmae.models.heads.multi import scored
 from cdmae.models.ragged import Ragged, indices
 from cdmae.ranges import WHOLE, Part
-from cdmae.retrieval import entries, impacts, maxsim
+from cdmae.retrieval import dual, entries, impacts, maxsim
 from cdmae.retrieval.asking import Load
+from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.maxsim import MultiVectors
 from cdmae.tokens.corpus import read_tokens
@@ -46,7 +48,7 @@ BUDGET = {
     "cpu": 1 << 13,
     "cuda": 1 << 17,
 }  # word-pieces per chunk, suited to the processor's cache or to a GPU
-Vectors = np.ndarray | sparse.csr_array | MultiVectors  # float32 [n, D]
+Vectors = np.ndarray | sparse.csr_array | MultiVectors | DualVectors  # float32 [n, D]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ def read_shards(folder: Path | str) -> list[Shard]:
     """
     shards = []
     paths = sorted(Path(folder).glob(f"[0-9]*{entries.SUFFIX}"))
+    if any(Path(folder).glob(f"{dual.DENSE}*")):
+        return [Shard(dual.shape(path), partial(dual.read, path)) for path in paths]
     if paths:
         return [Shard(entries.shape(path), partial(entries.read, path)) for path in paths]
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
@@ -139,6 +143,8 @@ def write(
             vectors = shard[:]
             if isinstance(vectors, MultiVectors):
                 maxsim.write(folder, f"{number:05d}.npy", vectors)
+            elif isinstance(vectors, DualVectors):
+                dual.write(folder, f"{number:05d}", vectors)
             elif sparse.issparse(vectors):
                 entries.write(folder / f"{number:05d}{entries.SUFFIX}", vectors)
             else:
@@ -152,6 +158,25 @@ def write(
                 impacts.build(read_shards(aside), index, threads, frequencies=engine == "bm25")
             if engine == "bm25":
                 write_json(aside / impacts.BM25, bm25)
+
+
+def write_head(
+    *,
+    vectors: Path,
+    uses: Literal["dense", "sparse"],
+    output: Path,
+    engine: str = "exact",
+    threads: int = 1,
+) -> None:
+    """Write the vectors of one head of a unified retriever, as links to the folder `vectors`.
+
+    uses: the head. engine: see `write`.
+    """
+    with complete(output) as aside:
+        aside.mkdir()
+        dual.link_head(vectors, aside, uses)
+        if engine != "exact":
+            impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
 
 
 def encode_passages(
@@ -191,8 +216,12 @@ def shards(
     threads: int,
     length: int = 0,
     progress: Progress | None = None,
+    uses: str = "",
 ) -> list[Shard]:
-    """Return a collection's shards, float32 [p, D]; each is encoded whenever it is read."""
+    """Return a collection's shards, float32 [p, D]; each is encoded whenever it is read.
+
+    uses: the head of a unified retriever whose vectors are returned, `dense` or `sparse`; "": both.
+    """
     device = setup.set_up(threads)
     source = read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
@@ -202,11 +231,12 @@ def shards(
     def make(first: int, last: int) -> Vectors:
         rows = np.arange(first, last)
         read = sequences.texts(retriever, "passage", source, rows)
-        encoded = encode(retriever, read, device, progress)
+        encoded = of_head(encode(retriever, read, device, progress), uses)
         return encoded.rounded() if isinstance(encoded, MultiVectors) else encoded
 
     size = MULTI_SHARD if retriever.head == "multi" else 0
-    return cut(len(source), heads.of(retriever.head).width(retriever.network), make, size)
+    width = heads.of(uses or retriever.head).width(retriever.network)
+    return cut(len(source), width, make, size)
 
 
 class QueryEncoder:
@@ -229,16 +259,26 @@ class QueryEncoder:
 
 
 def encode_queries(
-    model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0
+    model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0, uses: str = ""
 ) -> Vectors:
-    """Encode queries with the retriever in a folder, cut at `length` if not 0: float32 [Q, D]."""
-    return QueryEncoder(model, threads, length).encode(texts)
+    """Encode queries with the retriever in a folder, cut at `length` if not 0: float32 [Q, D].
+
+    uses: the head of a unified retriever, see `shards`.
+    """
+    return of_head(QueryEncoder(model, threads, length).encode(texts), uses)
+
+
+def of_head(vectors: Vectors, uses: str) -> Vectors:
+    """Return the vectors of one head of a unified retriever, or all if `uses` is ""."""
+    return vectors.head(uses) if uses else vectors
 
 
 def joined(parts: Sequence[Vectors]) -> Vectors:
     """Concatenate the vectors of several lists of texts."""
     if isinstance(parts[0], MultiVectors):
         return maxsim.joined(parts)
+    if isinstance(parts[0], DualVectors):
+        return dual.joined(parts)
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
@@ -259,17 +299,20 @@ def encode(
             values[indices(pieces.starts[rows], pieces.lengths[rows])] = vectors
         paired = model.match == "equal"
         return MultiVectors(values, pieces.starts, pieces.values.astype(np.int32), paired)
-    if model.head != "sparse":
-        encoded = np.empty((len(read), width), dtype=np.float32)
-        for rows, vectors in _chunks(model, read, device, progress):
-            encoded[rows] = vectors
-        return encoded
+    # a unified head's weights come first
+    words = model.network.config.vocab_size if model.head in ("sparse", "unified") else 0
+    dense = np.empty((len(read), width - words), dtype=np.float32)
     order = [np.empty(0, np.int64)]
-    parts = [sparse.csr_array((0, width), dtype=np.float32)]
+    parts = [sparse.csr_array((0, words), dtype=np.float32)]
     for rows, vectors in _chunks(model, read, device, progress):
-        order.append(rows)
-        parts.append(sparse.csr_array(vectors))
-    return joined(parts)[np.argsort(np.concatenate(order))]
+        dense[rows] = vectors[:, words:]
+        if words:
+            order.append(rows)
+            parts.append(sparse.csr_array(vectors[:, :words]))
+    if not words:
+        return dense
+    weights = joined(parts)[np.argsort(np.concatenate(order))]
+    return weights if model.head == "sparse" else DualVectors(dense, weights, model.dense_weight)
 
 
 @torch.inference_mode()
@@ -334,4 +377,5 @@ def encode_asked(
     system: dict[str, Any], texts: Sequence[str], length: int, threads: int, load: Load
 ) -> Vectors:
     """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the folder `model`."""
-    return load(QueryEncoder, system["model"], threads, length).encode(texts)
+    encoded = load(QueryEncoder, system["model"], threads, length).encode(texts)
+    return of_head(encoded, system.get("uses", ""))

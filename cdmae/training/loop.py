@@ -23,7 +23,7 @@ from cdmae.training import setup
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
-    from cdmae.config.stages import Stage
+    from cdmae.config.recipe import Stage
     from cdmae.training.setup import Stop
     from cdmae.training.state import State
 

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from cdmae.collections.sources import beir
+from cdmae import collections
+from cdmae.collections.sources import beir, msmarco, pairs, pseudo
 from cdmae.collections.store import read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.fields import parse
+from cdmae.fields import parse, rules_of
 
 HALVES = {"dev": 0.2, "test": 0.2}
 
@@ -99,3 +100,63 @@ def test_a_collection_without_training_queries_has_none_to_hold_out(tmp_path):
         beir.Settings(path=path, holdout={"dev": 0.1}).judged()
     with pytest.raises(InputError, match="holdout_seed has no effect"):
         parse(beir.Settings, {"path": path, "holdout_seed": 1})
+
+
+# --- every source ---------------------------------------------------------------------------------
+
+
+def test_every_source_with_training_queries_of_the_user_s_can_hold_out():
+    """A folder of text has no queries; those of pydocs are divided by its own files."""
+    able = {
+        name
+        for name in collections.names()
+        if "holdout" in rules_of(collections.source(name).Settings)
+    }
+    assert able == {"beir", "ir_datasets", "msmarco", "pairs", "pseudo"}
+
+
+def of_source(name, path):
+    """A collection of 100 training queries, of which each two share a passage, or a text."""
+    if name == "pairs":
+        rows = [{"query": f"query {row}", "positive": f"passage {row // 2}"} for row in range(100)]
+        (path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return pairs.Settings, {"path": str(path / "pairs.jsonl")}
+    if name == "msmarco":
+        (path / "collection.tsv").write_text("".join(f"{row}\ttext {row}\n" for row in range(50)))
+        (path / "queries.train.tsv").write_text(
+            "".join(f"{row}\tquery {row}\n" for row in range(100))
+        )
+        lines = [f"{row} 0 {row // 2} 1\n" for row in range(100)]
+        (path / "qrels.train.tsv").write_text("".join(lines))
+        return msmarco.Settings, {"path": str(path)}
+    folder(path, [[row // 2] for row in range(100)])
+    if name == "beir":
+        return beir.Settings, {"path": str(path)}
+    lines = [
+        {"_id": f"p{row}", "text": f"Query {row // 2} of{'.' * (row % 2)} many. {'Word ' * 9}"}
+        for row in range(100)
+    ]
+    (path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return pseudo.Settings, {"of": {"source": "beir", "path": str(path)}}
+
+
+@pytest.mark.parametrize("source", ["beir", "msmarco", "pairs", "pseudo"])
+def test_a_source_holds_out_pairs_of_queries_together(tmp_path, source):
+    kind, values = of_source(source, tmp_path)
+    held_out = parse(kind, {**values, "holdout": HALVES})
+    assert held_out.judged() == {"train": True, "dev": True, "test": True}
+    collection = held_out.load()
+    groups = {}
+    for split, frame in collection.queries.items():
+        for text in frame["text"]:
+            group = int("".join(filter(str.isdigit, text)))
+            groups.setdefault(group if source == "pseudo" else group // 2, []).append(split)
+    assert len(groups) == 50 and all(len(set(splits)) == 1 for splits in groups.values())
+    sizes = {split: len(frame) for split, frame in collection.queries.items()}
+    assert sizes == {"train": 60, "dev": 20, "test": 20}
+    again = held_out.load().queries
+    assert all(again[split].equals(frame) for split, frame in collection.queries.items())
+    other = parse(kind, {**values, "holdout": HALVES, "holdout_seed": 1}).load().queries
+    assert not other["dev"].equals(collection.queries["dev"])
+    assert collection.about["holdout"]["shares"] == HALVES
+    write_collection(tmp_path / "out", collection)

@@ -32,10 +32,10 @@ from cdmae.tokens.corpus import Tokens
 FILES = Path(__file__).resolve().parents[2] / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]
 CONFIGS = [
-    ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("unlabelled",), ("minilm",),
+    ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("collection-paper",), ("unlabelled",), ("minilm",),
     ("paper", "paper-ablations"), ("paper", *RECIPES),
 ]  # fmt: skip
-OF_STAGES = [("config",), ("paper", "paper-ablations"), ("collection",)]
+OF_STAGES = [("config",), ("paper", "paper-ablations"), ("collection-paper",)]
 EDGES = (
     "kind",
     "head",
@@ -75,6 +75,8 @@ def others(hint, value):
         found = [not value]
     elif isinstance(value, str):
         found = [f"{value} and more"]
+    elif isinstance(value, tuple):
+        found = [(*value, 1)]
     else:
         found = (
             [value / 2 or 0.5]

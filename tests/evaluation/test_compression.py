@@ -8,7 +8,13 @@ import pytest
 from cdmae.collections.store import Collection, read_qrels, write_collection
 from cdmae.errors import InputError
 from cdmae.evaluation.compare import table
-from cdmae.evaluation.compression import RESCORED, compare_sizes, find, prefixes
+from cdmae.evaluation.compression import (
+    RESCORED,
+    compare_sizes,
+    find,
+    prefixes,
+    side_by_side,
+)
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.significance import paired
 from cdmae.retrieval import targets
@@ -182,3 +188,29 @@ def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
     vectors = f"{tmp_path}/out/vectors/cdmae-stage3/pydocs"
     said = f"{vectors} does not exist yet; ./run {vectors} with the same config files makes it"
     assert refusal("--system", "cdmae-stage3") == said
+
+
+def test_sizes_of_several_systems_are_side_by_side():
+    def sizes(full, mean):
+        rows = [
+            {"dimensions": width, "numbers": numbers, "mean": mean}
+            for width in (full, full // 2)
+            for numbers in ("float32", "int8")
+        ]
+        return pd.DataFrame(rows)
+
+    own = sizes(8, 0.5)
+    assert side_by_side({"a": own}) is own
+    both = side_by_side({"a": own, "b": sizes(4, 0.25)})
+    labels = [(row.system, row.dimensions, row.numbers) for row in both.itertuples()]
+    assert labels == [
+        ("a", 8, "float32"),
+        ("a", 8, "int8"),
+        ("a", 4, "float32"),
+        ("b", 4, "float32"),
+        ("a", 4, "int8"),
+        ("b", 4, "int8"),
+        ("b", 2, "float32"),
+        ("b", 2, "int8"),
+    ]
+    assert both["mean"].tolist() == [0.5] * 3 + [0.25, 0.5] + [0.25] * 3

@@ -36,6 +36,7 @@ from cdmae.plan.prices import Price, price
 from cdmae.plan.sizes import Size, size
 from cdmae.plan.work import Work, count
 from workflow import commands
+from workflow.commands import configs
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
@@ -644,7 +645,7 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     ):
         with pytest.raises(InputError, match=f"{word} is n.*; did you mean {near}?"):
             commands.command(["plan", word])
-    config = commands.configured([])
+    config = configs.configured([])
     _, measuring, table = records(config.values(), "table_latency")
     assert (measuring.rule, table.rule) == ("latency", "table")
     (task,) = tasks_of(Planned(config), [measuring], Machine(2), everything=True)

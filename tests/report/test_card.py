@@ -21,6 +21,17 @@ LENGTHS = {
     "sparse": {"kind": "retriever", "query_length": 32, "passage_length": 144, "head": "sparse"},
     "reranker": {"kind": "reranker", "max_length": 192},
 }
+TWO = {"kind": "retriever", "query_length": 32, "passage_length": 144}
+LATE = {
+    **TWO, "head": "multi", "dimensions": 16, "expansion": "unattended", "skip_punctuation": True,
+}  # fmt: skip
+LENGTHS |= {
+    "colbert": {**LATE, "match": "any"},
+    "coil": {**LATE, "match": "equal"},
+    "unified": {
+        **TWO, "head": "unified", "pooling": "cls", "similarity": "dot", "dense_weight": 0.5,
+    },
+}  # fmt: skip
 OWN = {**LENGTHS["sparse"], "pieces": "own"}
 LENGTHS |= {
     "unicoil": {**OWN, "target": "ranking"},
@@ -131,11 +142,13 @@ def test_release_needs_no_torch(trained):
 def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
     text = card.card(FACTS, measures(), LENGTHS[kind], "results/models/x")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == (2 if kind in ("retriever", "sparse") else 1)
+    assert len(blocks) == {"retriever": 2, "sparse": 2, "unified": 3}.get(kind, 1)
     for block in blocks:
         ast.parse(block)
     assert "results/models/x" in blocks[0]
-    assert ("SparseEncoder(" in blocks[0]) == (kind == "sparse")
+    assert ("SparseEncoder(" in blocks[0]) == (kind in ("sparse", "unified"))
+    assert ("MultiVectorEncoder(" in blocks[0]) == (kind == "colbert")
+    assert ("A dense retriever" in text) == (kind == "retriever")
     for key, length in LENGTHS[kind].items():
         assert not key.endswith("length") or str(length) in text
     prompted = card.card(FACTS, measures(), {**LENGTHS[kind], **PROMPTED}, "x")
@@ -156,6 +169,18 @@ def test_front_matter_is_yaml_with_the_measures():
         card.card(FACTS, measures(), LENGTHS["reranker"], "x").split("---\n")[1]
     )
     assert reranker["pipeline_tag"] == "text-ranking"
+
+
+def test_the_card_has_the_licence_and_the_languages_of_the_config_and_the_paper():
+    facts = {**FACTS, "licence": "cc-by-4.0", "languages": ["en", "fr"]}
+    text = card.card(facts, measures(), LENGTHS["retriever"], "x")
+    values = yaml.safe_load(text.split("---\n")[1])
+    assert (values["license"], values["language"]) == ("cc-by-4.0", ["en", "fr"])
+    assert "Licence: cc-by-4.0." in text
+    assert "https://arxiv.org/abs/2305.13197" in text  # from which the hub takes its tag
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
+    assert not {"license", "language"} & yaml.safe_load(text.split("---\n")[1]).keys()
+    assert "No licence is stated" in text
 
 
 def test_the_card_tells_measures_data_and_settings_and_does_without_records():

@@ -19,7 +19,7 @@ from cdmae.report.facts import Target
 from cdmae.report.glossary import TERMS, term_of
 from cdmae.report.page import write
 from cdmae.report.pairwise import average_ranks, every_pair, groups
-from cdmae.report.sections import pairs
+from cdmae.report.sections import any_two
 from cdmae.report.tables import Cell
 from workflow import circumstances
 
@@ -43,14 +43,14 @@ def test_every_pair_has_one_p_corrected_for_all_pairs(run):
 
 def test_the_matrix_and_the_script_have_the_same_numbers(run):
     column = Column.of(run, DEV)
-    rows = rows_of(pairs.matrix(column, every_pair(column)))
+    rows = rows_of(any_two.matrix(column, every_pair(column)))
     order = sorted(run.systems, key=column.value, reverse=True)
     assert list(rows) == [f"{place} {name}" for place, name in enumerate(order, 1)]
     best, last = order[0], order[-1]
     gap = 100 * (column.value(best) - column.value(last))
     assert float(rows[f"1 {best}"][str(len(order))]) == pytest.approx(gap, rel=1e-4)
     assert float(rows[f"{len(order)} {last}"]["1"]) == pytest.approx(-gap, rel=1e-4)
-    data = pairs.choices(run, column)
+    data = any_two.choices(run, column)
     measured = {(one["target"], one["measure"]): one for one in data["columns"]}
     assert len(measured) == len(run.targets) * len(synthetic_run.MEASURES)
     one = measured["pydocs dev", "MRR@10"]
@@ -60,7 +60,7 @@ def test_the_matrix_and_the_script_have_the_same_numbers(run):
     for (half, p, certainty), gap in zip(one["tests"], every_pair(column).values(), strict=True):
         assert half == pytest.approx(1e4 * gap.half_width, abs=0.51)
         assert p == pytest.approx(1000 * gap.p, abs=0.51)
-        assert (certainty == pairs.OPEN) == (gap.p >= 0.05)
+        assert (certainty == any_two.OPEN) == (gap.p >= 0.05)
 
 
 def test_ranks_over_four_collections_are_tested_after_demsar(tmp_path):
@@ -76,12 +76,12 @@ def test_ranks_over_four_collections_are_tested_after_demsar(tmp_path):
     assert found.ranks == sorted(found.ranks)
     # table 5 of the paper: q = 3.031 for eight systems
     assert found.critical == pytest.approx(3.031 * np.sqrt(8 * 9 / (6 * 5)), rel=1e-3)
-    assert [figure.name for figure in pairs.section(run).figures] == ["ranks"]
+    assert [figure.name for figure in any_two.section(run).figures] == ["ranks"]
 
 
 def test_fewer_collections_have_no_ranks(run):
     assert average_ranks(run) is None
-    assert not pairs.section(run).figures
+    assert not any_two.section(run).figures
 
 
 @pytest.mark.parametrize(

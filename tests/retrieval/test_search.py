@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cdmae.errors import InputError
+from cdmae.retrieval import pairs
 from cdmae.retrieval import search as module
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard
@@ -169,12 +170,12 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
     queries, passages = vectors[:12], vectors[12:]
     monkeypatch.setattr(module, "PASSAGES", 1000)
     whole = search(queries, [passages], 30)
-    pairs = module._products(queries, passages, np.tile(np.arange(488), (12, 1)))
-    rows = np.argsort(-pairs, axis=1, kind="stable")[:, :30]
+    every = pairs.products(queries, passages, np.tile(np.arange(488), (12, 1)))
+    rows = np.argsort(-every, axis=1, kind="stable")[:, :30]
     np.testing.assert_array_equal(whole.passages.reshape(12, 30), rows)
-    np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(pairs, rows, 1))
+    np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(every, rows, 1))
     np.testing.assert_allclose(
-        pairs, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4
+        every, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4
     )
     for size, threads in ((9, 1), (41, 1), (300, 2)):
         monkeypatch.setattr(module, "PASSAGES", size)

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from planned import plan
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
+from cdmae.cli import read_arguments
 from cdmae.plan import resources
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
@@ -104,6 +106,26 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, planned, mo
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
 
 
+def test_the_commands_of_parts_are_the_ones_that_their_scripts_take(values, monkeypatch):
+    """And `*-of-3` stands for what the job reads."""
+    functions = []
+    monkeypatch.setattr("cdmae.cli.run_command", functions.append)
+    jobs = plan(values, shards=3).values()
+    divided = [job for job in jobs if re.search(r"_part$|_joined$|^ngram_", job.record.rule)]
+    assert len({job.record.rule for job in divided}) == 21
+    for job in divided:
+        script, words = re.search(r" (scripts/\w+\.py) (.*) 2>&1", job.command).groups()
+        runpy.run_path(str(ROOT / "workflow" / script), run_name="__main__")
+        given = read_arguments(functions[-1], shlex.split(words))
+        listed = [
+            str(path)
+            for value in given.values()
+            for path in (value if isinstance(value, list) else [value])
+        ]
+        read = [path for path in job.record.inputs if "/parts/" in path]
+        assert set(read) <= set(listed), job.record
+
+
 def every_job(values, folder):
     """The jobs of a config that uses every rule."""
     (folder / "theirs.run").touch()
@@ -125,10 +147,12 @@ def every_job(values, folder):
     return plan(values, "all", *more)
 
 
-def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
+@pytest.mark.parametrize("shards", [1, 3])
+def test_snakemakes_linter_has_nothing_to_say(monkeypatch, shards):
     monkeypatch.chdir(ROOT)
+    scattered = ResourceSettings(cores=1, overwrite_scatter={"shards": shards})
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
+        assert not api.workflow(scattered, snakefile=ROOT / "Snakefile").lint()
 
 
 def test_what_shows_the_papers_numbers_is_made_again_when_they_change(jobs):

@@ -11,7 +11,7 @@ import torch
 from tiny_training import together
 from torch import Tensor, nn
 
-from cdmae.config.stages import Dense
+from cdmae.config.heads import Dense
 from cdmae.errors import InputError, Interrupted
 from cdmae.training import loop, setup, state
 from cdmae.training.ranks import Ranks

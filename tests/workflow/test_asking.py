@@ -10,8 +10,10 @@ from cdmae.collections.store import read_passages, read_queries
 from cdmae.errors import InputError
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
+from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
 from workflow import commands
+from workflow.commands import configs
 
 pytestmark = pytest.mark.workflow
 
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.workflow
 @pytest.fixture
 def search(smoke, monkeypatch, capsys):
     """A function that runs `./run search` in this process, and returns what it said."""
-    monkeypatch.setattr(commands, "ROOT", smoke.folder)
+    monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.chdir(smoke.folder)
 
     def said(*words):
@@ -39,6 +41,14 @@ def test_it_answers_as_the_run_does(smoke, search, system):
     said = search("--system", system, "--collection", "pydocs", "--depth", "3", question)
     assert f"{system} on pydocs" in said
     assert [name for name in re.findall(r"\S+", said) if name in names] == names
+    config = commands.configured(SMOKE[1:])
+    about = {"pydocs": {system: commands.described(config, system, "pydocs")}}
+    depth = config.evaluation.depth
+    engine = Engine(about, {"pydocs": folder}, depth=depth, lengths={})
+    run = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet")
+    for row, text in enumerate(read_queries(folder, "dev")["text"][:20]):
+        served = [hit.row for hit in engine.search(text, system, "pydocs", 10).hits]
+        assert served == run.ranked(row)[0][:10].tolist()
 
 
 def on_dev(path):

@@ -12,6 +12,7 @@ import pytest
 from cdmae.collections.store import read_passages, read_qrels
 from tests.workflow.conftest import ROOT, SMOKE
 from workflow import commands, start
+from workflow.commands import configs
 from workflow.dry_run import dry_run
 
 pytestmark = pytest.mark.workflow
@@ -45,7 +46,7 @@ def test_there_is_something_to_try():
 @pytest.fixture
 def here(smoke, monkeypatch):
     """The finished run, in which this process runs commands."""
-    monkeypatch.setattr(commands, "ROOT", smoke.folder)
+    monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     monkeypatch.chdir(smoke.folder)
     return smoke

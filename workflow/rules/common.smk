@@ -174,7 +174,7 @@ def files_of(pattern):
 
 def candidates(wildcards):
     """List the runs whose best passages a system scores; none if it scores all passages."""
-    name = tables["system"][wildcards.system]["candidates"]
+    name = tables["system"][wildcards.system].get("candidates")
     if not name:
         return []
     if "split" in wildcards.keys():
@@ -344,6 +344,7 @@ def searching(wildcards):
     """List the settings of a retriever's search."""
     row = tables["system"][wildcards.system]
     scored = chosen(wildcards, "candidates_depth") if row.get("candidates") else {}
+    scored |= chosen(wildcards, "uses") if "uses" in row else {}
     return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards), **scored)
 
 
@@ -364,7 +365,7 @@ def searching_feedback(wildcards):
 def sparse_encoder(wildcards):
     """List the settings of a sparse system that decide the vectors of queries."""
     system = settings.systems[wildcards.system]
-    keys = ("model", "head", "query_length", "query_prompt")
+    keys = ("model", "head", "query_length", "query_prompt", "uses")
     own = {key: value for key, value in system.values().items() if key in keys}
     return {"encoded_by": system.encoded_by, **own}
 
@@ -377,8 +378,8 @@ def measuring_sparsity(wildcards):
 
 def trained_folder(wildcards):
     """Return the folder of a system's trained model; an empty list for a third-party model."""
-    trained = settings.systems[wildcards.system].trained
-    return f"{results}/trained/{wildcards.system}" if trained else []
+    model = settings.systems[wildcards.system].model_of(settings, wildcards.system)
+    return f"{results}/trained/{model}" if model else []
 
 
 def searching_bm25(wildcards):

@@ -79,10 +79,39 @@ rule vectors_external:
         " 2>&1 | tee -i {log:q} >&2"
 
 
+rule vectors_head:
+    """The vectors of one head of a unified retriever, as links."""
+    input:
+        of("<results>/vectors/{system.of}/{collection}"),
+    output:
+        directory("<results>/vectors/{system}/{collection}"),
+    log:
+        "<logs>/vectors_head/{system}.{collection}.log",
+    benchmark:
+        "<benchmarks>/vectors_head/{system}.{collection}.tsv"
+    wildcard_constraints:
+        system=of_kind("head"),
+    priority: waiting("system")
+    conda:
+        environment
+    threads: cores(8)
+    resources:
+        mem_mb=memory_of("vectors_head"),
+        runtime=minutes_of("vectors_head"),
+    params:
+        code=code("vectors_head"),
+        settings=lambda wildcards: Options(chosen(wildcards, "uses", "engine")),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/vectors_head.py --vectors {input:q} {params.settings}"
+        " --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
 rule search:
     """A retriever's runs over all evaluated queries, by exact search."""
     input:
-        model="<results>/trained/{system}",
+        model=of("<results>/trained/{system.folder}"),
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages
@@ -100,7 +129,7 @@ rule search:
     benchmark:
         "<benchmarks>/search/{system}.tsv"
     wildcard_constraints:
-        system=of_kind("retriever"),
+        system=of_kind("retriever", "head"),
     priority: waiting("system")
     conda:
         environment

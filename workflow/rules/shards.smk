@@ -320,7 +320,7 @@ rule search_joined:
     benchmark:
         "<benchmarks>/search_joined/{system}.tsv"
     wildcard_constraints:
-        system=of_kind("retriever"),
+        system=of_kind("retriever", "head"),
     priority: waiting("system")
     conda:
         environment

@@ -1,10 +1,11 @@
-"""Read the runs of a third-party system from TREC files."""
+"""Read the runs of a third-party system from TREC files, or from tables of pairs."""
 
 from pathlib import Path
 
 from cdmae.cli import run_command
 from cdmae.collections.store import read_passages, read_queries
-from cdmae.retrieval import trec
+from cdmae.files import read_json
+from cdmae.retrieval import pair_run, trec
 from cdmae.runs import write_run
 
 
@@ -18,7 +19,13 @@ def main(
 ):
     """Write each file as a run of the queries of a split, the best `depth` passages of each."""
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
-        query_ids = read_queries(collection, split)["query_id"].tolist()
+        queries = read_queries(collection, split)
+        columns = read_json(collection / "about.json").get("columns", {})
+        if pair_run.is_table(file, columns.get("query", "")):
+            passages = read_passages(collection)
+            write_run(output, pair_run.read_run(file, queries, passages, depth, columns))
+            continue
+        query_ids = queries["query_id"].tolist()
         passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
         write_run(output, trec.read_run(file, query_ids, passage_ids, depth))
 

@@ -26,6 +26,7 @@ def main(
     depth: int,
     candidates: list[Path] = (),
     candidates_depth: int = 0,
+    uses: str = "",
     threads: int = 1,
     part: str = WHOLE,
 ):
@@ -34,16 +35,19 @@ def main(
     vectors, tokens: one folder per distinct collection. With `tokens` instead of `vectors`, vectors
     are made during the search and not kept. lengths: the length at which texts of each collection
     are cut; 0: the model's own. candidates: a run per output, whose best passages are scored; none:
-    all passages. part: the range of the passages to search, such as 3-of-7.
+    all passages. uses: the head of a unified retriever that is searched, `dense` or `sparse`. part:
+    the range of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
-        queries = [inference.encode_queries(model, each, threads, length) for each in texts]
+        queries = [inference.encode_queries(model, each, threads, length, uses) for each in texts]
         folder = folders[collections[number]]
         shards = (
-            read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
+            read_vectors(folder)
+            if vectors
+            else inference.shards(model, folder, threads, length, uses=uses)
         )
         own, first = part_of(shards, Part.read(part))
         listed = [

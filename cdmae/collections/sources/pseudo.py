@@ -24,6 +24,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from cdmae import collections
 from cdmae.collections import Source
 from cdmae.collections.judged import batches
+from cdmae.collections.leakage import (
+    HOLDOUT,
+    HOLDOUT_SEED,
+    Shares,
+    check_shares,
+    expected_after,
+    hold_out,
+    judged_after,
+)
 from cdmae.errors import InputError
 from cdmae.fields import asdict, parse, setting, settings, show
 
@@ -64,9 +73,15 @@ class Settings(Source):
     dev: int = setting(
         0, meaning="number of other queries in the split dev, which monitors training", low=0
     )
+    holdout: Shares = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
 
     def __post_init__(self) -> None:
-        """Convert the original collection's settings; raise an error if its source is pseudo."""
+        """Convert the original collection's settings; raise an error if its source is pseudo.
+
+        Raise an error, too, if `holdout` leaves no training queries, or if its seed has no effect.
+        """
+        check_shares(self.holdout, self.holdout_seed)
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
@@ -80,8 +95,12 @@ class Settings(Source):
         return parse(source.Settings, own, "of")
 
     def judged(self) -> dict[str, bool]:
-        """Return the split ``train``, and ``dev`` if there is one; both have judgments."""
-        return {"train": True, "dev": True} if self.dev else {"train": True}
+        """Return ``train``, ``dev`` if there is one, and held-out splits; all have judgments."""
+        return judged_after(dict.fromkeys(self._made(), True), self.holdout, "a pseudo collection")
+
+    def _made(self) -> list[str]:
+        """List the splits before `holdout`."""
+        return ["train", "dev"] if self.dev else ["train"]
 
     def depends(self) -> list[Path]:
         """List the files of the original collection."""
@@ -100,7 +119,7 @@ class Settings(Source):
         passages, words, _ = self.base.expected()
         train = min(passages - self.dev, self.queries or passages)
         queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
-        return passages, words, queries
+        return passages, words, expected_after(queries, self.holdout)
 
     def check(self) -> dict[str, int]:
         """Read all files; if there are none, run the check of the original collection's source."""
@@ -115,11 +134,12 @@ class Settings(Source):
 
         from cdmae.collections.store import PASSAGES, Collection
 
+        self.judged()  # checks `holdout`
         made = self._queries(threads)
         queries = {}
         qrels = {}
         counts = {}
-        for split in self.judged():
+        for split in self._made():
             rows = made[made["split"] == split].reset_index(drop=True)
             queries[split] = rows[["query_id", "text"]]
             qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
@@ -127,7 +147,8 @@ class Settings(Source):
         rest = self._rest(threads, asked=set(made["passage_id"]))
         passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(rest, PASSAGES))
         about = {"source": "pseudo", "method": self.method, "queries": counts, "of": self.of}
-        return Collection(passages, queries, qrels, about)
+        collection = Collection(passages, queries, qrels, about)
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage whose id is in `asked`."""

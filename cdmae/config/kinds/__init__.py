@@ -15,11 +15,12 @@ from cdmae.config.kinds.bm25 import Bm25
 from cdmae.config.kinds.external import External
 from cdmae.config.kinds.feedback import Feedback
 from cdmae.config.kinds.fusion import Fusion
+from cdmae.config.kinds.head import Head
 from cdmae.config.kinds.reranker import Reranker
 from cdmae.config.kinds.retriever import Retriever
 from cdmae.config.kinds.run import TrecRun
 
 AnySystem = Annotated[
-    Bm25 | Retriever | Reranker | Fusion | Feedback | External | TrecRun,
+    Bm25 | Retriever | Reranker | Fusion | Feedback | Head | External | TrecRun,
     Field(discriminator="kind"),
 ]

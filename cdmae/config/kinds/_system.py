@@ -75,6 +75,19 @@ class System:
         """Return whether its passages are known to have a vector per word-piece."""
         return False
 
+    def is_unified(self, config: Config) -> bool:
+        """Return whether it sums the scores of a dense and a sparse head."""
+        return False
+
+    def is_dense(self, config: Config) -> bool:
+        """Return whether it has one vector per text, as far as the config tells."""
+        several = self.is_sparse(config) or self.is_multi(config) or self.is_unified(config)
+        return bool(self.encoded_by) and not several
+
+    def model_of(self, config: Config, name: str) -> str:
+        """Return the system whose trained model it uses: itself or another; empty without one."""
+        return name if self.trained else ""
+
     def positions(self, config: Config) -> int | None:
         """Return its model's longest input; None without a model, or if only a job knows it."""
         return None

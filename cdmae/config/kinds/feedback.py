@@ -16,6 +16,7 @@ OF_QUERIES = (
     "head",
     "query_length",
     "query_prompt",
+    "uses",
 )  # settings of systems that encode queries
 
 
@@ -66,7 +67,7 @@ class Feedback(System):
         files = dense.columns(config, self.of).get("model_files", [])
         return {
             "encoder": encoder,
-            "trained": self.of if dense.trained else "",
+            "trained": dense.model_of(config, self.of),
             "model_files": files,
         }
 
@@ -76,6 +77,9 @@ class Feedback(System):
         check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
         if config.systems[self.of].is_sparse(config):
             raise unfit(self, "of", ", whose vectors are sparse; allowed: a dense system")
+        if config.systems[self.of].is_unified(config):
+            words = ", which sums a dense and a sparse head; allowed: a system of kind head"
+            raise unfit(self, "of", words)
         if config.systems[self.of].is_multi(config):
             words = ", whose passages have a vector per word-piece; allowed: a dense system"
             raise unfit(self, "of", words)
@@ -85,6 +89,10 @@ class Feedback(System):
         if self.depth > config.evaluation.depth:
             most = config.evaluation.depth
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
+
+    def model_of(self, config: Config, name: str) -> str:
+        """Return the dense system's own."""
+        return config.systems[self.of].model_of(config, self.of)
 
     def positions(self, config: Config) -> int | None:
         """Return the longest input of the dense system."""

@@ -36,8 +36,8 @@ class Retriever(Trained):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or a system of kind run, which scores only the "
-        "passages that it ranks; empty: no distillation",
+        meaning="the reranker to distil from, or a system of kind run or external, which scores "
+        "only the passages that it ranks; empty: no distillation",
         source="3.4, stage 3",
         names="systems",
     )
@@ -76,12 +76,13 @@ class Retriever(Trained):
         return [self.candidates] if self.candidates else []
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Add the source of its teacher's scores.
+        """Add the name of its folder, and the source of its teacher's scores.
 
         scores: the student whose reranker scores it shares. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the third-party run that is the teacher.
+        with the reranker's tokenizer. ranking: the third-party system's run that is the
+        teacher.
         """
-        columns = super().columns(config, name) | {"scores": "", "ranking": ""}
+        columns = super().columns(config, name) | {"folder": name, "scores": "", "ranking": ""}
         if not self.teacher:
             return columns
         if config.systems[self.teacher].scores_draws:
@@ -93,7 +94,7 @@ class Retriever(Trained):
         """Refuse a teacher whose scores cannot be distilled."""
         super().check(config, name)
         if self.teacher:
-            teaching = "a system whose scores teach, of kind reranker or run"
+            teaching = "a system whose scores teach, of kind reranker, external or run"
             check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         check_engine(self, config)
         check_candidates(self, config)
@@ -121,17 +122,22 @@ class Retriever(Trained):
         """Return whether its stage trains a multi-vector head."""
         return config.stages[self.stage].head == "multi"
 
+    def is_unified(self, config: Config) -> bool:
+        """Return whether its stage trains a dense and a sparse head."""
+        return config.stages[self.stage].head == "unified"
+
     def _check_lm_head(self, config: Config) -> None:
         """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
         encoder = config.encoders[self.encoder]
         start = config.starts[encoder.start]
-        if not self.is_sparse(config) or encoder.pretrained:
+        stage = config.stages[self.stage]
+        if stage.head not in ("sparse", "unified") or encoder.pretrained:
             return
-        if config.stages[self.stage].pieces == "own":
+        if stage.head == "sparse" and stage.pieces == "own":
             return  # its layer is new
         if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
             words = (
-                f", whose head is sparse, but {start.checkpoint}, the checkpoint of "
+                f", whose head is {stage.head}, but {start.checkpoint}, the checkpoint of "
                 f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, a "
                 "stage with pieces own, or an encoder that is pre-trained"
             )

@@ -24,7 +24,8 @@ class TrecRun(System):
     kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
         meaning="TREC files of a third-party system, by collection and split, as in {pydocs: "
-        "{dev: runs/theirs.trec}}; a relative path begins at the working directory",
+        "{dev: runs/theirs.trec}}; or tables of pairs, as of `source: pairs`, whose scored "
+        "passages, or else negatives, are the run; a relative path begins at the working directory",
         names="collections",
     )
 

@@ -67,6 +67,17 @@ def vectors(
     if settings.pieces == "own":
         return own.vectors(network, packed, generator=generator)
     states = transformer.hidden_states(network.base_model, packed, generator=generator)
+    return weights(network, states, packed, memory=memory)
+
+
+def weights(
+    network: nn.Module,
+    states: Tensor,
+    packed: Packed,
+    *,
+    memory: dict[str, Tensor] | None = None,
+) -> Tensor:
+    """Return the weights of texts, [B, V], from the encoder's states of their rows."""
     head = architectures.head(network)
     states = head.transform(states)
     # bf16 is for products, not for losses.

@@ -1,0 +1,222 @@
+"""Read pairs of a query and its passages, in the columns of three libraries.
+
+`path` is a table in JSONL, CSV, TSV or Parquet, which is the split ``train``, or a folder with one
+table per split: ``train.csv``, ``dev.csv``, ... `cdmae.collections.pair_rows` describes the columns
+of sentence-transformers, Tevatron and FlagEmbedding. JSONL, CSV and TSV may be compressed
+(``.gz``).
+
+The passages are all texts of the tables, negatives included, and the passages of the table
+`corpus`. Equal texts are one passage, and equal queries of a split are one query with several
+positives. Ids are the table's, or else hashes of the text. A system of kind ``run`` reads negatives
+and scores from the same table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.collections import judged, pair_rows
+from cdmae.collections.leakage import DIVIDED, HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.pair_rows import Pair, Passage
+from cdmae.collections.table_files import SUFFIXES, fault, suffix_of
+from cdmae.collections.text_files import Folder, check_readable
+from cdmae.errors import InputError
+from cdmae.fields import setting, settings, show
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+_SAMPLE = 1000  # rows from which the size of a table is estimated
+
+
+@settings
+class Settings(Folder):
+    """Settings of a collection of pairs."""
+
+    path: str = setting(
+        meaning="table of pairs (.jsonl, .csv, .tsv, .parquet), or folder with one table per "
+        "split; a relative path begins at the working directory"
+    )
+    query: str = setting(
+        "", meaning="column of the queries; empty: anchor, query or question, whichever exists"
+    )
+    positive: str = setting(
+        "",
+        meaning="column of the relevant passages; empty: positive, pos, positive_passages or "
+        "answer, whichever exists",
+    )
+    corpus: str = setting(
+        "",
+        meaning="table of further passages, with a column text, perhaps title, and perhaps _id, "
+        "id, docid or passage_id",
+    )
+    titles: bool = setting(True, meaning="whether titles are part of the passages")
+    holdout: Shares = setting({}, **HOLDOUT)
+    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+
+    def parts(self) -> judged.Parts:
+        """Find the tables; raises `InputError` for missing tables."""
+        tables = self._tables()
+        corpus = _table(self.corpus, "corpus") if self.corpus else None
+        read = _Read(tables, corpus, self.query, self.positive, self.titles)
+        return judged.Parts(
+            _Rows(corpus or next(iter(tables.values())), read.passages),
+            {split: _Rows(path, read.of(split, read.queries)) for split, path in tables.items()},
+            {split: _Rows(path, read.of(split, read.judgments)) for split, path in tables.items()},
+        )
+
+    def depends(self) -> list[Path]:
+        """List the tables."""
+        corpus = [_table(self.corpus, "corpus")] if self.corpus else []
+        return [*self._tables().values(), *corpus]
+
+    def load(self, threads: int = 1) -> Collection:
+        """Read the collection, and record the columns that the settings name."""
+        collection = super().load(threads)
+        columns = {"query": self.query, "positive": self.positive}
+        return replace(collection, about={**collection.about, "columns": columns})
+
+    def _tables(self) -> dict[str, Path]:
+        """Return the table of each split."""
+        path = Path(os.path.expanduser(self.path))
+        if not path.is_dir():
+            return {DIVIDED: _table(self.path, "path")}
+        check_readable(path, f"path is {show(self.path)}, and {path.absolute()}")
+        corpus = Path(os.path.expanduser(self.corpus)) if self.corpus else None
+        found: dict[str, Path] = {}
+        for table in sorted(path.iterdir()):
+            is_corpus = corpus is not None and corpus.exists() and table.samefile(corpus)
+            if table.name.startswith(".") or not suffix_of(table) or is_corpus:
+                continue
+            split = table.name.removesuffix(".gz").removesuffix(suffix_of(table))
+            if split in found:
+                raise InputError(
+                    f"{path} holds both {found[split].name} and {table.name}; keep one of them"
+                )
+            found[split] = table
+        if not found:
+            raise InputError(
+                f"path is {self.path}, and {path.absolute()} holds no table of pairs; allowed: "
+                f"{{split}} with {', '.join(SUFFIXES)}, such as train.csv"
+            )
+        return found
+
+
+def _table(path: str, key: str) -> Path:
+    """Return the path of a table; raises `InputError`, which begins with `key`, if it is none."""
+    table = Path(os.path.expanduser(path))
+    if not table.is_file():
+        raise InputError(f"{key} is {show(path)}, and {table.absolute()} is not a file")
+    if not suffix_of(table):
+        raise InputError(f"{key} is {show(path)}; allowed: a table ({', '.join(SUFFIXES)})")
+    return table
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of `judged.Rows`, and their estimated number."""
+
+    path: Path
+    read: Callable[[], Iterator[tuple[int, tuple[Any, ...]]]]
+
+    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield the line of each row, and the row."""
+        return self.read()
+
+    def size(self) -> tuple[int, float, int]:
+        """Estimate the rows, the words per last column, and the values in the first column."""
+        found = [row for _, row in islice(self.rows(), _SAMPLE)]
+        words = sum(len(str(row[-1]).split()) for row in found)
+        count = len(found)
+        if count == _SAMPLE:
+            letters = sum(len(str(value)) for row in found for value in row)
+            count = max(count, round(count * self.path.stat().st_size / max(1, letters)))
+        share = len({row[0] for row in found}) / max(1, len(found))
+        return count, words / max(1, len(found)), round(share * count)
+
+
+class _Read:
+    """The passages, queries and judgments of the tables of a collection."""
+
+    def __init__(
+        self, tables: dict[str, Path], corpus: Path | None, query: str, positive: str, titles: bool
+    ) -> None:
+        self.tables = tables
+        self.corpus = corpus
+        self.columns = (query, positive)
+        self.titles = titles
+        self.names: dict[bytes, str] = {}  # ids of passages by their keys, once they were all read
+
+    def of(self, split: str, read: Callable[..., Any]) -> Callable[[], Iterator[Any]]:
+        """Return a function that reads the table of a split."""
+        return lambda: read(self.tables[split])
+
+    def pairs(self, table: Path) -> Iterator[tuple[int, Pair]]:
+        """Yield the line of each pair of a table, and the pair."""
+        return pair_rows.read(table, *self.columns)
+
+    def passages(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yield all passages, (id, title, text): the corpus, then other texts of the pairs."""
+        names: dict[bytes, str] = {}
+        used: set[str] = set()
+        for path, number, passage in self._all():
+            key = key_of(passage.text)
+            if key in names and not (path == self.corpus and passage.name):
+                continue
+            name = passage.name or key.hex()
+            if name in used:
+                raise fault(path, number, f"the id {show(name)} already belongs to another text")
+            used.add(name)
+            names.setdefault(key, name)
+            yield number, (name, passage.title if self.titles else "", passage.text)
+        self.names = names
+
+    def _all(self) -> Iterator[tuple[Path, int, Passage]]:
+        if self.corpus:
+            for number, passage in pair_rows.read_corpus(self.corpus):
+                yield self.corpus, number, passage
+        for table in self.tables.values():
+            for number, pair in self.pairs(table):
+                for passage in (*pair.positives, *pair.negatives):
+                    yield table, number, passage
+
+    def queries(self, table: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Yield the different queries of a table: (id, text)."""
+        for number, pair, name in self._named(table):
+            if name:
+                yield number, (name, pair.query)
+
+    def judgments(self, table: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
+        """Yield the different judgments of a table: (query id, passage id, grade)."""
+        if not self.names:
+            for _ in self.passages():
+                pass
+        grades: dict[tuple[str, str], tuple[int, int]] = {}
+        names: dict[bytes, str] = {}
+        for number, pair, name in self._named(table):
+            query = names.setdefault(key_of(pair.query), name)
+            for passage in pair.positives:
+                pairing = (query, self.names[key_of(passage.text)])
+                line, grade = grades.get(pairing, (number, 0))
+                grades[pairing] = (line, max(grade, int(pair.relevant)))
+        for (query, passage), (line, grade) in grades.items():
+            yield line, (query, passage, grade)
+
+    def _named(self, table: Path) -> Iterator[tuple[int, Pair, str]]:
+        """Yield the line of each pair, the pair, and the query's id; empty for a repeated query."""
+        seen: set[bytes] = set()
+        for number, pair in self.pairs(table):
+            key = key_of(pair.query)
+            yield number, pair, "" if key in seen else pair.name or key.hex()
+            seen.add(key)
+
+
+def key_of(text: str) -> bytes:
+    """Return a key of 10 bytes: texts that differ only at their ends share it."""
+    return hashlib.blake2b(text.strip().encode(), digest_size=10).digest()

@@ -1,0 +1,336 @@
+"""The stages of retrievers, with a class for each head.
+
+A head turns the states of a text into the representation that is compared. A class here has the
+head's settings; the file of the same name in `cdmae.models.heads` computes its vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge
+from pydantic import Field, Strict
+
+from cdmae.config.recipe import Stage
+from cdmae.errors import InputError
+from cdmae.fields import asdict, pick, setting, settings, show, unfit
+
+if TYPE_CHECKING:
+    from cdmae.config.encoders import Start
+
+FRAME = 2  # special tokens around a text
+
+
+@settings
+class Retriever(Stage):
+    """The training of a retriever, whatever its head."""
+
+    lengths = ("query_length", "passage_length")
+    prefixes = ()  # a setting of heads with one vector per text
+
+    kind: Literal["retriever"] = setting(
+        "retriever", meaning="an encoder whose vectors are searched", source="3.4"
+    )
+    query_length: int = setting(
+        32, unit="word-pieces", meaning="length at which queries are cut", source="SimLM", low=8
+    )
+    passage_length: int = setting(
+        144, unit="word-pieces", meaning="length at which passages are cut", source="SimLM", low=8
+    )
+    query_prompt: str = setting(
+        "",
+        meaning='text before each query in training and search, such as "query: "; counted in '
+        "`query_length`",
+        source="E5, BGE",
+    )
+    passage_prompt: str = setting(
+        "",
+        meaning='text before each passage, such as "passage: "; counted in `passage_length`',
+        source="E5, BGE",
+    )
+    in_batch: bool = setting(
+        True, meaning="passages of the other queries are negatives too", source="3.4"
+    )
+    symmetric: bool = setting(
+        False,
+        meaning="the contrastive loss is the mean of two: queries find their positives, and "
+        "positives their queries among the batch's queries",
+        source="sentence-transformers: directions of MultipleNegativesRankingLoss",
+    )
+    temperature: float = setting(
+        1.0,
+        meaning="divides the retriever's scores in the losses, but not the teacher's; 0: use the "
+        "standard deviation of a query's scores in the first batch, before training",
+        source="3.4: 1",
+        low=0,
+        high=1e6,
+    )
+    alpha: float = setting(
+        0.2,
+        meaning="weight of the contrastive loss in training with a teacher",
+        source="4.1",
+        low=0,
+        high=1e6,
+    )
+    teacher_temperature: float = setting(
+        1.0,
+        meaning="divides the teacher's scores; below 1 for scores that are close to each other, "
+        "such as cosines",
+        source="4.1: 1; ColBERTv2 scales them, too",
+        low=1e-3,
+        high=1e6,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse unusable prompts, tiny temperatures, and `symmetric` without `in_batch`."""
+        super().__post_init__()
+        for text in ("query", "passage"):
+            length = getattr(self, f"{text}_length")
+            prompt = getattr(self, f"{text}_prompt")
+            if prompt and not prompt.strip():
+                raise InputError(
+                    f"{text}_prompt is {show(prompt)}, which has no word; allowed: words, or an "
+                    'empty text ("") for no prompt'
+                )
+            if prompt[-1:].isalnum():
+                raise InputError(
+                    f"{text}_prompt is {show(prompt)}, whose last word would run into the text; "
+                    "allowed: a space, a line break or a punctuation mark at its end"
+                )
+            words = len(prompt.split())
+            if words + FRAME >= length:  # a word has at least one word-piece
+                raise InputError(
+                    f"{text}_prompt has {words} words, but {text}_length is {length}; allowed: a "
+                    "prompt that leaves room for a text and two special tokens"
+                )
+        if self.symmetric and not self.in_batch:
+            raise InputError(
+                "symmetric is true, but in_batch is false; allowed: symmetric only with in_batch"
+            )
+        if 0 < self.temperature < 1e-3:
+            raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model, including the prompts."""
+        return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
+
+    def values(self, *, teacher: bool = True) -> dict[str, Any]:
+        """Return the settings that affect a training, with or without a teacher."""
+        return asdict(self, () if teacher else ("alpha", "teacher_temperature"))
+
+
+@settings
+class Pooled(Retriever):
+    """The training of one vector per text, of a dense head or of the dense part of another."""
+
+    pooling: Literal["cls", "mean"] = setting(
+        "cls",
+        meaning="the vector of a text: the state of its first token, or the mean over all its "
+        "tokens",
+        source="SimLM; mean: Sentence-BERT",
+    )
+    similarity: Literal["dot", "cosine"] = setting(
+        "dot",
+        meaning="dot: the dot product of the vectors; cosine: of the vectors scaled to length 1",
+        source="3.4; cosine: SimLM",
+    )
+    prefixes: tuple[Annotated[int, Strict(), Ge(1)], ...] = setting(
+        (),
+        meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64], whose losses are "
+        "added to the whole vector's, so that `./run sizes` can cut the vectors there; with "
+        "similarity cosine, prefixes are scaled to length 1",
+        source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a prefix that is listed twice."""
+        super().__post_init__()
+        if len(set(self.prefixes)) < len(self.prefixes):
+            raise InputError(f"prefixes is {show(list(self.prefixes))}; allowed: each width once")
+
+    def check_start(self, start: Start, owner: str) -> None:
+        """Refuse lengths beyond the maximum input, and prefixes that are not shorter than a vector.
+
+        start, owner: see `Stage.check_start`.
+        """
+        super().check_start(start, owner)
+        width = start.known_width()
+        if width and max(self.prefixes, default=0) >= width:
+            words = f", but vectors of {owner} have {width} numbers; allowed: widths below {width}"
+            raise unfit(self, "prefixes", words)
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model, including the pooling and the similarity."""
+        return super().model() | pick(asdict(self), ("pooling", "similarity"))
+
+
+@settings
+class Dense(Pooled):
+    """A retriever with one vector per text."""
+
+    head: Literal["dense"] = setting("dense", meaning="one vector per text")
+
+
+@settings
+class Multi(Retriever):
+    """A retriever with one vector per word-piece."""
+
+    head: Literal["multi"] = setting(
+        "multi",
+        meaning="a vector per word-piece: each of a query's vectors meets the best of a passage's",
+        source="ColBERT, SIGIR 2020",
+    )
+    dimensions: int = setting(
+        128,
+        unit="numbers",
+        meaning="width of a word-piece's vector; COIL: 32",
+        source="ColBERT: 128",
+        low=1,
+        high=4096,
+    )
+    match: Literal["any", "equal"] = setting(
+        "any",
+        meaning="any: vectors of length 1 meet all others (ColBERT); equal: vectors of any length "
+        "meet only vectors of the same word-piece, [CLS] included (COIL)",
+        source="ColBERT; equal: COIL, NAACL 2021",
+    )
+    expansion: Literal["none", "unattended", "attended"] = setting(
+        "unattended",
+        meaning="whether [MASK] fills queries up to `query_length`, and whether a query's other "
+        "word-pieces attend to it; no effect with match equal, which has none",
+        source="ColBERT: unattended",
+    )
+    skip_punctuation: bool = setting(
+        True,
+        meaning="punctuation marks of passages have no vectors; no effect with match equal",
+        source="ColBERT: mask_punctuation",
+    )
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model, including its head."""
+        keys = ("head", "dimensions", "match", "expansion", "skip_punctuation")
+        return super().model() | pick(asdict(self), keys)
+
+
+@settings
+class Regularised(Retriever):
+    """The training of a weight per word-piece, most of them 0."""
+
+    query_flops: float = setting(
+        5e-3,
+        meaning="weight of the FLOPS regulariser of queries, the sum over word-pieces of the "
+        "squared mean weight in the global batch; larger: fewer entries",
+        source="SPLADE, SIGIR 2023: 5e-3",
+        low=0,
+        high=1e6,
+    )
+    passage_flops: float = setting(
+        5e-3,
+        meaning="weight of the FLOPS regulariser of passages",
+        source="SPLADE, SIGIR 2023: 5e-3",
+        low=0,
+        high=1e6,
+    )
+    flops_warmup: float = setting(
+        0.33,
+        meaning="steps over which both weights grow quadratically from 0; a value up to 1 is a "
+        "share of all steps. Without this warm-up, all entries of the vectors may become 0",
+        source="SPLADE: a third",
+        low=0,
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a fractional number of steps, and a temperature from the initial scores."""
+        super().__post_init__()
+        if not self.temperature:
+            raise InputError(
+                "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
+                f"head are not sparse before training; allowed with head {self.head}: from 0.001, "
+                "such as 1"
+            )
+        if self.flops_warmup > 1 and self.flops_warmup % 1:
+            raise InputError(
+                f"flops_warmup is {self.flops_warmup}; allowed: a share up to 1, or whole steps"
+            )
+
+
+@settings
+class Sparse(Regularised):
+    """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
+
+    # settings of the losses of `target: ranking`
+    ranked = (
+        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
+        "alpha", "teacher_temperature",
+    )  # fmt: skip
+
+    head: Literal["sparse"] = setting(
+        "sparse",
+        meaning="a weight per word-piece; most are 0",
+        source="SPLADE v2",
+    )
+    pieces: Literal["all", "own"] = setting(
+        "all",
+        meaning="word-pieces that can have a weight: all, by the language-model head (SPLADE); "
+        "own: those of the text, by a new linear layer with ReLU; the largest weight of a repeated "
+        "word-piece counts (uniCOIL)",
+        source="SPLADE v2; own: uniCOIL, as in Tevatron",
+    )
+    target: Literal["ranking", "recall"] = setting(
+        "ranking",
+        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a "
+        "passage's weights are regressed on the share of its training queries that contain the "
+        "word-piece, a query's weights are counts (DeepCT)",
+        source="SPLADE v2; recall: DeepCT, section 3.1",
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a regression without a layer of its own."""
+        super().__post_init__()
+        if self.target == "recall" and self.pieces == "all":
+            raise InputError(
+                "target is recall and pieces is all; allowed: target recall with pieces own"
+            )
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model, including its head."""
+        own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
+        return super().model() | {"head": self.head} | own
+
+    def values(self, *, teacher: bool = True) -> dict[str, Any]:
+        """Return the settings that affect a training; `target: recall` reads no other loss's."""
+        found = super().values(teacher=teacher)
+        if self.target == "ranking":
+            return found
+        return {key: value for key, value in found.items() if key not in self.ranked}
+
+
+@settings
+class Unified(Pooled, Regularised):
+    """A retriever with a dense and a sparse head on one encoder.
+
+    Both are trained together, and searched by the sum of their scores or, with a system of kind
+    `head`, alone.
+    """
+
+    head: Literal["unified"] = setting(
+        "unified",
+        meaning="a dense and a sparse head on one encoder, trained together: the loss is the sum "
+        "of both losses; `temperature` divides the scores of the sparse head",
+        source="UnifieR, KDD 2023",
+    )
+    dense_temperature: float = setting(
+        1.0,
+        meaning="divides the scores of the dense head in its losses; the system's score is the "
+        "sparse head's plus temperature / dense_temperature times the dense head's",
+        low=1e-3,
+        high=1e6,
+    )
+
+    def model(self) -> dict[str, Any]:
+        """Return the settings stored with the model: also its head, and the dense head's weight."""
+        weight = self.temperature / self.dense_temperature
+        return super().model() | {"head": self.head, "dense_weight": weight}
+
+
+AnyRetriever = Annotated[Dense | Multi | Sparse | Unified, Field(discriminator="head")]

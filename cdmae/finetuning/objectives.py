@@ -1,0 +1,135 @@
+"""The loss of a batch of a retriever's training, from the vectors of its texts (section 3.4).
+
+Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cdmae.config.heads import Multi, Retriever, Unified
+from cdmae.finetuning import late, losses
+from cdmae.finetuning.late import Texts
+from cdmae.models import packed, transformer
+from cdmae.models.heads import multi
+from cdmae.models.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The input of a step: sequences of B queries, followed by their B x N passages.
+
+    excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
+    teacher: the teacher's scores for the groups, float32 [B, N], or None.
+    """
+
+    sequences: Ragged
+    queries: int
+    excluded: np.ndarray | None
+    teacher: np.ndarray | None
+
+    @property
+    def pieces(self) -> Ragged | None:
+        """Return the word-pieces with a vector; None if each text has one vector."""
+        return None if self.sequences.flags is None else multi.scored(self.sequences)
+
+
+def objective(
+    vectors: Tensor, batch: Batch, stage: Retriever, words: int = 0
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
+
+    The student's scores are divided by the stage's temperature, the teacher's scores by its
+    teacher_temperature.
+    vectors: [n, D], of the queries, followed by those of the passages. words: for a unified head,
+    the number V of a text's weights, which its dense vector follows.
+
+    The losses of the stage's prefixes (Matryoshka) and of both heads of a unified retriever are
+    added up; the numbers are those of whole vectors. accuracy: the share of groups in which the
+    positive scores best. spread: the standard deviation of the passages' vectors relative to their
+    size; it is 0 if all vectors are equal.
+    """
+    if not isinstance(stage, Unified):
+        return _with_prefixes(vectors, batch, stage)
+    loss, numbers = _of_vectors(vectors[:, :words], batch, stage)
+    cooled = replace(stage, temperature=stage.dense_temperature)
+    of_dense, dense = _with_prefixes(vectors[:, words:], batch, cooled)
+    numbers["dense_accuracy"] = dense["accuracy"]
+    numbers["spread"] = torch.minimum(numbers["spread"], dense["spread"])  # if either collapses
+    for key in {"contrastive", "kl"} & numbers.keys():
+        numbers[key] = numbers[key] + dense[key]
+    return loss + of_dense, numbers
+
+
+def _with_prefixes(
+    vectors: Tensor, batch: Batch, stage: Retriever
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the sum of the losses of whole vectors [n, D] and of their prefixes."""
+    loss, numbers = _of_vectors(vectors, batch, stage)
+    for width in stage.prefixes:
+        cut = transformer.scaled(vectors[:, :width], stage.similarity)
+        loss = loss + _of_vectors(cut, batch, stage)[0]
+    return loss, numbers
+
+
+def _of_vectors(
+    vectors: Tensor, batch: Batch, stage: Retriever
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss of single vectors [n, D] and its numbers."""
+    queries = vectors[: batch.queries] / stage.temperature
+    passages = vectors[batch.queries :].view(len(queries), -1, vectors.shape[-1])  # [B, N, D]
+    contrastive = losses.contrastive(
+        queries,
+        passages,
+        in_batch=stage.in_batch,
+        symmetric=stage.symmetric,
+        excluded=_excluded(batch, queries.device),
+    )
+    scores = losses.group_scores(queries, passages)
+    return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
+
+
+def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss of a batch of multi-vector texts and its numbers, see `objective`.
+
+    vectors: the vectors of all word-pieces of the queries, followed by those of the passages.
+    """
+    count = batch.queries
+    queries = vectors.cut(slice(0, count))
+    passages = vectors.cut(slice(count, len(vectors.pieces)))
+    if stage.in_batch:
+        every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
+        scores = every.view(count, count, -1).diagonal().T
+        excluded = _excluded(batch, every.device)
+        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
+    else:
+        scores = late.group_scores(queries, passages, stage.match) / stage.temperature
+        contrastive = losses.listwise(scores)
+    return _total(contrastive, scores, passages.vectors, batch, stage)
+
+
+def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
+    return None if batch.excluded is None else packed.put(batch.excluded, device)
+
+
+def _total(
+    contrastive: Tensor, scores: Tensor, vectors: Tensor, batch: Batch, stage: Retriever
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss and the numbers of `objective`; vectors: all vectors of the passages."""
+    flat = vectors.detach()
+    length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
+    numbers = {
+        "contrastive": contrastive,
+        "accuracy": (scores.argmax(-1) == 0).float().mean(),
+        "spread": flat.std(0).norm() / length,
+    }
+    loss = contrastive
+    if batch.teacher is not None:
+        teacher = packed.put(batch.teacher, scores.device) / stage.teacher_temperature
+        numbers["kl"] = losses.kl(scores, teacher)
+        loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
+    return loss, numbers

@@ -1,0 +1,182 @@
+"""Choose a recipe for a survey and a machine, and write it as a config of at most 40 lines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from cdmae.collections.leakage import DIVIDED
+from cdmae.fields import show
+from cdmae.formats import plural
+from cdmae.plan.machine import Machine
+from cdmae.proposal.hub import Encoder
+from cdmae.proposal.survey import METHODS, Survey
+
+MOST_HELD_OUT = 2000  # queries of a new split
+LEAST_QUERIES = 20  # that can be trained on
+DEV = ("dev", "validation", "valid", "val", "eval")  # splits that choose the weights of a fusion
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The values of a config, by their names in the template, and the reasons to print."""
+
+    values: dict[str, Any]
+    reasons: list[str]
+
+
+def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) -> Recipe:
+    """Choose all values of the template."""
+    labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
+    reasons = []
+    settings = dict(found.settings)
+    values: dict[str, Any] = {
+        "found": found,
+        "name": name,
+        "labelled": labelled,
+        "encoder": encoder,
+        "collection": "mine" if labelled else "made",
+        "judged": [split for split in found.judged if split != DIVIDED],
+    }
+    if labelled:
+        trained, dev, holdout = _splits(found)
+        if holdout:
+            settings["holdout"] = holdout
+            shares = ", ".join(f"{split} {share:.0%}" for split, share in holdout.items())
+            reasons.append(f"held out of train, with everything that shares a passage: {shares}")
+    else:
+        method = _method(found)
+        made = round(found.made[method] * found.passages)
+        share = _share(made)
+        trained = round(made * (1 - 2 * share))
+        dev = "dev"
+        values |= {"method": method, "share": share}
+        reasons.append(f"queries are made from the text ({method}): about {made:,}")
+    on_gpu = bool(machine.gpus)
+    queries = _power(trained / 8, 2, 64 if on_gpu else 32)
+    depth = max(2, min(100, found.passages // 4))
+    group = min(8 if on_gpu else 4, depth)
+    longest = min(encoder.positions if encoder else 256, 512 if on_gpu else 256)
+    steps = trained / queries
+    values |= {
+        "source": {"source": found.source, **settings},
+        "dev": dev,
+        "queries": queries,
+        "depth": depth,
+        "group": group,
+        "query_length": min(_length(found.pieces[1] or 16, 64), longest),
+        "passage_length": _length(found.pieces[0], longest),
+        "epochs": max(1, min(4 if encoder else 16, math.ceil((100 if encoder else 400) / steps))),
+        "pretraining_length": min(_length(found.pieces[0], longest), 144 if on_gpu else 64),
+        "steps": _steps(found, on_gpu, encoder is not None),
+    }
+    if values["passage_length"] < found.pieces[0]:
+        words = f"passages are cut at {values['passage_length']} word-pieces: {longest} is the most"
+        reasons.append(f"{words} for {'this encoder' if on_gpu else 'this machine'}")
+    return Recipe(values, reasons)
+
+
+def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
+    """Return the training queries, the split that tunes, and the shares to hold out."""
+    queries = found.judged[DIVIDED]
+    share = _share(queries)
+    has_dev = next((split for split in DEV if split in found.judged), "")
+    holdout = {} if has_dev else {"dev": share}
+    if not set(found.judged) - {DIVIDED, has_dev}:
+        holdout["test"] = share
+    # a split without judgments keeps its name
+    holdout = {split: part for split, part in holdout.items() if split not in found.unjudged}
+    return round(queries * (1 - sum(holdout.values()))), has_dev or "dev", holdout
+
+
+def _share(queries: int) -> float:
+    """Return the share of the queries that moves into each new split."""
+    return float(f"{min(0.1, MOST_HELD_OUT / max(1, queries)):.2g}")
+
+
+def _method(found: Survey) -> str:
+    """Return the first method that makes at least half as many queries as the best one."""
+    best = max(found.made.values())
+    return next(method for method in METHODS if found.made[method] >= best / 2)
+
+
+def _steps(found: Survey, on_gpu: bool, published: bool) -> int:
+    """Return the steps of pre-training: 20 epochs, within what a machine does in minutes."""
+    most = 20_000 if on_gpu else 2000
+    if published and not on_gpu:
+        most = 500  # a head over 30,000 word-pieces is most of the work
+    return max(200, min(most, round(20 * found.passages / 32)))
+
+
+def _power(value: float, low: int, high: int) -> int:
+    """Return the power of two below a value, within bounds."""
+    return min(high, max(low, 2 ** int(math.log2(max(1, value)))))
+
+
+def _length(pieces: int, most: int) -> int:
+    """Return a length in steps of 16 that holds a number of word-pieces and two special ones."""
+    return min(most, max(16, 16 * math.ceil((pieces + 2) / 16)))
+
+
+def text(recipe: Recipe, root: Path) -> str:
+    """Write the config; paths below `root`, the working directory of runs, are relative."""
+    environment = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 (YAML, not HTML)
+    )
+    environment.filters["flow"] = _flow
+    values = _relative(recipe.values, root)
+    template = Path(__file__).with_name("my.yaml.j2").read_text(encoding="utf-8")
+    return environment.from_string(template).render(values)
+
+
+def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
+    """Shorten the paths of the collection and the encoder that are below a folder."""
+
+    def short(path: str) -> str:
+        return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
+
+    source = values["source"]
+    paths = {key: short(source[key]) for key in ("path", "corpus") if key in source}
+    encoder = values["encoder"]
+    if encoder:
+        encoder = replace(encoder, model=short(encoder.model))
+    return {**values, "source": source | paths, "encoder": encoder}
+
+
+def _flow(value: Any) -> str:
+    """Write a value as YAML on one line."""
+    line = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)
+    return line.removesuffix("\n").removesuffix("\n...").removesuffix("...").strip()
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def description(found: Survey) -> list[str]:
+    """Describe what was found, a line each."""
+    lines = [f"{found.source}: {plural(found.passages, 'passage')}"]
+    if found.columns:
+        named = ", ".join(f"{what}: {show(column)}" for what, column in found.columns.items())
+        lines.append(f"columns  {named}")
+    splits = [f"{split} {count:,}" for split, count in found.judged.items()]
+    splits += [f"{split} without judgments" for split in found.unjudged]
+    lines.append(f"queries  {', '.join(splits) or 'none'}")
+    lines.append(
+        f"length   95 % of passages up to {found.words[0]:,} words"
+        + (f", of queries up to {found.words[1]:,}" if found.words[1] else "")
+    )
+    scripts = ", ".join(f"{name.capitalize()} {share:.0%}" for name, share in found.scripts.items())
+    lines.append(f"scripts  {scripts or 'none'}")
+    lines.append(f"copies   {found.duplicates:.1%} of passages have the text of another one")
+    for split, count in found.shared.items():
+        lines.append(f"leak     {count:,} queries of {split} are training queries, too")
+    return lines

@@ -1,0 +1,232 @@
+"""Look at a folder of data: its layout, and the counts and lengths that decide a config."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdmae import collections
+from cdmae.collections import Source, pair_rows, table_files
+from cdmae.collections.leakage import key_of
+from cdmae.collections.sources.pseudo import divided
+from cdmae.errors import InputError
+from cdmae.fields import parse, show
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
+TEXTS = (".txt", ".md", ".rst")
+METHODS = ("first_sentence", "title", "span")  # of queries from unlabelled text, the best first
+_RARE = 0.01  # the share of letters from which a script is reported
+# scripts that separate few words by spaces, so that a letter is about a word-piece
+_DENSE = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a folder holds.
+
+    judged: for each split with judgments, its queries that have a relevant passage. shared: for
+    each other split, its queries whose text is a training query, too. lengths: the 95th percentile
+    in estimated word-pieces, of passages and of queries. made: for each method of `pseudo`, the
+    share of passages that it turns into queries.
+    """
+
+    source: str
+    settings: dict[str, Any]
+    passages: int
+    judged: dict[str, int]
+    unjudged: list[str]
+    shared: dict[str, int]
+    words: tuple[int, int]
+    pieces: tuple[int, int]
+    scripts: dict[str, float]
+    duplicates: float
+    columns: dict[str, str] = field(default_factory=dict)
+    made: dict[str, float] = field(default_factory=dict)
+
+
+# --- layout ---------------------------------------------------------------------------------------
+
+
+def layouts(path: Path) -> list[str]:
+    """List the sources that can read a file or folder, the likeliest first."""
+    if path.is_file():
+        return ["pairs"] if table_files.suffix_of(path) else []
+    names = {file.name.removesuffix(".gz") for file in path.iterdir() if file.is_file()}
+    if "corpus.jsonl" in names and ("queries.jsonl" in names or (path / "qrels").is_dir()):
+        return ["beir"]
+    if "collection.tsv" in names:
+        return ["msmarco"]
+    found = []
+    if tables_of(path):
+        found.append("pairs")
+    if next((file for file in path.rglob("*") if file.suffix.lower() in TEXTS), None):
+        found.append("text")
+    return found
+
+
+def tables_of(path: Path) -> list[Path]:
+    """List the tables of a folder, without hidden ones."""
+    files = sorted(path.iterdir())
+    return [file for file in files if table_files.suffix_of(file) and file.name[0] != "."]
+
+
+def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
+    """Return the settings with which a source reads a file or folder."""
+    settings: dict[str, Any] = {"path": str(path)}
+    if source != "pairs":
+        return settings
+    if path.is_dir():
+        found = tables_of(path)
+        corpus = [file for file in found if file.name.startswith("corpus.")]
+        pairs = [file for file in found if file not in corpus]
+        if len(pairs) == 1:
+            settings["path"] = str(pairs[0])
+        if corpus:
+            settings["corpus"] = str(corpus[0])
+    if query:
+        settings["query"] = query
+    if positive:
+        settings["positive"] = positive
+    return settings
+
+
+def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return the columns to choose from for each unclear column of pairs, and the clear columns."""
+    path = Path(settings["path"])
+    table = path if path.is_file() else tables_of(path)[0]
+    _, row = next(table_files.rows(table), (0, {}))
+    usual = {"query": pair_rows.QUERY, "positive": pair_rows.POSITIVE}
+    unclear = {}
+    clear = {}
+    for what, names in usual.items():
+        found = [settings[what]] if what in settings else [name for name in names if name in row]
+        if len(found) == 1:
+            clear[what] = found[0]
+        else:
+            unclear[what] = found or list(row)
+    return unclear, clear
+
+
+# --- content --------------------------------------------------------------------------------------
+
+
+def survey(source: str, settings: dict[str, Any], columns: dict[str, str]) -> Survey:
+    """Read a collection and describe it.
+
+    Raises `InputError`, with file and line, for data that the source refuses.
+    """
+    reader: Source = parse(collections.source(source).Settings, settings)
+    judged = reader.judged()
+    collection = reader.load()
+    words = []
+    pieces = []
+    scripts: Counter[str] = Counter()
+    texts: set[str] = set()
+    made: Counter[str] = Counter()
+    queries_made: dict[str, set[str]] = {method: set() for method in METHODS}
+    passages = 0
+    looked_at = 0
+    for name, title, text in _passages(collection.passages):
+        passages += 1
+        if looked_at == SAMPLE:
+            continue
+        looked_at += 1
+        whole = f"{title} {text}"
+        letters = _scripts(whole)
+        scripts += letters
+        words.append(len(whole.split()))
+        pieces.append(_pieces(whole, letters))
+        texts.add(key_of(whole))
+        for method in METHODS:
+            parts = divided(name, title, text, method)
+            if parts:
+                queries_made[method].add(parts[0])
+    made.update({method: len(found) for method, found in queries_made.items()})
+    asked = [text for frame in collection.queries.values() for text in frame["text"]]
+    for text in islice(asked, SAMPLE):
+        scripts += _scripts(text)
+    letters_in_all = max(1, scripts.total())
+    shares = {name: count / letters_in_all for name, count in scripts.most_common()}
+    return Survey(
+        source=source,
+        settings=settings,
+        passages=passages,
+        judged=collections.relevant(collection.qrels),
+        unjudged=[split for split, has in judged.items() if not has],
+        shared=_shared(collection.queries),
+        words=(_most(words), _most([len(text.split()) for text in asked])),
+        pieces=(_most(pieces), _most([_pieces(text, _scripts(text)) for text in asked])),
+        scripts={name: share for name, share in shares.items() if share >= _RARE},
+        duplicates=1 - len(texts) / max(1, looked_at),
+        columns=columns,
+        made={method: made[method] / max(1, looked_at) for method in METHODS},
+    )
+
+
+def _passages(passages: pa.RecordBatchReader) -> Iterator[tuple[str, str, str]]:
+    for batch in passages:
+        columns = (batch[name].to_pylist() for name in ("passage_id", "title", "text"))
+        yield from zip(*columns, strict=True)
+
+
+def _shared(queries: dict[str, pd.DataFrame]) -> dict[str, int]:
+    """Count the queries of each split whose text is also a training query."""
+    if "train" not in queries:
+        return {}
+    trained = {key_of(text) for text in queries["train"]["text"]}
+    counts = {
+        split: sum(key_of(text) in trained for text in frame["text"])
+        for split, frame in queries.items()
+        if split != "train"
+    }
+    return {split: count for split, count in counts.items() if count}
+
+
+def _scripts(text: str) -> Counter[str]:
+    """Count a text's letters by script: the first word of their Unicode names."""
+    counts = Counter(letter for letter in text if letter.isalpha())
+    scripts: Counter[str] = Counter()
+    for letter, count in counts.items():
+        scripts[unicodedata.name(letter, "UNKNOWN").split()[0].split("-")[0]] += count
+    return scripts
+
+
+def _pieces(text: str, scripts: Counter[str]) -> int:
+    """Estimate a text's word-pieces: a piece per letter of dense scripts, else 1.4 per word."""
+    dense = sum(scripts[name] for name in _DENSE)
+    return dense + round(1.4 * len(text.split()))
+
+
+def _most(lengths: list[int]) -> int:
+    """Return the 95th percentile, or 0 without values."""
+    return int(np.percentile(lengths, 95)) if lengths else 0
+
+
+def check(path: Path, source: str) -> list[str]:
+    """Return the sources that can read a path; raises `InputError` for a wrong path or source."""
+    if not path.exists():
+        raise InputError(
+            f"{show(str(path))} does not exist; allowed: a folder, or a table of pairs"
+        )
+    found = layouts(path)
+    known = ("beir", "msmarco", "pairs", "text")
+    if source and source not in known:
+        raise InputError(f"--source is {source}; allowed: {', '.join(known)}")
+    if not found and not source:
+        raise InputError(
+            f"{path} holds nothing that can be read; allowed: BEIR's layout (corpus.jsonl), MS "
+            f"MARCO's (collection.tsv), tables of pairs ({', '.join(table_files.SUFFIXES)}), or "
+            f"texts ({', '.join(TEXTS)})"
+        )
+    return [source] if source else found

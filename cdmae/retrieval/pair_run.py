@@ -1,0 +1,71 @@
+"""Read a table of pairs as a run: the negatives and the scores that come with each query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from cdmae.collections import pair_rows
+from cdmae.collections.sources.pairs import key_of
+from cdmae.collections.table_files import fault, rows, suffix_of
+from cdmae.log import say
+from cdmae.retrieval.trec import as_run
+from cdmae.runs import Run
+
+
+def is_table(path: Path, query: str) -> bool:
+    """Return whether a file is a table of pairs; a ``.tsv`` without such a header is a TREC run."""
+    suffix = suffix_of(path)
+    if suffix != ".tsv":
+        return bool(suffix)
+    with_header = next((row for _, row in rows(path)), {})
+    return not with_header.keys().isdisjoint([query] if query else pair_rows.QUERY)
+
+
+def read_run(
+    path: Path, queries: pd.DataFrame, passages: pa.Table, depth: int, columns: dict[str, str]
+) -> Run:
+    """Read the best `depth` passages of each query: all scored ones, or the negatives in order.
+
+    queries: (query_id, text); passages: (passage_id, title, text). Queries and passages are found
+    by their texts, so the table may hold queries of other splits. columns: the settings `query` and
+    `positive` of the collection. Raises `InputError`, with file and line, for a text that is not in
+    the collection, and for a table in which only some rows have scores.
+    """
+    query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
+    passage_rows: dict[bytes, int] = {}
+    for row, text in enumerate(passages["text"].to_pylist()):
+        passage_rows.setdefault(key_of(text), row)
+    lines: dict[tuple[int, int], float] = {}
+    scored: bool | None = None
+    compared: dict[int, str] = {}  # the positive of each query with margins
+    for number, pair in pair_rows.read(path, **columns):
+        query = query_rows.get(key_of(pair.query))
+        if query is None:
+            continue
+        has_scores = bool(pair.scores)
+        if pair.negatives or has_scores:
+            if scored not in (None, has_scores):
+                raise fault(path, number, "some rows have scores and others do not")
+            scored = has_scores
+        positive = pair.positives[0].text
+        if pair.margins and compared.setdefault(query, positive) != positive:
+            words = "margins of a second positive; allowed for several: a score per passage"
+            raise fault(path, number, words)
+        listed = pair.positives + pair.negatives if has_scores else pair.negatives
+        values = pair.scores or [1.0 / rank for rank in range(1, len(listed) + 1)]
+        for passage, score in zip(listed, values, strict=True):
+            found = passage_rows.get(key_of(passage.text))
+            if found is None:
+                raise fault(path, number, "a passage is not in the collection")
+            lines[query, found] = max(score, lines.get((query, found), score))
+    frame = pd.DataFrame(list(lines), columns=["query_id", "passage_id"], dtype="int64")
+    frame["score"] = pd.Series(list(lines.values()), dtype="float32")
+    frame["rank"] = frame.index
+    run = as_run(frame, len(queries), depth)
+    empty = len(queries) - frame["query_id"].nunique()
+    if empty:
+        say(f"{path}: {empty:,} of {len(queries):,} queries have no negatives or scores")
+    return run

@@ -1,0 +1,99 @@
+"""Losses of prefixes: equal to sentence-transformers' MatryoshkaLoss."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import padded
+from tiny_training import encoder, gradients, same, stage
+
+from cdmae.config.heads import Dense
+from cdmae.config.schema import Start
+from cdmae.errors import InputError
+from cdmae.fields import asdict, parse
+from cdmae.finetuning import common, losses, objectives, retriever
+from cdmae.finetuning.teacher import Teacher
+from cdmae.models import checkpoint
+from cdmae.training.ranks import Ranks
+
+HOW = {"query_length": 32, "temperature": 0.05, "similarity": "cosine", "prefixes": (16, 5)}
+
+
+def prepared(tiny, recipe, folder, teacher=None):
+    """A model in float64, and its first batch."""
+    model = checkpoint.start_model(folder, "retriever", **recipe.model())
+    model.network.double()
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    taught = Teacher.read(teacher) if teacher else None
+    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
+
+
+def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import (
+        MatryoshkaLoss,
+        MultipleNegativesRankingLoss,
+    )
+
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("retriever", **HOW)
+    model, batch = prepared(tiny, recipe, folder)
+    batch = dataclasses.replace(batch, excluded=None)
+    (tmp_path / "model").mkdir()
+    checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
+    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
+
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").double()
+    texts = list(batch.sequences)
+    groups = np.arange(6, len(texts)).reshape(6, 4).T  # positives, then each column of negatives
+    features = [padded([texts[row] for row in rows]) for rows in (np.arange(6), *groups)]
+    loss = MultipleNegativesRankingLoss(theirs, scale=1 / recipe.temperature)
+    both = MatryoshkaLoss(theirs, loss, matryoshka_dims=[32, *recipe.prefixes])
+    expected = both(features, None)
+    expected.backward()
+    assert numbers["loss"].item() == pytest.approx(expected.item(), rel=1e-9)
+    found = gradients(model.network)
+    wanted = {
+        name: weight.grad
+        for name, weight in theirs.transformers_model.named_parameters()
+        if weight.grad is not None
+    }
+    same(found, {name: wanted[name] for name in found})
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity):
+    """KL and contrastive loss, by hand; the other numbers are those of whole vectors."""
+    recipe = stage("retriever", **HOW | {"similarity": similarity, "temperature": 2.0}, alpha=0.3)
+    _, batch = prepared(tiny, recipe, tiny.encoder, teacher)
+    vectors = torch.randn(30, 32, dtype=torch.float64)
+    if similarity == "cosine":
+        vectors = torch.nn.functional.normalize(vectors, dim=-1)
+    loss, numbers = objectives.objective(vectors, batch, recipe)
+
+    def by_hand(width):
+        cut = vectors[:, :width]
+        if similarity == "cosine":
+            cut = cut / cut.norm(dim=-1, keepdim=True)
+        queries = cut[:6] / 2.0
+        passages = cut[6:].view(6, 4, -1)
+        excluded = torch.from_numpy(batch.excluded)
+        contrastive = losses.contrastive(queries, passages, excluded=excluded)
+        kl = losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher))
+        return kl + 0.3 * contrastive, contrastive
+
+    expected = sum(by_hand(width)[0] for width in (32, 16, 5))
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    assert numbers["contrastive"].item() == pytest.approx(by_hand(32)[1].item(), rel=1e-12)
+
+
+def test_prefixes_that_are_none_are_refused():
+    with pytest.raises(InputError, match=r"prefixes is \[8, 8\]; allowed: each width once"):
+        parse(Dense, asdict(stage("retriever")) | {"prefixes": (8, 8)})
+    recipe = stage("retriever", prefixes=(16, 32))
+    recipe.check_start(Start(collection="c", hidden=48, heads=2), "starts.s")
+    with pytest.raises(InputError, match=r"but vectors of starts.s have 32 numbers; allowed: wid"):
+        recipe.check_start(Start(collection="c", hidden=32, heads=2), "starts.s")
+    with pytest.raises(InputError, match="its vectors have 32 numbers; allowed: widths below 32"):
+        retriever.check_prefixes(recipe, 32, "tiny")

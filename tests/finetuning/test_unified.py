@@ -1,0 +1,146 @@
+"""A dense and a sparse head on one encoder: loss and gradient by transformers, and the folder."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_models import padded
+from tiny_training import encoder, gradients, same, stage, together, train
+
+from cdmae.files import read_json
+from cdmae.finetuning import common, losses, retriever
+from cdmae.finetuning.regulariser import Sparsity
+from cdmae.finetuning.teacher import Teacher
+from cdmae.models import checkpoint
+from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.search import search
+from cdmae.training.ranks import Ranks
+
+WORDS = 160
+HOW = {
+    "query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4, "temperature": 2.5,
+    "dense_temperature": 7.0, "alpha": 0.3,
+}  # fmt: skip
+
+
+def prepared(tiny, recipe, folder, teacher):
+    """A model in float64, and its first batch."""
+    model = checkpoint.start_model(folder, "retriever", **recipe.model())
+    model.network.double()
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    return model, retriever.batch(data, np.arange(6), 0, model, recipe, Teacher.read(teacher))
+
+
+def learn(model, batch, recipe, group=None):
+    model.network.zero_grad(set_to_none=True)
+    sparsity = Sparsity(recipe, "tiny", 8, WORDS)
+    how = {"seed": 1, "step": 1, "sparsity": sparsity}
+    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), **how)
+    return numbers, gradients(model.network)
+
+
+@pytest.mark.parametrize(
+    "variant", [{}, {"pooling": "mean", "similarity": "cosine", "prefixes": (8,)}]
+)
+def test_the_loss_is_the_sum_of_both_heads_losses(tiny, tmp_path, teacher, variant):
+    """One padded batch through transformers, once; each head's loss as if it were alone."""
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("unified", **HOW | variant)
+    model, batch = prepared(tiny, recipe, folder, teacher)
+    numbers, found = learn(model, batch, recipe)
+
+    naive = transformers.BertForMaskedLM.from_pretrained(folder, attn_implementation="eager")
+    naive.double()
+    inputs = padded(list(batch.sequences))
+    mask = inputs["attention_mask"][..., None]
+    read = naive(**inputs, output_hidden_states=True)
+    states = read.hidden_states[-1]
+    weights = (torch.log1p(torch.relu(read.logits)) * mask).amax(1)
+    dense = states[:, 0]
+    if variant:
+        dense = (states * mask).sum(1) / mask.sum(1)
+        dense = dense / dense.norm(dim=1, keepdim=True)
+
+    def alone(vectors, temperature):
+        queries = vectors[:6] / temperature
+        passages = vectors[6:].view(6, 4, -1)
+        excluded = torch.from_numpy(batch.excluded)
+        contrastive = losses.contrastive(queries, passages, excluded=excluded)
+        kl = losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher))
+        return kl + 0.3 * contrastive
+
+    loss = alone(weights, 2.5) + alone(dense, 7.0)
+    if variant:
+        cut = dense[:, :8]
+        loss = loss + alone(cut / cut.norm(dim=1, keepdim=True), 7.0)
+    penalty = 0.3 * (weights[:6].mean(0) ** 2).sum() + 0.2 * (weights[6:].mean(0) ** 2).sum()
+    loss = loss + penalty / 4
+    loss.backward()
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
+    expected = gradients(naive)
+    expected.pop("bert.embeddings.token_type_embeddings.weight")
+    found.pop("bert.embeddings.token_type_embeddings.weight")
+    same(found, expected)
+
+
+def test_chunks_and_processes_change_nothing(tiny, tmp_path, teacher):
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("unified", **HOW)
+    model, batch = prepared(tiny, recipe, folder, teacher)
+    numbers, whole = learn(model, batch, stage("unified", chunk=1000, **HOW))
+    again, found = learn(model, batch, stage("unified", chunk=3, **HOW))
+    models = [prepared(tiny, recipe, folder, teacher)[0] for _ in range(2)]
+
+    def process(group):
+        return learn(models[group.rank], batch, recipe, group)
+
+    for other, gradient in [(again, found), *together(2, process)]:
+        same(gradient, whole)
+        for name, value in numbers.items():
+            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
+
+
+@pytest.fixture(scope="module")
+def folder(tiny, tmp_path_factory):
+    recipe = stage("unified", temperature=2.0, dense_temperature=4.0, flops_warmup=1.0, epochs=4)
+    return train(retriever, tiny, tmp_path_factory.mktemp("unified"), recipe)
+
+
+def test_the_folder_has_both_heads(tiny, folder):
+    """sentence-transformers computes our vectors: of the sparse head by itself, of the dense head
+    from its two modules, as the card shows.
+    """
+    from sentence_transformers import SentenceTransformer, SparseEncoder
+    from sentence_transformers.models import Pooling, Transformer
+
+    described = {"head": "unified", "pooling": "cls", "similarity": "dot", "dense_weight": 0.5}
+    assert described.items() <= read_json(folder / "cdmae.json").items()
+    curve = (folder / "steps.tsv").read_text().splitlines()[0].split("\t")
+    assert {"penalty", "passage_entries", "accuracy", "dense_accuracy"} <= set(curve)
+    ours = inference.encode_queries(folder, tiny.queries)
+    assert ours.shape == (len(tiny.queries), WORDS + 32)
+    theirs = SparseEncoder(str(folder), device="cpu")
+    found = theirs.encode_query(tiny.queries, convert_to_sparse_tensor=False).numpy()
+    np.testing.assert_allclose(ours.sparse.toarray(), found, atol=1e-5)
+    parts = [Transformer(str(folder), max_seq_length=16), Pooling(32, "cls")]
+    found = SentenceTransformer(modules=parts, device="cpu").encode(tiny.queries)
+    np.testing.assert_allclose(ours.dense, found, atol=1e-5)
+
+
+def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
+    """Stored or not; Lucene's index can be built of the sparse ones."""
+    both = inference.encode_queries(folder, tiny.queries)
+    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    inference.encode_passages(folder, tiny.tokens, tmp_path / "both")
+    (kept,) = inference.read_shards(tmp_path / "both")
+    assert kept.shape == shard.shape == (len(tiny.passages), WORDS + 32)
+    for uses in ("dense", "sparse"):
+        queries = inference.encode_queries(folder, tiny.queries, uses=uses)
+        assert abs(queries - both.head(uses)).max() == 0
+        inference.write_head(vectors=tmp_path / "both", uses=uses, output=tmp_path / uses)
+        stored = inference.read_shards(tmp_path / uses)
+        made = inference.shards(folder, tiny.tokens, threads=1, uses=uses)
+        assert stored[0].shape == made[0].shape
+        assert abs(stored[0][:] - kept[:].head(uses)).max() == 0
+        first, second = (search(queries, shards, 9) for shards in (stored, made))
+        np.testing.assert_array_equal(first.passages, second.passages)

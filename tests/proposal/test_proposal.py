@@ -1,0 +1,256 @@
+"""`./run new`: the config that it writes for a folder is short, and loads as it is."""
+
+import contextlib
+import csv
+import json
+import random
+
+import pytest
+import yaml
+
+from cdmae.config.load import load
+from cdmae.config.reading import gather
+from cdmae.errors import InputError
+from cdmae.plan.machine import Machine
+from cdmae.proposal import hub, recipe
+from cdmae.proposal.survey import Survey
+from workflow import commands
+from workflow.commands import proposing
+
+WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
+MOST_LINES = 40
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch, capsys):
+    """A function that runs the command, and returns the config and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(proposing, "plan", lambda configfile: None)
+    monkeypatch.setattr(hub, "answers", lambda: False)
+
+    def run(*words):
+        commands.command(["new", *map(str, words)])
+        text = (tmp_path / "my.yaml").read_text()
+        assert len(text.splitlines()) <= MOST_LINES
+        values = gather(tmp_path / "none.yaml", [tmp_path / "my.yaml"])
+        with contextlib.chdir(proposing.ROOT):  # where a run looks for relative paths
+            return load(values), capsys.readouterr().out
+
+    return run
+
+
+def passage(rng):
+    return " ".join(rng.choices(WORDS, k=30)) + ". " + " ".join(rng.choices(WORDS, k=20)) + "."
+
+
+def pairs(path, rows=100, columns=("query", "positive")):
+    rng = random.Random(1)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(
+            [f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)] for _ in range(rows)
+        )
+    return path
+
+
+def beir(folder, **splits):
+    rng = random.Random(2)
+    (folder / "qrels").mkdir(parents=True)
+    texts = [{"_id": f"p{row}", "text": passage(rng).capitalize()} for row in range(120)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
+    asked = [{"_id": f"q{row}", "text": f"query {WORDS[row]}"} for row in range(120)]
+    (folder / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
+    first = 0
+    for split, count in splits.items():
+        lines = [f"q{row}\tp{row}\t1\n" for row in range(first, first + count)]
+        (folder / f"qrels/{split}.tsv").write_text("".join(lines))
+        first += count
+    return folder
+
+
+def texts(folder, suffix=".md"):
+    rng = random.Random(3)
+    folder.mkdir()
+    for number in range(40):
+        sections = (
+            f"# {' '.join(rng.choices(WORDS, k=4))}\n\n{passage(rng).title()}\n" for _ in range(3)
+        )
+        (folder / f"page{number}{suffix}").write_text("\n".join(sections))
+    return folder
+
+
+def test_pairs_without_splits_are_held_out(new, tmp_path):
+    config, said = new(pairs(tmp_path / "questions.csv"))
+    assert config.collections["mine"].settings.holdout == {"dev": 0.1, "test": 0.1}
+    assert config.evaluation.collections == {"mine": ("dev", "test")}
+    assert config.systems["fused"].tuned_on == ("mine", "dev")
+    assert config.results == "results/questions"
+    assert (
+        config.encoders["base"].objective == "mae" and config.encoders["base"].masked_by_importance
+    )
+    for line in (
+        "pairs: 100 passages",
+        "query: query, positive: positive",
+        "train 100",
+        "Latin 100%",
+    ):
+        assert line in said
+
+
+def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path):
+    config, said = new(beir(tmp_path / "mine", train=60, test=20))
+    assert config.collections["mine"].settings.holdout == {"dev": 0.1}
+    assert config.evaluation.collections == {"mine": ("test", "dev")}
+    config, said = new(beir(tmp_path / "more", train=60, dev=20, test=20), "--force")
+    assert not config.collections["mine"].settings.holdout
+    assert config.evaluation.collections == {"mine": ("dev", "test")}
+
+
+def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
+    config, said = new(texts(tmp_path / "notes"))
+    assert config.collections["made"].source == "pseudo"
+    assert config.collections["made"].settings.of["path"] == str(tmp_path / "notes")
+    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ()}
+    assert config.stages["stage1"].collection == "made"
+    assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
+
+
+def test_judged_queries_without_training_queries_measure(new, tmp_path):
+    config, _ = new(beir(tmp_path / "mine", test=20))
+    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ("test",)}
+
+
+def test_ms_marco_s_layout(new, tmp_path):
+    folder = tmp_path / "marco"
+    folder.mkdir()
+    rng = random.Random(4)
+    lines = [f"{row}\t{passage(rng)}\n" for row in range(60)]
+    (folder / "collection.tsv").write_text("".join(lines))
+    (folder / "queries.train.tsv").write_text(
+        "".join(f"{i}\tquery {WORDS[i]}\n" for i in range(60))
+    )
+    (folder / "qrels.train.tsv").write_text("".join(f"{i} 0 {i} 1\n" for i in range(60)))
+    config, _ = new(folder)
+    assert config.collections["mine"].source == "msmarco"
+
+
+def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
+    config, _ = new(pairs(tmp_path / "q.csv"), "--encoder", tiny_bert)
+    assert (proposing.ROOT / config.starts["published"].checkpoint).samefile(tiny_bert)
+    composed = tmp_path / "retriever"
+    composed.mkdir()
+    for file in tiny_bert.iterdir():
+        (composed / file.name).write_bytes(file.read_bytes())
+    kinds = ["models.Transformer", "models.Pooling", "models.Normalize"]
+    modules = [
+        {
+            "idx": i,
+            "name": str(i),
+            "path": "" if not i else f"{i}_Pooling",
+            "type": f"sentence_transformers.{kind}",
+        }
+        for i, kind in enumerate(kinds)
+    ]
+    (composed / "modules.json").write_text(json.dumps(modules))
+    (composed / "1_Pooling").mkdir()
+    (composed / "1_Pooling/config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    config, _ = new(tmp_path / "q.csv", "--encoder", composed, "--force")
+    assert config.systems["published"].model == str(composed)
+    assert config.encoders["base"].objective == "none"
+    stage = config.stages["stage1"]
+    assert (stage.pooling, stage.similarity) == ("mean", "cosine")
+    assert config.report.compare == {"trained": ("published",), "fused": ("trained",)}
+
+
+def test_the_hub_is_used_where_it_answers(new, tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "answers", lambda: True)
+    config, _ = new(pairs(tmp_path / "q.csv"))
+    assert config.systems["published"].model == hub.LATIN
+    config, _ = new(tmp_path / "q.csv", "--encoder", "none", "--force")
+    assert "published" not in config.systems
+
+
+def test_a_hub_that_does_not_answer_is_not_waited_for(monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert not hub.answers()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert not hub.answers()
+
+
+def test_an_existing_config_is_kept(new, tmp_path):
+    (tmp_path / "my.yaml").write_text("seed: 1\n")
+    with pytest.raises(InputError, match=r"my\.yaml exists; --force overwrites it, --to names"):
+        new(pairs(tmp_path / "q.csv"))
+    assert (tmp_path / "my.yaml").read_text() == "seed: 1\n"
+
+
+def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_path, monkeypatch):
+    path = pairs(tmp_path / "q.csv", columns=("frage", "antwort"))
+    with pytest.raises(InputError, match="Name it with --query; there is: frage, antwort"):
+        new(path)
+    config, _ = new(path, "--query", "frage", "--positive", "antwort")
+    assert config.collections["mine"].settings.query == "frage"
+    monkeypatch.setattr(proposing.sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(proposing.sys.stdout, "isatty", lambda: True)
+    answers = iter(["frag", "1", "antwort"])
+    monkeypatch.setattr("builtins.input", lambda question: next(answers))
+    config, _ = new(path, "--force")
+    settings = config.collections["mine"].settings
+    assert (settings.query, settings.positive) == ("frage", "antwort")
+
+
+def test_a_folder_that_could_be_several(new, tmp_path):
+    folder = texts(tmp_path / "mixed")
+    pairs(folder / "train.csv")
+    with pytest.raises(InputError, match="could be pairs or text Name it with --source"):
+        new(folder)
+    config, _ = new(folder, "--source", "text")
+    assert config.collections["mine"].source == "text"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "new needs one folder"),
+        (["nowhere"], "nowhere does not exist"),
+        (["."], "holds nothing that can be read"),
+        ([".", "--source", "toy"], "--source is toy; allowed: beir, msmarco, pairs, text"),
+    ],
+)
+def test_a_wrong_folder(new, words, sentence):
+    with pytest.raises(InputError) as caught:
+        new(*words)
+    assert sentence in str(caught.value)
+
+
+def test_a_mistake_in_the_data_has_its_line(new, tmp_path):
+    path = pairs(tmp_path / "q.csv")
+    path.write_text(path.read_text() + "alone\n")
+    with pytest.raises(InputError, match=r"q\.csv, line 102: 1 columns, but the header has 2"):
+        new(path)
+
+
+def test_the_config_is_valid_yaml_for_odd_names(new, tmp_path):
+    config, _ = new(pairs(tmp_path / "on: what's new #1.csv"))
+    assert yaml.safe_load((tmp_path / "my.yaml").read_text())["collection"] == "mine"
+
+
+REFERENCE = Survey(
+    source="beir",
+    settings={"path": str(proposing.ROOT / "data/mine")},
+    passages=20_000,
+    judged={"dev": 500, "test": 500, "train": 5000},
+    unjudged=[],
+    shared={},
+    words=(90, 10),
+    pieces=(126, 14),
+    scripts={"LATIN": 1.0},
+    duplicates=0.0,
+)
+
+
+def test_the_config_that_comes_along_is_what_it_writes_for_beir():
+    chosen = recipe.choose(REFERENCE, Machine(cores=8), None, "mine")
+    shown = (proposing.ROOT / "config/collection.yaml").read_text()
+    assert recipe.text(chosen, proposing.ROOT) == shown

@@ -1,0 +1,75 @@
+"""Search by the sum of two heads' scores: exact, and the same as the sum of two searches."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from cdmae.errors import InputError
+from cdmae.retrieval import dual
+from cdmae.retrieval.dual import DualVectors
+from cdmae.retrieval.search import search
+from cdmae.retrieval.vectors import Shard, read_shards
+
+WEIGHT = 0.75
+
+
+def drawn(count, seed, ties=False):
+    """Vectors; with `ties`, of small whole numbers, whose sums are exact and often equal."""
+    generator = np.random.default_rng(seed)
+    dense = generator.standard_normal((count, 24)).astype(np.float32)
+    weights = generator.random((count, 50)) * (generator.random((count, 50)) < 0.15)
+    if ties:
+        dense = np.rint(dense)
+        weights = np.rint(4 * weights)
+    return DualVectors(dense, sparse.csr_array(weights.astype(np.float32)), WEIGHT)
+
+
+def cut(vectors, edges):
+    return [vectors[first:last] for first, last in zip(edges[:-1], edges[1:], strict=True)]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_ranking_is_that_of_both_heads_fused(ties, monkeypatch):
+    """Every passage's score by each head alone, added; in any blocks."""
+    queries, passages = drawn(30, 1, ties), drawn(400, 2, ties)
+    alone = []
+    for uses in ("dense", "sparse"):
+        own = passages.head(uses)
+        alone.append(search(queries.head(uses), [Shard(own.shape, lambda own=own: own)], 400))
+    scores = np.zeros((2, 30, 400))
+    for head, run in enumerate(alone):
+        for query in range(30):
+            rows, values = run.ranked(query)  # a sparse run leaves out passages that score 0
+            scores[head, query, rows] = values
+    fused = (WEIGHT * scores[0] + scores[1]).astype(np.float32)
+    order = np.argsort(-fused, axis=1, kind="stable")
+    for depth in (1, 25, 400, 500):
+        for block, asked, edges in ((1000, 256, [0, 400]), (37, 7, [0, 150, 150, 400])):
+            monkeypatch.setattr(dual, "PASSAGES", block)
+            monkeypatch.setattr(dual, "QUERIES", asked)
+            run = search(queries, cut(passages, edges), depth)
+            found = run.passages.reshape(30, -1)
+            np.testing.assert_array_equal(found, order[:, :depth])
+            expected = np.take_along_axis(fused, found, 1)
+            np.testing.assert_array_equal(run.scores.reshape(30, -1), expected)
+
+
+def test_shards_are_stored(tmp_path):
+    vectors = drawn(11, 3)
+    for number, shard in enumerate(cut(vectors, [0, 5, 11])):
+        dual.write(tmp_path, f"{number:05d}", shard)
+    read = read_shards(tmp_path)
+    assert [shard.shape for shard in read] == [(5, 74), (6, 74)]
+    whole = dual.joined([shard[:] for shard in read])
+    np.testing.assert_array_equal(whole.dense, vectors.dense)
+    assert (whole.sparse != vectors.sparse).nnz == 0
+    with pytest.raises(InputError, match="has no vectors of two heads"):
+        dual.link_head(tmp_path / "none", tmp_path, "dense")
+
+
+def test_no_query_and_no_number():
+    passages = drawn(4, 1)
+    assert len(search(drawn(0, 1), [passages], 3)) == 0
+    passages.dense[2] = np.nan
+    with pytest.raises(InputError, match="passage vectors from row 0 on are not finite"):
+        search(drawn(2, 2), [passages], 3)

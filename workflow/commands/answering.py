@@ -1,0 +1,95 @@
+"""The systems of a finished run that answer new queries, and the files that they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cdmae.config import seeds, systems
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
+from cdmae.layout import place
+from workflow.commands.configs import existing
+from workflow.facts import importance_of
+
+
+def askable(config: Config) -> list[str]:
+    """List the systems that can answer new queries.
+
+    Raises `InputError` if there is none.
+    """
+    asked = [name for name in config.systems if can_be_asked(config, name)]
+    if not asked:
+        raise InputError(
+            "the config has no system that can answer queries; give the --configfile of a run "
+            "that has one, or add a system of kind bm25 or retriever"
+        )
+    return asked
+
+
+def can_be_asked(config: Config, name: str) -> bool:
+    """Return whether a system can answer new queries; third-party runs and their fusions cannot."""
+    system = config.systems[name]
+    return system.answers and all(can_be_asked(config, part) for part in system.parts())
+
+
+def best_system(config: Config, names: list[str]) -> str:
+    """Return the first-seed system with the best measure on the split that the report shows.
+
+    Raises `InputError` if no split is evaluated.
+    """
+    from cdmae.evaluation.per_query import read_measures
+
+    if not systems.shown(config):
+        raise InputError(
+            "the config evaluates no split, which would show the best system; choose one with "
+            f"--system: {', '.join(names)}"
+        )
+    collection, split = systems.shown(config)
+    measure = config.evaluation.measured(collection, split)[0]
+    means = {}
+    for name in seeds.first(names):
+        path = existing(place(config.results, "measures", system=name))
+        frame = read_measures(path)
+        rows = frame[
+            (frame["collection"] == collection)
+            & (frame["split"] == split)
+            & (frame["measure"] == measure)
+        ]
+        if rows.empty:
+            raise InputError(
+                f"{path} has no {measure} on {collection} {split}; ./run updates the file"
+            )
+        means[name] = rows["value"].mean()
+    return max(means, key=means.get)
+
+
+def described(config: Config, name: str, collection: str) -> dict[str, Any]:
+    """Return a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
+
+    def made(what: str, *, asked: bool = False, **names: str) -> str:
+        return existing(
+            place(config.results, what, **{"collection": collection, "system": name, **names}),
+            asked=asked,
+        )
+
+    def part(other: str) -> dict[str, Any]:
+        return described(config, other, collection)
+
+    return config.systems[name].asked(config, name, made, part)
+
+
+def cut_queries(config: Config, collection: str) -> dict[int, str]:
+    """Return the sentences that were cut from passages to be their queries, by passage row."""
+    from cdmae.collections.store import judged_queries
+
+    if not config.collections[collection].settings.queries_are_cut:
+        return {}
+    return judged_queries(place(config.results, "collection", collection=collection))
+
+
+def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:
+    """Return an encoder's table of importance and the folder of its tokenizer."""
+    table = existing(importance_of(config, encoder))
+    tokenizer = existing(place(config.results, "tokenizer", start=config.encoders[encoder].start))
+    return Path(table), Path(tokenizer)

@@ -1,0 +1,148 @@
+"""Commands that ask about a text: its passages, and the importance of its words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Any
+
+from cdmae.config import systems
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
+from cdmae.layout import place
+from cdmae.log import say
+from workflow.commands.answering import (
+    askable,
+    best_system,
+    cut_queries,
+    described,
+    importance_files,
+)
+from workflow.commands.configs import chosen, chosen_collection, configured, existing
+
+
+def search(
+    *text: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    system: str | None = None,
+    collection: str | None = None,
+    depth: int = 5,
+) -> None:
+    """Print the passages that a system ranks first for a text.
+
+    The text is one or several words, in quotation marks or not. A running `./run serve` of the same
+    config answers at once.
+
+      --system      a system of the config; default: the best one on dev
+      --collection  a collection of the evaluation; default: the first one without judgments, or
+                    the first one
+      --depth       number of passages, up to evaluation.depth; default: 5
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run search "fit a polynomial to data points"
+      ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
+    """
+    config = configured(configfile)
+    question = joined("search", text, "fit a polynomial to data points")
+    most = config.evaluation.depth
+    if not 1 <= depth <= most:
+        raise InputError(
+            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
+        )
+    asked = askable(config)
+    collection = chosen_collection(config, collection)
+    system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
+    about = described(config, system, collection)
+    folder = existing(place(config.results, "collection", collection=collection))
+
+    from cdmae.serving import running
+
+    found = running.ask(
+        config.results,
+        running.fingerprint(about, folder),
+        q=question,
+        system=system,
+        collection=collection,
+        k=depth,
+    )
+    if found is None:
+        found = searched(config, about, collection, question, depth)
+
+    from cdmae.retrieval.answers import Answer, show
+
+    answers = [
+        Answer(hit["score"], hit["passage_id"], hit["title"] or hit["summary"], hit["text"])
+        for hit in found["hits"]
+    ]
+    print(f"{system} on {collection}, {found['passages']:,} passages:\n", file=sys.stderr)
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    print(show(question, answers, width=width, coloured=coloured()))
+
+
+def searched(
+    config: Config, about: dict[str, Any], collection: str, question: str, depth: int
+) -> dict[str, Any]:
+    """Answer a query in this process, in the form of a server's GET /search."""
+    from cdmae.collections.store import count_passages, take_passages
+    from cdmae.retrieval.asking import Question, ask
+
+    folder = place(config.results, "collection", collection=collection)
+    length = config.evaluation.lengths.get(collection, 0)
+    run = ask(about, Question(question, config.evaluation.depth, length)).run
+    rows, scores = (values[:depth] for values in run.ranked(0))
+    summaries = cut_queries(config, collection)
+    hits = [
+        {**passage, "score": score, "summary": summaries.get(row, "")}
+        for row, score, passage in zip(
+            rows.tolist(), scores.tolist(), take_passages(folder, rows).to_pylist(), strict=True
+        )
+    ]
+    return {"passages": count_passages(folder), "hits": hits}
+
+
+def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
+    """Shade a text by the importance of its words.
+
+    The text is one or several words, in quotation marks or not. Importance is in nats. A question
+    mark follows words whose importance is mostly a guess, because fewer than half of their n-grams
+    occur more than once in the collection.
+
+      --encoder     an encoder with importance-aware masks; default: the last one
+      --configfile  config files as for a run, which overlay config/config.yaml
+
+    Examples:
+      ./run importance "return the number of dimensions of the input array"
+    """
+    config = configured(configfile)
+    whole = joined("importance", text, "return the number of dimensions of the input array")
+    encoders = systems.masked_by_importance(config)
+    if not encoders:
+        raise InputError(
+            "no encoder of the config is masked by importance; "
+            "give the --configfile of a run that has one, "
+            "or add an encoder with decoder_masking: importance"
+        )
+    encoder = chosen("encoder", encoder, encoders, encoders[-1:])
+    table, tokenizer = importance_files(config, encoder)
+
+    from cdmae.importance import shading
+
+    scored = shading.score(whole, table, tokenizer)
+    print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
+    if any(word.mark for word in scored):
+        say(shading.NOTE)
+
+
+def joined(name: str, words: tuple[str, ...], example: str) -> str:
+    """Return the words of a command as one text."""
+    text = " ".join(words)
+    if not text.strip():
+        raise InputError(f'{name} needs a text, for example ./run {name} "{example}"')
+    return text
+
+
+def coloured() -> bool:
+    """Return whether standard output may have colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

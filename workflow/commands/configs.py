@@ -1,0 +1,53 @@
+"""The config of a command, and the results that it names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from cdmae.config import systems
+from cdmae.config.load import load
+from cdmae.config.reading import gather
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
+from cdmae.fields import suggestion
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
+    """Load the default config, overlay configs and `overrides` on it; change to the checkout.
+
+    Paths in the config are relative to the checkout.
+
+    Raises `InputError` for a wrong config.
+    """
+    os.chdir(ROOT)
+    return load(gather(ROOT / "config/config.yaml", overlays, overrides))
+
+
+def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
+    """Return a name from the config, or the first allowed name by default."""
+    if name is None and default:
+        return default[0]
+    if name not in allowed:
+        raise InputError(f"--{what} is {name or 'missing'}; {suggestion(name or '', allowed)}")
+    return name
+
+
+def chosen_collection(config: Config, name: str | None) -> str:
+    """Return a collection of the evaluation: by default the first without judgments, or the first.
+
+    Users ask their own queries about the former.
+    """
+    known = list(config.evaluation.collections)
+    return chosen("collection", name, known, systems.only_searched(config) or known)
+
+
+def existing(path: str, *, asked: bool = False) -> str:
+    """Check that a result exists; `asked`: whether a run produces it only on request."""
+    if not Path(path).exists():
+        what = f"./run {path}" if asked else "./run"
+        raise InputError(f"{path} does not exist yet; {what} with the same config files makes it")
+    return path

@@ -1,0 +1,109 @@
+"""The command that writes a config for a folder of data."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdmae.errors import InputError
+from cdmae.files import write_text
+from cdmae.formats import memory, plural
+from cdmae.log import say
+from workflow.commands.configs import ROOT
+from workflow.commands.planning import plan
+
+if TYPE_CHECKING:
+    from cdmae.proposal.hub import Encoder
+
+
+def new(
+    *folder: str,
+    to: str = "my.yaml",
+    encoder: str = "",
+    source: str = "",
+    query: str = "",
+    positive: str = "",
+    force: bool = False,
+) -> None:
+    """Write a config for your own data, and print its plan and the next command.
+
+    FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
+    holds texts (.txt, .md, .rst). It may also be a single table.
+
+      --to        the config to write; default: my.yaml
+      --encoder   a published encoder: a folder, or a name at the hub; none: random weights.
+                  Default: a small retriever, if the hub answers within 4 seconds
+      --source    beir, msmarco, pairs or text, for a folder that could be several
+      --query     the column of the queries of pairs, if its name is not a usual one
+      --positive  the column of the relevant passages of pairs
+      --force     overwrite the config
+
+    Examples:
+      ./run new data/mine
+      ./run new questions.csv --query question --positive answer --encoder ~/models/minilm
+    """
+    from cdmae.plan import machine
+    from cdmae.proposal import recipe, survey
+
+    if len(folder) != 1:
+        raise InputError("new needs one folder, for example ./run new data/mine")
+    path = Path(folder[0]).expanduser().resolve()
+    target = Path(to).expanduser().resolve()
+    if target.exists() and not force:
+        raise InputError(f"{to} exists; --force overwrites it, --to names another file")
+    sources = survey.check(path, source)
+    kind = sources[0]
+    if len(sources) > 1:
+        kind = asked("source", f"{folder[0]} could be {' or '.join(sources)}", sources)
+    settings = survey.settings_of(kind, path, query, positive)
+    columns = {}
+    if kind == "pairs":
+        unclear, columns = survey.unclear_columns(settings)
+        for what, names in unclear.items():
+            settings[what] = asked(what, f"which column of {folder[0]} has the {what}?", names)
+            columns[what] = settings[what]
+    published = published_encoder(encoder)
+    found = survey.survey(kind, settings, columns)
+    here = machine.here()
+    print("\n".join(recipe.description(found)))
+    gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
+    print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.partition(".")[0]).strip("-") or "mine"
+    chosen = recipe.choose(found, here, published, stem[:64])
+    for reason in chosen.reasons:
+        print(f"recipe   {reason}")
+    write_text(target, recipe.text(chosen, ROOT))
+    print(f"wrote    {to}\n")
+    plan(configfile=[str(target)])
+    print(f"\nnext: ./run --configfile {to}")
+
+
+def asked(option: str, question: str, choices: list[str]) -> str:
+    """Ask on a terminal; raise `InputError`, which names the option, if there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(f"{question} Name it with --{option}; there is: {', '.join(choices)}")
+    listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
+    while True:
+        answer = input(f"{question} ({listed}) ").strip()
+        if answer in choices:
+            return answer
+        if answer.isdecimal() and 1 <= int(answer) <= len(choices):
+            return choices[int(answer) - 1]
+
+
+def published_encoder(model: str) -> Encoder | None:
+    """Return the encoder of the option, or of the hub if it answers; None for random weights."""
+    from cdmae.proposal import hub
+
+    if model == "none":
+        return None
+    if model:
+        folder = Path(model).expanduser()
+        return hub.local(str(folder.resolve())) if folder.is_dir() else hub.at_hub(model)
+    say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
+    if hub.answers():
+        return hub.at_hub(hub.LATIN)
+    say("the hub does not answer, so weights will be random; --encoder FOLDER begins with a model")
+    return None
