@@ -310,7 +310,8 @@ class Unified(Pooled, Regularised):
     """A retriever with a dense and a sparse head on one encoder.
 
     Both are trained together, and searched by the sum of their scores or, with a system of kind
-    `head`, alone.
+    `head`, alone. UnifieR's further parts are not included: the loss on the agreement of both
+    heads, and the gate of the query's words.
     """
 
     head: Literal["unified"] = setting(

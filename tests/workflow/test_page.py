@@ -120,14 +120,6 @@ def test_the_first_screen_says_what_its_table_holds_of_one_baseline(first_screen
 
 
 def test_other_sentences_of_the_first_screen_have_their_rows_in_tables(first_screen, table):
-    best, value = re.search(
-        r"The best system here is (\S+), with MRR@10 (\S+) on pydocs dev", first_screen
-    ).groups()
-    assert value == said(table(OVERVIEW)[best], "pydocs dev, MRR@10", formats.points)
-    over = re.search(r"That is (\S+) points compared with bm25 \((.*?)\)", first_screen)
-    if over:
-        row = table(f"combined-{best}")["pydocs dev, MRR@10"]
-        assert over.groups() == (said(row, "difference", formats.signed), p_of(row))
     sentence = r"(\S+) puts the best passages of (\S+) in another order: (\S+) points \((.*?)\)"
     reranked = re.findall(sentence, first_screen)
     assert reranked
@@ -138,7 +130,7 @@ def test_other_sentences_of_the_first_screen_have_their_rows_in_tables(first_scr
 
 
 def test_a_run_so_small_advises_nothing(first_screen):
-    assert "Do not draw conclusions from the numbers below." in first_screen
+    assert "This run is too small to tell." in first_screen
     assert not re.search(r"so use|improves the run|undo the", first_screen)
 
 
