@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
 
-MOST_SHARDS = 2000  # the graph has a dependency for every pair of shards
+MOST_SHARDS = 1200  # the graph has a dependency for every pair of shards: minutes and gigabytes
 
 
 def imported(workflow: Workflow) -> bool:

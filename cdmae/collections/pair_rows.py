@@ -67,12 +67,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table of pairs; an empty name means that the table lacks it."""
+    """The columns of a table of pairs; in JSONL, a row may lack the others, or have more."""
 
     query: str
     positive: str
-    negatives: tuple[str, ...]
-    label: str
 
     @classmethod
     def found(cls, path: Path, row: Row, query: str = "", positive: str = "") -> Columns:
@@ -83,16 +81,15 @@ class Columns:
         """
         query = _column(path, row, QUERY, "query", query)
         positive = _column(path, row, POSITIVE, "positive", positive)
-        negatives = tuple(name for name in row if NEGATIVES.fullmatch(name))
-        label = next((name for name in LABEL if name in row), "")
-        return cls(query, positive, negatives, label)
+        return cls(query, positive)
 
     def pair(self, path: Path, number: int, row: Row) -> Pair:
         """Return a row's pair; raises `InputError` with the row's line for a value that is none."""
         reader = _Reader(path, number, row)
         query = reader.text(self.query)
         positives = reader.passages(self.positive)
-        negatives = [passage for name in self.negatives for passage in reader.passages(name)]
+        columns = [name for name in row if NEGATIVES.fullmatch(name)]
+        negatives = [passage for name in columns for passage in reader.passages(name)]
         if not positives:
             raise reader.fault(f"{self.positive} has no passage; allowed: at least one")
         relevant = True
@@ -100,10 +97,11 @@ class Columns:
         own = [passage.score for passage in (*positives, *negatives)]
         scores = [score for score in own if score is not None]
         scores = scores or reader.numbers("pos_scores") + reader.numbers("neg_scores")
-        label = reader.numbers(self.label)
+        labelled = next((name for name in LABEL if name in row), "")
+        label = reader.numbers(labelled)
         if label and not negatives:
             if label not in ([0], [1]):
-                raise reader.fault(f"{self.label} is {show(row[self.label])}; allowed: 0 or 1")
+                raise reader.fault(f"{labelled} is {show(row[labelled])}; allowed: 0 or 1")
             relevant = label == [1]
         elif len(label) == len(negatives) and label:
             scores = [0.0] * len(positives) + [-margin for margin in label]

@@ -11,8 +11,7 @@ import torch
 from scipy import sparse
 
 from cdmae.collections.store import stream_passages
-from cdmae.errors import InputError
-from cdmae.exporting import graph, vector_files
+from cdmae.exporting import graph, target, vector_files
 from cdmae.files import complete, read_json
 from cdmae.log import say
 from cdmae.models import checkpoint, metadata, networks, sequences
@@ -39,14 +38,6 @@ class Source:
     vectors: str = ""
 
 
-def check(output: Path) -> None:
-    """Raise `InputError` if the folder of an export already contains something."""
-    if output.is_dir() and not any(output.iterdir()):
-        return
-    if output.exists() or output.is_symlink():
-        raise InputError(f"--to is {output}, which exists; allowed: a new or empty folder")
-
-
 def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True) -> list[str]:
     """Write the folder `output` and return the paths of its files, relative to it.
 
@@ -55,7 +46,7 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
 
     Raises `InputError` if the ONNX file does not compute the model's numbers.
     """
-    check(output)
+    target.check(output)
     if onnx:
         graph.check_packages()
     with complete(output) as aside:

@@ -8,6 +8,7 @@ from cdmae.collections.store import count_passages
 from cdmae.errors import InputError
 from tests.workflow.conftest import SMOKE
 from workflow import commands
+from workflow.commands import configs
 
 pytestmark = pytest.mark.workflow
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.workflow
 @pytest.fixture
 def export(smoke, monkeypatch, tmp_path):
     """A function that exports without ONNX into a new folder, and returns the folder."""
-    monkeypatch.setattr(commands, "ROOT", smoke.folder)
+    monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.chdir(tmp_path)
 
     def exported(*words):

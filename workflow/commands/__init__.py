@@ -12,7 +12,7 @@ from typing import Any
 from cdmae.cli import read_arguments
 from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
-from workflow.commands.exporting import export
+from workflow.commands.exporting import crate, export
 from workflow.commands.measuring import check, compare, sizes
 from workflow.commands.planning import adopt, plan
 from workflow.commands.proposing import new
@@ -64,4 +64,5 @@ COMMANDS = {
     "sizes": sizes,
     "export": export,
     "check": check,
+    "crate": crate,
 }
