@@ -1,7 +1,7 @@
 """Count n-grams of any number of synthetic words in shards, with a memory limit per job.
 
     python -m benchmarks.scale_shards --words 2e7 --shards 4 --check     a minute, also in one job
-    python -m benchmarks.scale_shards --words 2e9 --shards 24 --folder /scratch     150 GB of disk
+    python -m benchmarks.scale_shards --words 2e9 --shards 24 --folder /scratch     50 GB of disk
 
 Runs the scripts of the rules in workflow/rules/shards.smk, each as a process of its own, one after
 the other, and deletes a file after its last reader, as Snakemake does. Fails if a job exceeds the

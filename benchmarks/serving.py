@@ -139,13 +139,13 @@ def main() -> None:
             row[name] = f"{1000 * value:.0f}"
         rows.append(row)
     peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+    used = f"peak memory {int(peak[1]) / 2**20:.1f} GB, expected {expected}"
+    print(f"{options.clients} clients, {collection}; {used}\n{table(rows)}\n", flush=True)
     last = asked[-1]
     commands = [{"": "asks the server", **search(configs, last, collection, queries[0])}]
     process.send_signal(signal.SIGTERM)
     process.wait()
     commands.append({"": "alone", **search(configs, last, collection, queries[0])})
-    used = f"peak memory {int(peak[1]) / 2**20:.1f} GB, expected {expected}"
-    print(f"{options.clients} clients, {collection}; {used}\n{table(rows)}\n")
     print(f"./run search with {last}\n{table(commands)}")
 
 

@@ -47,6 +47,7 @@ PLACES = {
     "vectors": "vectors/{system}/{collection}",
     "sparsity": "sparsity/{system}.json",
     "run": "runs/{system}/{collection}.{split}.parquet",
+    "trec": "trec/{system}/{collection}.{split}.run",
     "measures": "measures/{system}.tsv",
     "latency": "latency.json",
     "benchmarks": "benchmarks",

@@ -48,8 +48,9 @@ def origin() -> dict[str, Any]:
     ``./run`` has no command.
     """
     found = {"command": json.loads(os.environ.get(COMMAND, "[]"))}
+    top = _git("rev-parse", "--show-toplevel")  # a copy may be in a checkout of something else
     commit = _git("rev-parse", "HEAD")
-    if commit:
+    if commit and Path(top).resolve() == ROOT:
         changes = _git("status", "--porcelain", "--untracked-files=no")
         found |= {"commit": commit, "changed": bool(changes)}
     return found

@@ -27,18 +27,18 @@ def print_last(line: str) -> None:
     atexit.register(print, line, file=sys.stderr)
 
 
-def answer(page: Path) -> str:
-    """Return a report's question and answer in one line; empty if the report lacks either."""
+def answers(page: Path) -> list[str]:
+    """Return a report's questions, each with its answer in one line; without answer, none."""
     text = page.read_text(encoding="utf-8")
-    found = [pattern.search(text) for pattern in (QUESTION, VERDICT)]
-    if not all(found):
-        return ""
-    plain = html.unescape(re.sub("<[^>]+>", "", " ".join(each[1] for each in found)))
-    return printable(" ".join(plain.split()))
+    lines = []
+    for question, verdict in zip(QUESTION.findall(text), VERDICT.findall(text), strict=False):
+        plain = html.unescape(re.sub("<[^>]+>", "", f"{question} {verdict}"))
+        lines.append(printable(" ".join(plain.split())))
+    return lines
 
 
 def print_results(results: str, targets: Iterable[str]) -> None:
-    """Print, at the end, the paths of the requested exhibits, or the report's path and answer."""
+    """Print, at the end, the paths of the requested exhibits, or the report's path and answers."""
     exhibits = [name for name in (*TABLES, *FIGURES) if name in targets]
     for name in exhibits:
         print_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
@@ -46,8 +46,7 @@ def print_results(results: str, targets: Iterable[str]) -> None:
     if exhibits or not page.exists():
         return
     print_last(f"report: {page}")
-    words = answer(page)
-    if words:
+    for words in reversed(answers(page)):
         print_last(words)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from cdmae import collections
 from cdmae.collections import Source, pair_rows, table_files
-from cdmae.collections.leakage import key_of
+from cdmae.collections.leakage import DIVIDED, key_of
+from cdmae.collections.sources.pairs import split_of
 from cdmae.collections.sources.pseudo import divided
 from cdmae.errors import InputError
 from cdmae.fields import parse, show
@@ -90,8 +91,14 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
         found = tables_of(path)
         corpus = [file for file in found if file.name.startswith("corpus.")]
         pairs = [file for file in found if file not in corpus]
+        splits = {split_of(file)[0] for file in pairs}
         if len(pairs) == 1:
             settings["path"] = str(pairs[0])
+        elif DIVIDED not in splits:
+            raise InputError(
+                f"{path} holds the tables {', '.join(file.name for file in pairs)}; name the "
+                f"training pairs {DIVIDED}{pairs[0].suffix}, or give one of the tables"
+            )
         if corpus:
             settings["corpus"] = str(corpus[0])
     if query:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -100,8 +100,11 @@ def _dense_of(path: Path) -> Path:
     return path.with_name(f"{DENSE}{path.stem}.npy")
 
 
-def link_head(source: Path, folder: Path, head: Literal["dense", "sparse"]) -> None:
-    """Link the vectors of one head into a folder, as the shards of a dense or sparse retriever."""
+def link_head(source: Path, folder: Path, head: str) -> None:
+    """Link the vectors of one head into a folder, as the shards of a dense or sparse retriever.
+
+    head: `dense` or `sparse`.
+    """
     paths = sorted(source.glob(f"[0-9]*{entries.SUFFIX}"))
     if not paths or not _dense_of(paths[0]).exists():
         raise InputError(f"{source} has no vectors of two heads; delete it and run again")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -163,14 +163,14 @@ def write(
 def write_head(
     *,
     vectors: Path,
-    uses: Literal["dense", "sparse"],
+    uses: str,
     output: Path,
     engine: str = "exact",
     threads: int = 1,
 ) -> None:
     """Write the vectors of one head of a unified retriever, as links to the folder `vectors`.
 
-    uses: the head. engine: see `write`.
+    uses: the head, `dense` or `sparse`. engine: see `write`.
     """
     with complete(output) as aside:
         aside.mkdir()

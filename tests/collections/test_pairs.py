@@ -161,6 +161,20 @@ def test_a_folder_has_a_table_per_split(tmp_path):
     assert texts(tmp_path / "out", "dev") == {"what is coffee": {COFFEE}}
 
 
+def test_a_split_may_have_several_tables(tmp_path):
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    for number, row in enumerate(SENTENCE_TRANSFORMERS):
+        table(folder / f"train-0000{number}-of-00003.parquet", [row])
+    settings = Settings(path=str(folder))
+    assert settings.judged() == {"train": True} and len(settings.depends()) == 3
+    write_collection(tmp_path / "out", settings.load())
+    assert texts(tmp_path / "out") == {"what is tea": {TEA, CHINA}, "what is coffee": {COFFEE}}
+    jsonl(folder / "train.jsonl", SENTENCE_TRANSFORMERS)
+    with pytest.raises(InputError, match="holds both train-00000-of-00003.parquet and train.jsonl"):
+        settings.judged()
+
+
 def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
     rows = [
         {"query": "tea", "positive": TEA, "label": 1},

@@ -200,6 +200,13 @@ def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_
     assert (settings.query, settings.positive) == ("frage", "antwort")
 
 
+def test_tables_of_which_none_is_for_training(new, tmp_path):
+    for name in ("one.csv", "two.csv"):
+        pairs(tmp_path / name)
+    with pytest.raises(InputError, match=r"one\.csv, two\.csv; name the training pairs train\.csv"):
+        new(tmp_path)
+
+
 def test_a_folder_that_could_be_several(new, tmp_path):
     folder = texts(tmp_path / "mixed")
     pairs(folder / "train.csv")

@@ -110,3 +110,10 @@ def test_a_scatter_names_every_point_and_leaves_out_unknown_costs():
     free = Point("d", 0, 5, "d: free", strong=True)
     assert "d: free" in scatter("s", "T", [*points, free], x_axis="", y_axis="").description
     assert scatter("s", "Title", [points[0], unknown], x_axis="ms", y_axis="MRR") is None
+
+
+def test_a_small_run_recommends_nothing(run, monkeypatch):
+    assert "too small to choose" not in str(choice.section(run).text)
+    monkeypatch.setattr(choice, "is_small", lambda facts: True)
+    text = str(choice.section(run).text)
+    assert "This run is too small to choose." in text and 'class="picked"' not in text

@@ -176,8 +176,12 @@ def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     run = measured(
         tmp_path, systems=some_systems("bm25", "mae-stage1", "cdmae-stage1"), targets=targets
     )
-    first, table = results.zero_shot(run).tables
+    first, table, *others = results.zero_shot(run).tables
     assert [first.name, table.name] == ["zero-shot-mrr-10", "zero-shot-ndcg-10"]
+    assert [other.name for other in others] == ["zero-shot-r-50", "zero-shot-r-1000"]
+    recall = rows_of(others[0])[names[0]]["bm25"]
+    of_first = run.value("bm25", Target(names[0], "test"), "R@50")
+    assert float(recall) == pytest.approx(100 * of_first, rel=1e-4)
     of_bm25 = {name: row["bm25"] for name, row in rows_of(table).items()}
     assert list(of_bm25) == [*names[:9], "cqadupstack", "average"]
     both = [run.value("bm25", Target(name, "test"), "nDCG@10") for name in names[9:]]

@@ -19,11 +19,16 @@ Not measurably: <b>+1.6&nbsp;points</b> is within the noise.
             "Did masking by importance help? Not measurably: +1.6 points is within the noise.",
             "report: {results}/report/index.html",
         ]),
+        (PAGE.replace("Did masking by importance help", "What") + PAGE, [], [
+            "What? Not measurably: +1.6 points is within the noise.",
+            "Did masking by importance help? Not measurably: +1.6 points is within the noise.",
+            "report: {results}/report/index.html",
+        ]),
         ("<h1>No systems</h1>", [], ["report: {results}/report/index.html"]),
         (PAGE, ["table_main"], ["table_main: {results}/tables/table_main.md"]),
         (None, [], []),
     ],
-    ids=["a report", "without an answer", "a table", "neither"],
+    ids=["a report", "two answers", "without an answer", "a table", "neither"],
 )  # fmt: skip
 def test_a_run_ends_with_the_answer_and_its_path(tmp_path, monkeypatch, page, targets, lines):
     last = []

@@ -126,7 +126,7 @@ def requests():
 def answer(port, request):
     """Send bytes; return the whole answer, empty if the connection is closed without one."""
     found = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         try:
             connection.sendall(request)
             while piece := connection.recv(1 << 16):
@@ -166,7 +166,7 @@ def test_slow_clients_do_not_keep_others_out(server):
     process, port = server
     slow = []
     for _ in range(connections.CONNECTIONS + 10):
-        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
         connection.sendall(b"GET /search?q=a HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
         slow.append(connection)
     assert b'"p0"' in wait_for(lambda: answer(port, get("/search?q=a")), seconds=60)
@@ -196,5 +196,5 @@ def test_a_signal_ends_it_cleanly(server, number):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/systems") as reply:
         assert reply.status == 200
     process.send_signal(number)
-    assert process.wait(30) == 0 and process.stdout.read() == "ended\n"
+    assert process.wait(90) == 0 and process.stdout.read() == "ended\n"
     idle.close()

@@ -1,6 +1,7 @@
 """Judgments: nothing is lost, the pool hides its systems, and the folder is a BEIR collection."""
 
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -63,6 +64,26 @@ def test_a_pool_has_a_fixed_random_order(tmp_path):
         orders.append([[each.passage_id for each in judgments.pool(own).passages] for own in ids])
     assert orders[0] == orders[1]
     assert len({tuple(order) for order in orders[0]}) > 1
+
+
+def test_two_windows_lose_nothing(tmp_path):
+    judgments = opened(tmp_path)
+    queries = [judgments.add(f"query {number}") for number in range(8)]
+
+    def window(who):
+        for query in queries:
+            for passage in judgments.pool(query).passages:
+                judgments.grade(query, passage.passage_id, 1, who)
+
+    threads = [threading.Thread(target=window, args=(who,)) for who in ("me", "you")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log = (tmp_path / "judgments.jsonl").read_text().splitlines()
+    given = {(line["who"], line["query_id"], line["passage_id"]) for line in map(json.loads, log)}
+    assert len(log) == len(given) == 2 * 8 * 4
+    assert len((tmp_path / "qrels/test.tsv").read_text().splitlines()) == 1 + 8 * 4
 
 
 def test_a_new_system_extends_the_pools_and_grades_stay(tmp_path):

@@ -28,7 +28,7 @@ from cdmae.plan import sizes
 from cdmae.plan.planned import Job, Planned
 from workflow import engine, overlays
 from workflow.circumstances import STARTED, now
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
+from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
 from workflow.fingerprint import fingerprint
 from workflow.recorded import Options, plain
 from workflow.state import key_of

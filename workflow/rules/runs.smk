@@ -449,14 +449,15 @@ use rule read_run as mine_run with:
 
 
 rule export:
-    """A run as a TREC file, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
+    """A run as a TREC file with its metadata: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         run="<results>/runs/{system}/{collection}.{split}.parquet",
         collection=expand(
             "<results>/collections/{collection}/{file}", file=COLLECTION_FILES, allow_missing=True
         ),
     output:
-        "<results>/trec/{system}/{collection}.{split}.run",
+        run="<results>/trec/{system}/{collection}.{split}.run",
+        metadata="<results>/trec/{system}/{collection}.{split}.ir_metadata.yaml",
     log:
         "<logs>/export/{system}.{collection}.{split}.log",
     wildcard_constraints:
@@ -468,9 +469,10 @@ rule export:
         runtime=60,
     params:
         code=code("export"),
+        settings=lambda wildcards: plain(trec(settings, **dict(wildcards))),
         launch=launch,
         collection=folder("collection"),
     shell:
         "{params.launch} scripts/export.py --run {input.run:q} --collection {params.collection:q}"
-        " --split {wildcards.split:q} --system {wildcards.system:q} --output {output:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        " --split {wildcards.split:q} --system {wildcards.system:q} --facts {params.settings:q}"
+        " --output {output.run:q} --metadata {output.metadata:q} 2>&1 | tee -i {log:q} >&2"

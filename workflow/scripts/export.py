@@ -1,18 +1,33 @@
-"""Write a run as a TREC file."""
+"""Write a run as a TREC file, and its metadata next to it."""
 
 from pathlib import Path
+from typing import Any
 
 from cdmae.cli import run_command
 from cdmae.collections.store import read_passages, read_queries
+from cdmae.exporting import primad
 from cdmae.retrieval import trec
 from cdmae.runs import read_run
 
 
-def main(*, run: Path, collection: Path, split: str, system: str, output: Path):
-    """Write `run` with the ids of `collection` for trec_eval, ir_measures and pyserini."""
+def main(
+    *,
+    run: Path,
+    collection: Path,
+    split: str,
+    system: str,
+    facts: dict[str, Any],
+    output: Path,
+    metadata: Path,
+):
+    """Write `run` with the ids of `collection` for trec_eval, ir_measures and pyserini.
+
+    facts: the contents of the metadata (`cdmae.exporting.primad`).
+    """
     query_ids = read_queries(collection, split)["query_id"].tolist()
     passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     trec.write_run(output, read_run(run), query_ids, passage_ids, system)
+    primad.write(metadata, facts)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Read pairs of a query and its passages, in the columns of three libraries.
 
 `path` is a table in JSONL, CSV, TSV or Parquet, which is the split ``train``, or a folder with one
-table per split: ``train.csv``, ``dev.csv``, ... `cdmae.collections.pair_rows` describes the columns
+table per split: ``train.csv``, ``dev.csv``, ..., or several as at the Hugging Face hub,
+``train-00000-of-00002.parquet``. `cdmae.collections.pair_rows` describes the columns
 of sentence-transformers, Tevatron and FlagEmbedding. JSONL, CSV and TSV may be compressed
 (``.gz``).
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -32,6 +34,7 @@ from cdmae.fields import setting, settings, show
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
+_SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of a split
 _SAMPLE = 1000  # rows from which the size of a table is estimated
 
 
@@ -66,15 +69,15 @@ class Settings(Folder):
         corpus = _table(self.corpus, "corpus") if self.corpus else None
         read = _Read(tables, corpus, self.query, self.positive, self.titles)
         return judged.Parts(
-            _Rows(corpus or next(iter(tables.values())), read.passages),
-            {split: _Rows(path, read.of(split, read.queries)) for split, path in tables.items()},
-            {split: _Rows(path, read.of(split, read.judgments)) for split, path in tables.items()},
+            _Rows(corpus or next(iter(tables.values()))[0], read.passages),
+            {split: _Rows(own[0], read.of(split, read.queries)) for split, own in tables.items()},
+            {split: _Rows(own[0], read.of(split, read.judgments)) for split, own in tables.items()},
         )
 
     def depends(self) -> list[Path]:
         """List the tables."""
         corpus = [_table(self.corpus, "corpus")] if self.corpus else []
-        return [*self._tables().values(), *corpus]
+        return [*(table for own in self._tables().values() for table in own), *corpus]
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection, and record the columns that the settings name."""
@@ -82,30 +85,36 @@ class Settings(Folder):
         columns = {"query": self.query, "positive": self.positive}
         return replace(collection, about={**collection.about, "columns": columns})
 
-    def _tables(self) -> dict[str, Path]:
-        """Return the table of each split."""
+    def _tables(self) -> dict[str, list[Path]]:
+        """Return the tables of each split."""
         path = Path(os.path.expanduser(self.path))
         if not path.is_dir():
-            return {DIVIDED: _table(self.path, "path")}
+            return {DIVIDED: [_table(self.path, "path")]}
         check_readable(path, f"path is {show(self.path)}, and {path.absolute()}")
         corpus = Path(os.path.expanduser(self.corpus)) if self.corpus else None
-        found: dict[str, Path] = {}
+        found: dict[str, list[Path]] = {}
         for table in sorted(path.iterdir()):
             is_corpus = corpus is not None and corpus.exists() and table.samefile(corpus)
             if table.name.startswith(".") or not suffix_of(table) or is_corpus:
                 continue
-            split = table.name.removesuffix(".gz").removesuffix(suffix_of(table))
-            if split in found:
+            split, is_shard = split_of(table)
+            if split in found and not is_shard:
                 raise InputError(
-                    f"{path} holds both {found[split].name} and {table.name}; keep one of them"
+                    f"{path} holds both {found[split][0].name} and {table.name}; keep one of them"
                 )
-            found[split] = table
+            found.setdefault(split, []).append(table)
         if not found:
             raise InputError(
                 f"path is {self.path}, and {path.absolute()} holds no table of pairs; allowed: "
                 f"{{split}} with {', '.join(SUFFIXES)}, such as train.csv"
             )
         return found
+
+
+def split_of(table: Path) -> tuple[str, bool]:
+    """Return the split of a table in a folder, and whether it is one of the split's several."""
+    name = table.name.removesuffix(".gz").removesuffix(suffix_of(table))
+    return _SHARD.sub("", name), bool(_SHARD.search(name))
 
 
 def _table(path: str, key: str) -> Path:
@@ -145,7 +154,12 @@ class _Read:
     """The passages, queries and judgments of the tables of a collection."""
 
     def __init__(
-        self, tables: dict[str, Path], corpus: Path | None, query: str, positive: str, titles: bool
+        self,
+        tables: dict[str, list[Path]],
+        corpus: Path | None,
+        query: str,
+        positive: str,
+        titles: bool,
     ) -> None:
         self.tables = tables
         self.corpus = corpus
@@ -154,12 +168,14 @@ class _Read:
         self.names: dict[bytes, str] = {}  # ids of passages by their keys, once they were all read
 
     def of(self, split: str, read: Callable[..., Any]) -> Callable[[], Iterator[Any]]:
-        """Return a function that reads the table of a split."""
+        """Return a function that reads the tables of a split."""
         return lambda: read(self.tables[split])
 
-    def pairs(self, table: Path) -> Iterator[tuple[int, Pair]]:
-        """Yield the line of each pair of a table, and the pair."""
-        return pair_rows.read(table, *self.columns)
+    def pairs(self, tables: list[Path]) -> Iterator[tuple[Path, int, Pair]]:
+        """Yield each pair of some tables, with its table and line."""
+        for table in tables:
+            for number, pair in pair_rows.read(table, *self.columns):
+                yield table, number, pair
 
     def passages(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield all passages, (id, title, text): the corpus, then other texts of the pairs."""
@@ -181,25 +197,25 @@ class _Read:
         if self.corpus:
             for number, passage in pair_rows.read_corpus(self.corpus):
                 yield self.corpus, number, passage
-        for table in self.tables.values():
-            for number, pair in self.pairs(table):
+        for tables in self.tables.values():
+            for table, number, pair in self.pairs(tables):
                 for passage in (*pair.positives, *pair.negatives):
                     yield table, number, passage
 
-    def queries(self, table: Path) -> Iterator[tuple[int, tuple[str, str]]]:
-        """Yield the different queries of a table: (id, text)."""
-        for number, pair, name in self._named(table):
+    def queries(self, tables: list[Path]) -> Iterator[tuple[int, tuple[str, str]]]:
+        """Yield the different queries of a split's tables: (id, text)."""
+        for number, pair, name in self._named(tables):
             if name:
                 yield number, (name, pair.query)
 
-    def judgments(self, table: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
-        """Yield the different judgments of a table: (query id, passage id, grade)."""
+    def judgments(self, tables: list[Path]) -> Iterator[tuple[int, tuple[str, str, int]]]:
+        """Yield the different judgments of a split's tables: (query id, passage id, grade)."""
         if not self.names:
             for _ in self.passages():
                 pass
         grades: dict[tuple[str, str], tuple[int, int]] = {}
         names: dict[bytes, str] = {}
-        for number, pair, name in self._named(table):
+        for number, pair, name in self._named(tables):
             query = names.setdefault(key_of(pair.query), name)
             for passage in pair.positives:
                 pairing = (query, self.names[key_of(passage.text)])
@@ -208,10 +224,10 @@ class _Read:
         for (query, passage), (line, grade) in grades.items():
             yield line, (query, passage, grade)
 
-    def _named(self, table: Path) -> Iterator[tuple[int, Pair, str]]:
+    def _named(self, tables: list[Path]) -> Iterator[tuple[int, Pair, str]]:
         """Yield the line of each pair, the pair, and the query's id; empty for a repeated query."""
         seen: set[bytes] = set()
-        for number, pair in self.pairs(table):
+        for _, number, pair in self.pairs(tables):
             key = key_of(pair.query)
             yield number, pair, "" if key in seen else pair.name or key.hex()
             seen.add(key)

@@ -73,6 +73,7 @@ def section(facts: Facts) -> Section | None:
         "pick": pick,
         "best": best,
         "bm25": facts.bm25,
+        "means": means,
         "value": means[pick],
         "gap": column.difference(best, pick) if best != pick else None,
         "over": column.difference(pick, facts.bm25) if facts.bm25 in means else None,

@@ -116,6 +116,7 @@ def zero_shot(facts: Facts) -> Section | None:
         return None
     tables = [table for columns in measured for table in _zero_shot_tables(columns)]
     columns = measured[-1]
+    others = [table for each in _further(measured) for table in _zero_shot_tables(each)]
     figures = []
     if len(columns) > 1:
         figures.append(against_baseline(together(columns, "Zero-shot average")))
@@ -131,8 +132,23 @@ def zero_shot(facts: Facts) -> Section | None:
         "seen": sorted(pretrained_on & {target.collection for target in targets}),
         "legend_is_above": bool(in_domain(facts)),
         "wide": len(tables) > 2,
+        "shown": tables,
+        "others": others,
     }
-    return Section("zero-shot", values, tables, figures)
+    return Section("zero-shot", values, [*tables, *others], figures)
+
+
+def _further(measured: list[list[Column]]) -> list[list[Column]]:
+    """List the zero-shot columns in the measures that have no table yet, if all sets have them."""
+    columns = measured[0]
+    facts = columns[0].facts
+    targets = [target for column in columns for some in column.sets for target in some]
+    done = {column.measure for some in measured for column in some}
+    return [
+        [replace(column, measure=measure) for column in columns]
+        for measure in facts.measures_of(targets[0])
+        if measure not in done and all(measure in facts.measures_of(target) for target in targets)
+    ]
 
 
 def _zero_shot_tables(columns: list[Column]) -> list[Table]:
