@@ -198,10 +198,27 @@ class Naive(nn.Module):
 
     def contriever(self, step: Step) -> Tensor:
         """-log of the share of a crop's own passage in its scores with all second crops."""
+        if self.network.settings.queue:
+            return self.moco(step)
         crops = Side.of(step, "encoder")
         h = self.vector(self.states(crops)[-1], crops)[:, 0]
         scores = h[::2] @ h[1::2].T / self.network.settings.temperature
         return functional.cross_entropy(scores, torch.arange(len(scores)))
+
+    def moco(self, step: Step) -> Tensor:
+        """-log of the share of q . k in q's scores with k and the queue.
+
+        The network has already put the step's vectors k into the ring that holds the queue.
+        """
+        first, second = Side.of(step, "encoder"), Side.of(step, "passage")
+        q = self.vector(self.states(first)[-1], first)[:, 0]
+        slower = self.network.slower(second.ids, attention_mask=second.attended)
+        k = self.vector(slower.last_hidden_state, second)[:, 0].detach()
+        begin = int(self.network.newest)
+        queue = torch.cat([self.network.keys[:begin], self.network.keys[begin + len(k) :]])
+        scores = torch.cat([(q * k).sum(1, keepdim=True), q @ queue.T], dim=1)
+        scores = scores / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.zeros(len(q), dtype=torch.int64))
 
     def simlm(self, step: Step) -> Tensor:
         """Compute the losses of both sides, which restore a generator's replacements and the rest.

@@ -355,6 +355,10 @@ class Pretraining(Encoder):
         """
         return 0.0
 
+    def kept(self, network: Any) -> float:
+        """Count the numbers that it keeps from step to step without training them."""
+        return 0.0
+
 
 @settings
 class Pooled(Pretraining):

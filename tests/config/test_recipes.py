@@ -56,7 +56,7 @@ PRETRAINING = {
     "contriever": {
         "start": "bert-base-uncased", "masks": (0.3, None), "batch": 2048, "steps": 500_000, "last": 500_000,
         "max_length": 256, "rates": (5e-5, 0.04, 0.01), "pooling": "mean", "crop_least": 0.05, "crop_most": 0.5,
-        "deletion": 0.1, "temperature": 0.05,
+        "deletion": 0.1, "temperature": 0.05, "queue": 131_072, "momentum": 0.9995,
     },
     "lexmae": {
         "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 86_346, "last": 86_346,
