@@ -113,6 +113,21 @@ class Naive(nn.Module):
         following = passage._replace(labels=passage.labels[:, 1:], chosen=passage.chosen[:, 1:])
         return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
 
+    def lexmae(self, step: Step) -> Tensor:
+        """LexMAE: the decoder reads softmax(max_i z_i) E, in which E is a constant."""
+        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        words = encoder.attended.clone()
+        words[:, 0] = False
+        words[torch.arange(len(words)), encoder.attended.sum(1) - 1] = False  # [SEP]
+        logits = self.model.cls(states).masked_fill(~words[..., None], -torch.inf).max(1).values
+        logits = torch.where(words.any(1)[:, None], logits, 0.0)
+        embeddings = self.model.bert.embeddings.word_embeddings.weight.detach()
+        h_b = (logits.softmax(-1) @ embeddings)[:, None]
+        return self.loss(states, encoder) + self.loss(
+            self.decoded("decoder", h_b, decoder), decoder
+        )
+
     def cotmae(self, step: Step) -> Tensor:
         """Compute equation 9 with the neighbouring span as the decoder's text."""
         return self.mae(step)

@@ -196,6 +196,8 @@ def test_the_price_of_every_objective():
         "mlm": 3 * (3 * layer + heads(0.3)),
         # forward twice; 27.5 % of eight tokens, and two special tokens
         "contriever": 2 * 4 * 3 * SMALL.layer(2 + 0.275 * (TOKENS - 2)),
+        # the head at all tokens of the encoder, and a mean of word embeddings
+        "lexmae": 3 * (5 * layer + heads(1.8)) + 4 * SMALL.vocabulary * SMALL.width,
         "seed": 3 * (5 * layer + heads(1.3)),  # two decoder layers
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),
