@@ -113,6 +113,21 @@ class Naive(nn.Module):
         following = passage._replace(labels=passage.labels[:, 1:], chosen=passage.chosen[:, 1:])
         return self.loss(states, encoder) + self.loss(decoded[:, :-1], following)
 
+    def lexmae(self, step: Step) -> Tensor:
+        """LexMAE: the decoder reads softmax(max_i z_i) E, in which E is a constant."""
+        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        words = encoder.attended.clone()
+        words[:, 0] = False
+        words[torch.arange(len(words)), encoder.attended.sum(1) - 1] = False  # [SEP]
+        logits = self.model.cls(states).masked_fill(~words[..., None], -torch.inf).max(1).values
+        logits = torch.where(words.any(1)[:, None], logits, 0.0)
+        embeddings = self.model.bert.embeddings.word_embeddings.weight.detach()
+        h_b = (logits.softmax(-1) @ embeddings)[:, None]
+        return self.loss(states, encoder) + self.loss(
+            self.decoded("decoder", h_b, decoder), decoder
+        )
+
     def cotmae(self, step: Step) -> Tensor:
         """Compute equation 9 with the neighbouring span as the decoder's text."""
         return self.mae(step)
@@ -183,10 +198,27 @@ class Naive(nn.Module):
 
     def contriever(self, step: Step) -> Tensor:
         """-log of the share of a crop's own passage in its scores with all second crops."""
+        if self.network.settings.queue:
+            return self.moco(step)
         crops = Side.of(step, "encoder")
         h = self.vector(self.states(crops)[-1], crops)[:, 0]
         scores = h[::2] @ h[1::2].T / self.network.settings.temperature
         return functional.cross_entropy(scores, torch.arange(len(scores)))
+
+    def moco(self, step: Step) -> Tensor:
+        """-log of the share of q . k in q's scores with k and the queue.
+
+        The network has already put the step's vectors k into the ring that holds the queue.
+        """
+        first, second = Side.of(step, "encoder"), Side.of(step, "passage")
+        q = self.vector(self.states(first)[-1], first)[:, 0]
+        slower = self.network.slower(second.ids, attention_mask=second.attended)
+        k = self.vector(slower.last_hidden_state, second)[:, 0].detach()
+        begin = int(self.network.newest)
+        queue = torch.cat([self.network.keys[:begin], self.network.keys[begin + len(k) :]])
+        scores = torch.cat([(q * k).sum(1, keepdim=True), q @ queue.T], dim=1)
+        scores = scores / self.network.settings.temperature
+        return functional.cross_entropy(scores, torch.zeros(len(q), dtype=torch.int64))
 
     def simlm(self, step: Step) -> Tensor:
         """Compute the losses of both sides, which restore a generator's replacements and the rest.

@@ -8,8 +8,8 @@ In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 aft
 limit is 1e-4, below the error of TF32 (1e-3 for one product). In bfloat16 a number has 8 bits, so a
 single product is off by up to 4e-3 and a gradient by several percent. The only measure of this is
 the CPU's own bfloat16. Twice its error is allowed, because the kernels round at other positions.
-simlm and dupmae choose, by a draw and by a maximum. Nearly equal numbers may fall on either side,
-so four times is allowed there.
+simlm, dupmae and lexmae choose, by a draw or by a maximum. Nearly equal numbers may fall on either
+side, so four times is allowed there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cdmae.training.ranks import Ranks
 CPU = torch.device("cpu")
 EXACT = 1e-4
 LEAST = 4e-3
-TIMES = {"simlm": 4.0, "dupmae": 4.0}
+TIMES = {"simlm": 4.0, "dupmae": 4.0, "lexmae": 4.0}
 LENGTHS = (1, 5, 2, 17, 40, 3, 1, 150)
 CHOSEN = {  # rows that attend, of the packed passages of these lengths
     "all rows": None,

@@ -355,6 +355,10 @@ class Pretraining(Encoder):
         """
         return 0.0
 
+    def kept(self, network: Any) -> float:
+        """Count the numbers that it keeps from step to step without training them."""
+        return 0.0
+
 
 @settings
 class Pooled(Pretraining):
@@ -369,7 +373,7 @@ class Pooled(Pretraining):
 
 
 @settings
-class Decoded(Pooled):
+class DecoderMasked(Pretraining):
     """An objective whose decoder has a mask of its own."""
 
     decoder_masking: Masking = setting(
@@ -391,6 +395,23 @@ class Decoded(Pooled):
     def predicted(self, tokens: float) -> float:
         """Count the masked tokens of the encoder and of the decoder, which the head predicts."""
         return (self.encoder_ratio + self.decoder_ratio) * tokens
+
+    def check_nested(self) -> None:
+        """Refuse a decoder that masks less than the encoder, all of whose masks it repeats."""
+        if self.decoder_ratio < self.encoder_ratio:
+            masked = (
+                f"with objective {self.objective}, whose decoder masks all that the encoder masks"
+            )
+            raise unfit(
+                self,
+                "decoder_ratio",
+                f"; allowed {masked}: from encoder_ratio, {self.encoder_ratio}",
+            )
+
+
+@settings
+class Decoded(DecoderMasked, Pooled):
+    """An objective whose decoder, with a mask of its own, reads a vector from the last layer."""
 
 
 @settings

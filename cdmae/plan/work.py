@@ -117,6 +117,7 @@ def pretrain(planned: Planned, name: str) -> Work:
             "trained weight": weights,
             "state": (network.layers + encoder.held_layers) * _states(network),
             "vocabulary entry": network.vocabulary,
+            "kept number": encoder.kept(network),
         },
     )
 

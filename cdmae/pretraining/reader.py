@@ -137,11 +137,21 @@ class Reader:
         if self.spans == 1:
             return Texts(rows, begins, lengths, epochs)
         if self.crops:
-            offsets, sizes = self._crops(rows, lengths, epochs)
-        else:
-            cut = self._cut(rows, begins, lengths, epochs)
-            offsets = np.stack([np.zeros_like(cut), cut], axis=1)
-            sizes = np.stack([cut, np.minimum(lengths - cut, self.length)], axis=1)
+            return self._cropped(rows, begins, lengths, epochs, self.sides["encoder"])
+        cut = self._cut(rows, begins, lengths, epochs)
+        offsets = np.stack([np.zeros_like(cut), cut], axis=1)
+        sizes = np.stack([cut, np.minimum(lengths - cut, self.length)], axis=1)
+        return self._pairs(rows, begins, offsets, sizes, epochs)
+
+    def _pairs(
+        self,
+        rows: np.ndarray,
+        begins: np.ndarray,
+        offsets: np.ndarray,
+        sizes: np.ndarray,
+        epochs: np.ndarray,
+    ) -> Texts:
+        """Return two texts of each passage, by their offsets and lengths [B, 2]."""
         keys = np.stack([rows, rows + len(self.tokens)], axis=1)
         return Texts(
             keys.ravel(),
@@ -149,6 +159,35 @@ class Reader:
             sizes.ravel(),
             np.repeat(epochs, 2),
         )
+
+    def _cropped(
+        self,
+        rows: np.ndarray,
+        begins: np.ndarray,
+        lengths: np.ndarray,
+        epochs: np.ndarray,
+        side: Side,
+    ) -> Texts:
+        """Return two crops of each passage.
+
+        If the second crop is the rest of the passage, its range is the whole passage, from which
+        `mask` removes the first crop.
+        """
+        offsets, sizes = self._crops(rows, lengths, epochs)
+        if side.rest:
+            offsets[:, 1] = 0
+            sizes[:, 1] = lengths
+        return self._pairs(rows, begins, offsets, sizes, epochs)
+
+    def _first_crops(self, texts: Texts, width: int) -> np.ndarray:
+        """Mark the first crops in the second crops' ranges, whole passages: bool [B, n]."""
+        second = texts.rows >= len(self.tokens)
+        rows = texts.rows - second * len(self.tokens)
+        offsets, sizes = self._crops(rows, texts.lengths, texts.epochs)
+        positions = np.arange(width)
+        begin = offsets[:, :1]
+        inside = (positions >= begin) & (positions < begin + sizes[:, :1])
+        return inside & second[:, None]
 
     def _crops(
         self, rows: np.ndarray, lengths: np.ndarray, epochs: np.ndarray
@@ -198,11 +237,16 @@ class Reader:
         """Apply equation 1 to texts for one side, given the `others` of the same texts."""
         side = self.sides[name]
         keys = self.keys(name, texts.epochs)
+        if side.crops and self.spans == 1:
+            texts = self._cropped(texts.rows, texts.begins, texts.lengths, texts.epochs, side)
+            texts = texts[side.crop :: 2]
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
         batch = self.batch_of(texts, side)
         width = batch.ids.shape[1]
         real = np.arange(width) < batch.lengths[:, None]
+        if side.rest:
+            real &= ~self._first_crops(texts, width)
         if side.deleted:
             real &= uniforms(keys, batch.rows, width, salt=masking.DELETE) >= side.deleted
         lengths = real.sum(axis=1)

@@ -176,6 +176,12 @@ def test_the_price_of_every_objective():
         name: flops.passage(SMALL, as_objective(name, encoder), Even(1, 1.0, {}))
         for name in concepts("pretraining/objectives")
     }
+    of_queues = {"queue": {"queue": 4096}, "cloze": {"queue": 4096, "cut": "cloze"}}
+    for name, changed in of_queues.items():
+        queued = as_objective("contriever", encoder, **changed)
+        price[name] = flops.passage(SMALL, queued, Even(1, 1.0, {}))
+        assert queued.kept(SMALL) == SMALL.parameters() + SMALL.width * (4096 + 2048)
+    assert as_objective("contriever", encoder).kept(SMALL) == 0
     price["frozen"] = flops.passage(
         SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {})
     )
@@ -186,6 +192,8 @@ def test_the_price_of_every_objective():
         return SMALL.head(share * TOKENS)
 
     condensed = 3 * (5 * SMALL.layer(span) + SMALL.head(0.6 * span))
+    crop = 3 * SMALL.layer(2 + 0.275 * (TOKENS - 2))
+    scores = 4 * SMALL.width * 4096
     generator = (
         3 * (3 * layer + heads(0.3)) + 3 * layer + heads(0.8)
     )  # one head: as wide as the encoder
@@ -195,7 +203,12 @@ def test_the_price_of_every_objective():
         "dupmae": 3 * (4 * layer + heads(2.3)),
         "mlm": 3 * (3 * layer + heads(0.3)),
         # forward twice; 27.5 % of eight tokens, and two special tokens
-        "contriever": 2 * 4 * 3 * SMALL.layer(2 + 0.275 * (TOKENS - 2)),
+        "contriever": 2 * 4 * crop,
+        # a crop forward and backward; the copy's crop, or the rest of the passage
+        "queue": 4 * crop + scores,
+        "cloze": 3 * crop + 3 * SMALL.layer(2 + 0.725 * (TOKENS - 2)) + scores,
+        # the head at all tokens of the encoder, and a mean of word embeddings
+        "lexmae": 3 * (5 * layer + heads(1.8)) + 4 * SMALL.vocabulary * SMALL.width,
         "seed": 3 * (5 * layer + heads(1.3)),  # two decoder layers
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),

@@ -1,20 +1,26 @@
 """Contriever: crops, deletions, and the contrast of a global batch."""
 
+import copy
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import tiny_objectives
+import tiny_pretraining
 import torch
 from any_kind import as_objective
-from tiny_objectives import SETTINGS, V, vocabulary
+from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, ready, same, vocabulary
 
+from benchmarks.naive import Naive
 from cdmae.masking import Side
+from cdmae.pretraining import trainer
 from cdmae.pretraining.objectives import contriever
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 
 LENGTH = 40
+QUEUED = {"queue": 12, "temperature": 1.0}
 
 
 def reader(passages=400, length=LENGTH, seed=3, **changed):
@@ -85,3 +91,126 @@ def test_settings_without_effect_are_named():
 def test_a_batch_of_one_passage_has_no_negatives_and_is_refused():
     with pytest.raises(ValueError, match="batch is 1; allowed with objective contriever: from 2"):
         as_objective("contriever", SETTINGS, batch=1)
+
+
+# --- inverse cloze --------------------------------------------------------------------------------
+
+
+def test_inverse_cloze_parts_a_passage():
+    """The second part is the passage without the first, in its order; nothing is lost."""
+    (step,) = reader(rest=True).read(0, 1)
+    parts = step.sides["encoder"].inputs
+    whole = (5 + np.arange(LENGTH) % (V - 5)).tolist()
+    begins = set()
+    for passage in range(400):
+        first = parts[2 * passage][1:-1].tolist()
+        rest = parts[2 * passage + 1][1:-1].tolist()
+        assert len(first) + len(rest) == LENGTH
+        assert 2 <= len(first) < LENGTH // 2
+        begin = next(at for at in range(LENGTH) if rest == whole[:at] + whole[at + len(first) :])
+        assert whole[begin : begin + len(first)] == first
+        begins.add(begin)
+    assert len(begins) > 20
+
+
+def test_with_a_queue_each_part_is_a_side_of_its_own():
+    """The same crops as without a queue, each passage once on each side."""
+    settings = as_objective("contriever", SETTINGS, cut="cloze", deletion=0.0, **QUEUED)
+    sides = contriever.Contriever.sides(settings, "word")
+    one = reader(passages=12)
+    split = Reader(one.tokens, {}, vocabulary(), sides, batch=12, max_length=LENGTH + 2, seed=3)
+    (together,) = reader(passages=12, rest=True).read(0, 1)
+    (apart,) = split.read(0, 1)
+    assert apart.spans == 1
+    joint = together.sides["encoder"].inputs
+    for passage in range(12):
+        for part, side in enumerate(("encoder", "passage")):
+            found = apart.sides[side].inputs[passage]
+            assert np.array_equal(found, joint[2 * passage + part])
+
+
+# --- the queue ------------------------------------------------------------------------------------
+
+
+def queued_step(settings):
+    """A step of a contriever with a queue."""
+    return next(tiny_objectives.reader("contriever", settings).steps(0, 1))
+
+
+def test_the_loss_with_a_queue_by_hand():
+    """One passage; its own key scores 1.6, the queue's two 0 and -0.4, at temperature 0.5."""
+    made = network_of("contriever", queue=2, batch=1, temperature=0.5)
+    made.keys = torch.tensor([[0.0, 0.7], [0.8, 0.1], [-0.2, 0.0]])
+    made.newest.fill_(1)
+    batch = tiny_objectives.Batch({}, slice(0, 1), 1)
+    found = made.contrast_with_queue(torch.tensor([[1.0, 0.0]]), batch).item()
+    assert found == pytest.approx(math.log(1 + math.exp(0.0 - 1.6) + math.exp(-0.4 - 1.6)))
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("cut", ["crops", "cloze"])
+def test_the_queue_is_its_naive_form(cut, pooling):
+    """Loss and gradient; the copy and the queue get none."""
+    made = network_of("contriever", pooling, cut=cut, **QUEUED)
+    step = queued_step(made.settings)
+    loss, numbers = learnt(made, step)
+    same(made, loss, Naive("contriever", made)(step))
+    torch.testing.assert_close(loss.detach(), numbers["encoder_loss"])
+    assert not any(weight.requires_grad for weight in made.slower.parameters())
+
+
+def test_the_slower_copy_and_the_ring():
+    """Each step moves the copy by 1 - m of the way, and replaces the oldest vectors in turn."""
+    made = network_of("contriever", momentum=0.75, **QUEUED)
+    step = queued_step(made.settings)
+    filled = []
+    for _ in range(4):
+        own = copy.deepcopy(made.slower.state_dict())
+        before = made.keys.clone()
+        learnt(made, step)
+        target = made.model.base_model.state_dict()
+        for name, weight in made.slower.state_dict().items():
+            torch.testing.assert_close(weight, 0.75 * own[name] + 0.25 * target[name])
+        filled.append((made.keys != before).any(1).nonzero().flatten().tolist())
+    rows = [list(range(begin, begin + 6)) for begin in (6, 12, 0, 6)]
+    assert filled == rows
+
+
+def test_micro_batches_do_not_change_the_queue():
+    made = network_of("contriever", **QUEUED)
+    other = copy.deepcopy(made)
+    step = queued_step(made.settings)
+    whole = learnt(made, step)[0]
+    parts = ready(other, *step.batches(8, CPU))
+    assert len(parts) > 1
+    torch.testing.assert_close(sum(other(part)[0] for part in parts), whole)
+    torch.testing.assert_close(other.keys, made.keys)
+
+
+def test_a_killed_training_with_a_queue_resumes_with_the_same_bits(inputs, tmp_path):
+    """Queue and copy are part of the state; without them the resumed training would differ."""
+    settings = as_objective(
+        "contriever", tiny_pretraining.SETTINGS, steps=5, queue=12, momentum=0.9, cut="cloze"
+    )
+    whole = tiny_pretraining.run(inputs, tmp_path / "whole", settings)
+    tiny_pretraining.cut_off(3, inputs, tmp_path / "cut", settings)
+    (saved,) = (tmp_path / "cut" / "state").glob("step-00000003.*")
+    network = torch.load(saved, weights_only=True)["network"]
+    assert network["keys"].shape == (18, 16)
+    assert network["newest"] == 0  # 6, 12, 0
+    again = tiny_pretraining.run(inputs, tmp_path / "cut", settings)
+    assert tiny_pretraining.differences(whole, again) == []
+    curves = [(each / "steps.tsv").read_text() for each in (whole, again)]
+    assert curves[0] == curves[1]
+    assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (5, len(trainer.COLUMNS))
+
+
+def test_queues_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="queue is 13 and batch is 6; allowed: 0, or a multiple"):
+        as_objective("contriever", SETTINGS, queue=13)
+    plain = as_objective("contriever", SETTINGS)
+    assert plain.unread["momentum"] == "queue is 0"
+    assert "momentum" not in plain.values()
+    queued = as_objective("contriever", SETTINGS, **QUEUED)
+    assert "momentum" not in queued.unread
+    assert queued.values()["momentum"] == 0.9995

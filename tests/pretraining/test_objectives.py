@@ -33,7 +33,7 @@ EVERY = pytest.mark.parametrize("name", objectives())
 
 def test_the_objectives_are_the_files_of_the_folder() -> None:
     assert objectives() == [
-        "bowdpr", "cocondenser", "condenser", "contriever", "cotmae", "dupmae", "mae", "master", "mlm", "retromae", "seed", "simlm",
+        "bowdpr", "cocondenser", "condenser", "contriever", "cotmae", "dupmae", "lexmae", "mae", "master", "mlm", "retromae", "seed", "simlm",
     ]  # fmt: skip
 
 
@@ -159,6 +159,8 @@ def test_the_sides_of_the_competitors() -> None:
     assert made["condenser"] == made["mlm"] == {"encoder": encoder}
     crops = masking.Side("", 0.0, spans=2, crops=(0.05, 0.5), deleted=0.1)
     assert made["contriever"] == {"encoder": crops}
+    nested = dataclasses.replace(decoder, beyond="encoder")
+    assert made["lexmae"] == {"encoder": encoder, "decoder": nested}
     assert made["seed"] == {"encoder": encoder, "decoder": plain}
     assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
     assert made["cotmae"] == {

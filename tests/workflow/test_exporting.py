@@ -17,10 +17,10 @@ pytestmark = pytest.mark.workflow
 def export(smoke, monkeypatch, tmp_path):
     """A function that exports without ONNX into a new folder, and returns the folder."""
     monkeypatch.setattr(configs, "ROOT", smoke.folder)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(smoke.folder)
 
     def exported(*words):
-        commands.command(["export", *words, *SMOKE, "--to", "to", "--no-onnx"])
+        commands.command(["export", *words, *SMOKE, "--to", str(tmp_path / "to"), "--no-onnx"])
         return tmp_path / "to"
 
     return exported

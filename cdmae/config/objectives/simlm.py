@@ -39,13 +39,7 @@ class SimLm(Layered, Decoded):
 
     def check(self, config: Config) -> None:
         """Refuse settings that do not fit the start, and a generator with other word-pieces."""
-        if self.decoder_ratio < self.encoder_ratio:
-            masked = "with objective simlm, whose decoder masks all that the encoder masks"
-            raise unfit(
-                self,
-                "decoder_ratio",
-                f"; allowed {masked}: from encoder_ratio, {self.encoder_ratio}",
-            )
+        self.check_nested()
         if self.generator:
             self._check_generator(config.starts[self.start].checkpoint)
         super().check(config)

@@ -1,6 +1,6 @@
-"""The language-model head at masked positions: cross-entropy without storing all logits.
+"""The language-model head: cross-entropy and largest logits without storing all logits.
 
-    M masked rows, V word-pieces, D dimensions
+    B passages, S rows, M masked rows, V word-pieces, D dimensions
 
 Logits of every position of the paper's batch would need 75 GB. Here they are computed for a few
 rows at a time and replaced immediately by their gradient. None is kept for the backward pass or
@@ -17,6 +17,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from cdmae.models.architectures import Head
+from cdmae.models.attention import Grid
+from cdmae.models.packed import Layout
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
@@ -97,3 +99,28 @@ def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype, rows: int = 0) 
     wide[:count, :width] = matrix
     wide[:count, width] = column
     return wide
+
+
+def largest_logits(head: Head, states: Tensor, layout: Layout, skipped: Tensor) -> Tensor:
+    """Return the largest logit of each word-piece over a passage's rows: [B, V].
+
+    states: [S, D]. skipped: int64, rows that do not count; the logits of a passage without other
+    rows are minus infinity. The result is computed for a few passages at a time. For the backward
+    pass only the position of each maximum is kept, not the logits.
+    """
+    longest = layout.longest
+    rows = Grid(layout, 1).sources
+    seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device)
+    seen.index_fill_(0, layout.cells, True)
+    seen.index_fill_(0, layout.cells.index_select(0, skipped), False)
+    states = head.transform(states)
+    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
+    largest = []
+    for first in range(0, len(layout), at_once):
+        cut = slice(first * longest, (first + at_once) * longest)
+        logits = functional.linear(
+            states.index_select(0, rows[cut]), head.output.weight, head.output.bias
+        )
+        logits = logits.masked_fill(~seen[cut, None], -torch.inf)
+        largest.append(logits.view(-1, longest, logits.shape[1]).max(dim=1).values)
+    return torch.cat(largest)

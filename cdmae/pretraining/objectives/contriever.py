@@ -1,21 +1,28 @@
-"""Contriever: the contrast of independent crops, by in-batch negatives (Izacard et al. 2022).
+"""Contriever: the contrast of two parts of a passage (Izacard et al. 2022).
 
-The objective reads two random crops of each passage, each with a few tokens deleted. The vector of
-the first crop must score the second crop of its passage above the second crops of all other
-passages of the global batch: L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau),
-the mean over passages, as in the published code (facebookresearch/contriever, ``src/inbatch.py``).
-The paper's larger variant takes its negatives from a queue of earlier batches (MoCo), which is not
-implemented here.
+The objective reads two random crops of each passage, each with a few tokens deleted. With `cut:
+cloze` the second part is the passage without the first crop (inverse cloze). The vector of the
+first part, q, must score its passage's second part, k, above the second parts of other passages.
+There are no masks, and the LM head is not trained.
 
-There are no masks, and the LM head is not trained. The loss reads the whole global batch
-(`cdmae.pretraining.objectives._contrast`).
+In-batch negatives (``src/inbatch.py`` of facebookresearch/contriever): the other passages are all
+passages of the global batch. L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau),
+the mean over passages (`cdmae.pretraining.objectives._contrast`).
 
-    B crops of a micro-batch, N crops of the global batch, D dimensions
+A queue (MoCo, ``src/moco.py``): the other passages are those of earlier batches. A slower copy of
+the encoder computes k, without gradient and without dropout. Before each step its weights become
+m x its own + (1 - m) x the encoder's. The vectors k of a step then replace the oldest batch in the
+queue, which at first has random vectors of length 1. L = -log exp(q . k / tau) / (exp(q . k / tau)
++ sum over the queue's n of exp(q . n / tau)). Queue and copy belong to the training state.
+
+    B parts of a micro-batch, N parts of the global batch, Q vectors in the queue, D dimensions
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -23,9 +30,9 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import architectures
+from cdmae.models import architectures, transformer
 from cdmae.pretraining.objectives import _contrast
-from cdmae.pretraining.objectives._parts import Objective, spread
+from cdmae.pretraining.objectives._parts import Objective, spread, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -36,7 +43,11 @@ if TYPE_CHECKING:
 
 
 class Contriever(Objective):
-    """The encoder alone."""
+    """The encoder; with a queue, also its slower copy and the queue.
+
+    keys: [Q + N, D], the vectors of the newest batch and the queue, in a ring. newest: the index of
+    the newest batch's first vector.
+    """
 
     name = "contriever"
     shown = ("encoder_loss",)
@@ -49,6 +60,12 @@ class Contriever(Objective):
             part.requires_grad_(False)
         if isinstance(head.output.bias, nn.Parameter):  # its matrix is the embeddings' matrix
             head.output.bias.requires_grad_(False)
+        if settings.queue:
+            self.slower = copy.deepcopy(model.base_model).requires_grad_(False)
+            size = (settings.queue + settings.batch, model.config.hidden_size)
+            drawn = torch.randn(size, generator=weights_of(seed, "queue"))
+            self.register_buffer("keys", functional.normalize(drawn, dim=1))
+            self.register_buffer("newest", torch.zeros((), dtype=torch.int64))
 
     @property
     def guessing(self) -> float:
@@ -57,14 +74,27 @@ class Contriever(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return two crops of each passage, in which nothing is predicted."""
+        """Return two crops of each passage, in which nothing is predicted.
+
+        With a queue each crop has its own side, because the slower copy reads the second.
+        """
         crops = (settings.crop_least, settings.crop_most)
-        return {"encoder": masking.Side("", 0.0, spans=2, crops=crops, deleted=settings.deletion)}
+        rest = settings.cut == "cloze"
+        first = masking.Side("", 0.0, crops=crops, deleted=settings.deletion, rest=rest)
+        if settings.queue:
+            return {"encoder": first, "passage": replace(first, crop=1)}
+        return {"encoder": replace(first, spans=2)}
 
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks
     ) -> list[Batch]:
-        """Store the loss, and its gradient with respect to the vectors, in micro-batches."""
+        """Store the loss, and its gradient with respect to the vectors, in micro-batches.
+
+        With a queue, update it instead.
+        """
+        if self.settings.queue:
+            self.enqueue(batches, group)
+            return batches
         return _contrast.prepared(
             batches,
             generators,
@@ -79,16 +109,49 @@ class Contriever(Objective):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the loss, shown as the encoder's in the curve; the batch comes from `prepare`."""
         vectors = self.vectors(batch["encoder"], generator)
-        loss = batch.share * batch.common
-        return loss + _contrast.pulled(vectors, batch), {
+        if self.settings.queue:
+            learnt = batch.share * self.contrast_with_queue(vectors, batch)
+            loss = learnt.detach()
+        else:
+            loss = batch.share * batch.common
+            learnt = loss + _contrast.pulled(vectors, batch)
+        return learnt, {
             "encoder_loss": loss,
             "decoder_loss": torch.zeros_like(loss),
             "spread": spread(vectors) * batch.share,
         }
 
     def vectors(self, view: View, generator: Generator | None) -> Tensor:
-        """Return the crops' vectors [B, D]."""
+        """Return the vectors of the parts that the trained encoder reads [B, D]."""
         return self.encode(view, generator)[0]
+
+    # --- the queue --------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def enqueue(self, batches: list[Batch], group: Ranks) -> None:
+        """Move the slower copy towards the encoder; replace the oldest vectors by the batch's."""
+        own = self.slower.parameters()
+        for weight, target in zip(own, self.model.base_model.parameters(), strict=True):
+            weight.lerp_(target, 1 - self.settings.momentum)
+        new = self.keys.new_zeros(batches[0].whole, self.keys.shape[1])
+        for batch in batches:
+            inputs = batch["passage"].inputs
+            encoded = transformer.vectors(self.slower, inputs, self.settings.pooling)
+            new[batch.range] = encoded.float()
+        group.add_up([new])  # each row is 0 in all processes except one
+        self.newest.add_(len(new)).remainder_(len(self.keys))
+        self.keys.index_copy_(0, self.newest + torch.arange(len(new), device=new.device), new)
+
+    def contrast_with_queue(self, vectors: Tensor, batch: Batch) -> Tensor:
+        """Return the mean loss, 0-d, of the first parts' vectors [B, D]."""
+        index = torch.arange(len(self.keys), device=vectors.device)
+        own = self.newest + index[batch.range]
+        # the rest of the newest batch is not in the queue yet
+        others = (index >= self.newest) & (index < self.newest + batch.whole)
+        with torch.autocast(vectors.device.type, enabled=False):
+            scores = vectors.float() @ self.keys.T / self.settings.temperature
+            hidden = others & (index != own[:, None])
+            return functional.cross_entropy(scores.masked_fill(hidden, -torch.inf), own)
 
 
 def contrast(vectors: Tensor, temperature: float) -> Tensor:

@@ -6,22 +6,19 @@ word-pieces: L_bow = -1 / n x sum over t in set(x) of log softmax(max_i z_i)[t],
 passage's length. The paper also searches with these pooled logits. Here, as for all objectives, the
 vector is only the [CLS] state.
 
-    B passages, S rows, n rows of the longest passage, M predicted rows, D dimensions, V word-pieces
+    B passages, S rows, M predicted rows, D dimensions, V word-pieces
 """
 
 from __future__ import annotations
 
-import torch
 from torch import Generator, Tensor
-from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer
-from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import added
-from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
+from cdmae.pretraining.objectives._prediction import largest_logits
 from cdmae.pretraining.objectives.bowdpr import bag_loss, bags_of
 from cdmae.pretraining.objectives.retromae import RetroMae
 
@@ -53,27 +50,7 @@ class DupMae(RetroMae):
         return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
-        """Return the largest logit of each word-piece over a passage, except at [CLS]: [B, V].
-
-        It is computed for a few passages at a time. For the backward pass only the position of each
-        maximum is kept, not the logits.
-        """
-        head = architectures.head(self.model)
+        """Return the largest logit of each word-piece over a passage, except at [CLS]: [B, V]."""
         layout = view.inputs.layout
-        longest = layout.longest
-        rows = Grid(layout, 1).sources
-        seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device).index_fill(
-            0, layout.cells, True
-        )
-        seen[::longest] = False  # [CLS]
-        states = head.transform(states)
-        at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
-        largest = []
-        for first in range(0, len(layout), at_once):
-            cut = slice(first * longest, (first + at_once) * longest)
-            logits = functional.linear(
-                states.index_select(0, rows[cut]), head.output.weight, head.output.bias
-            )
-            logits = logits.masked_fill(~seen[cut, None], -torch.inf)
-            largest.append(logits.view(-1, longest, logits.shape[1]).max(dim=1).values)
-        return torch.cat(largest)
+        head = architectures.head(self.model)
+        return largest_logits(head, states, layout, layout.starts[:-1].long())

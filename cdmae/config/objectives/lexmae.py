@@ -1,0 +1,45 @@
+"""LexMAE: a lexicon-weighted bottleneck (Shen et al. 2023)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from cdmae.config.encoders import DecoderMasked, Layered
+from cdmae.fields import setting, settings
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class LexMae(Layered, DecoderMasked):
+    """A decoder that reads a distribution over the vocabulary instead of [CLS]."""
+
+    in_words = (
+        "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
+        "the vocabulary (Shen et al. 2023)"
+    )
+
+    objective: Literal["lexmae"] = setting(
+        "lexmae",
+        meaning="a masked auto-encoder whose bottleneck is a distribution over the vocabulary; "
+        "meant for sparse heads",
+        source="Shen et al. 2023",
+    )
+
+    def check(self, config: Config) -> None:
+        """Refuse a decoder that masks less than the encoder."""
+        self.check_nested()
+        super().check(config)
+
+    def predicted(self, tokens: float) -> float:
+        """Count both masks, and all tokens of the encoder, whose largest logits are the input."""
+        return super().predicted(tokens) + tokens
+
+    def further_flops(self, network: Any, tokens: float) -> float:
+        """Count the mean word embedding of a passage, forward and backward.
+
+        The embeddings themselves get no gradient from it.
+        """
+        width = network.embedding or network.width
+        return 2 * 2 * network.vocabulary * width
