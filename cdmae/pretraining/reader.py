@@ -12,7 +12,7 @@ views.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,7 +31,7 @@ from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.masking import Side
-    from cdmae.pretraining.asking import Asked
+    from cdmae.pretraining.further import Asked
     from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
@@ -58,17 +58,21 @@ class Reader:
         max_length: int,
         seed: int,
         asked: Asked | None = None,
+        written: Sequence[Asked] = (),
     ) -> None:
         """Take the word-pieces and the strategies' values.
 
         values: by name, float16 [T]. max_length: [CLS] and [SEP] included. asked: queries, if the
-        second text of a passage is one of its queries; values are then also those of queries.
+        second text of a passage is one of its queries. written: texts of all passages, one entry
+        per file. With either, values are also those of the further texts.
         """
         if not len(tokens):
             raise InputError("the collection has no passages; there is nothing to pre-train on")
         self.tokens = tokens
         self.asked = asked
-        self.store = asked.tokens if asked else tokens
+        self.written = written
+        further = [*written, asked] if asked else [*written]
+        self.store = further[0].tokens if further else tokens
         self.read_rows = asked.passages if asked else np.arange(len(tokens))
         self.values = values
         self.vocabulary = vocabulary
@@ -260,6 +264,8 @@ class Reader:
         if side.crops and self.spans == 1:
             texts = self._cropped(texts.rows, texts.begins, texts.lengths, texts.epochs, side)
             texts = texts[side.crop :: 2]
+        if side.written:
+            texts = self._written(name, texts)
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
         batch = self.batch_of(texts, side)
@@ -295,6 +301,15 @@ class Reader:
             partial(self.hide, name) if side.per_position else None,
             draws,
         )
+
+    def _written(self, name: str, texts: Texts) -> Texts:
+        """Return a written text of each text's passage, drawn per epoch, with the text's number."""
+        source = self.written[self.sides[name].written - 1]
+        rows = texts.rows % len(self.tokens)
+        draws = uniforms(self.keys(f"{name} text", texts.epochs), rows, 1, salt=1)[:, 0]
+        found = source.drawn(rows, draws)
+        lengths = np.minimum(self.lengths[found], self.length)
+        return Texts(texts.rows, self.store.starts[found], lengths, texts.epochs)
 
     def choose(
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray

@@ -24,7 +24,7 @@ from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
 from cdmae.models import architectures, checkpoint, metadata, networks
-from cdmae.pretraining import asking, objectives, probes
+from cdmae.pretraining import further, objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
@@ -38,6 +38,7 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
+    from cdmae.pretraining.further import Asked
     from cdmae.training.state import State
 
 COLUMNS = [
@@ -75,7 +76,7 @@ def pretrain(
     after: another encoder, whose weights replace the initial checkpoint's. tokens: the
     collection's tokens, by the same tokenizer. importance: the folder of importance values for the
     tokens, or of n-grams if the masks need only these; None if the masks need neither. asked: the
-    collection, if the objective reads its queries. snapshots:
+    collection, if the objective reads its queries or ids. snapshots:
     steps whose weights are also written (`cdmae.pretraining.snapshots`). A stopped training resumes
     from its state. output: the encoder's folder.
     """
@@ -261,12 +262,16 @@ def read(
     unit = "word" if values is None else table.unit_of(values)
     sides = objectives.objective(settings.objective).sides(settings, unit)
     strategies = [side.strategy for side in sides.values() if side.strategy]
+    if settings.asked and asked is None:
+        raise InputError(f"objective {settings.objective} needs a collection (--asked)")
     pairs = None
+    written: list[Asked] = []
     texts = collection
-    if settings.asked:
-        if asked is None:
-            raise InputError(f"objective {settings.objective} needs a collection (--asked)")
-        pairs = asking.read(asked, collection, tokenizer)
+    if settings.texts:
+        written = further.written(settings.texts, asked, collection, tokenizer)
+        texts = written[0].tokens
+    elif settings.asked:
+        pairs = further.read(asked, collection, tokenizer)
         texts = pairs.tokens
     return Reader(
         collection,
@@ -277,6 +282,7 @@ def read(
         max_length=settings.max_length,
         seed=seed,
         asked=pairs,
+        written=written,
     )
 
 

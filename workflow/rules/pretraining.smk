@@ -35,6 +35,8 @@ rule pretrain:
         ),
         queries=of("<results>/collections/{encoder.asked}/queries.parquet"),
         qrels=of("<results>/collections/{encoder.asked}/qrels.parquet"),
+        passages=of("<results>/collections/{encoder.asked}/passages.parquet"),
+        texts=files_of("{encoder.texts}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
