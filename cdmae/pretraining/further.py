@@ -36,8 +36,8 @@ class Asked:
     """Passages with queries, or with written texts, which are called queries here.
 
     tokens: the word-pieces of all passages, then of all further texts. passages: int64 [A],
-    ascending rows. queries: int64 [E], rows of `tokens`; those of passage a are ``queries[starts[a]:
-    starts[a + 1]]``.
+    ascending rows. queries: int64 [E], rows of `tokens`; those of passage a are
+    ``queries[starts[a]:starts[a + 1]]``.
     """
 
     tokens: Tokens

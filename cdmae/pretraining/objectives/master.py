@@ -55,6 +55,14 @@ class Master(Mae):
             layers = weights.layers(model.config, settings.decoder_layers, generator)
             self.texts[f"text{number}"] = layers
 
+    @property
+    def guessing(self) -> float:
+        """Return the value of each loss for a model that guesses, larger with more decoders.
+
+        The decoders' losses are shown as one.
+        """
+        return super().guessing * (1 + len(self.texts) / 2)
+
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Mask both spans for the encoder, their own decoder and the other span's decoder.
