@@ -31,7 +31,7 @@ from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.masking import Side
-    from cdmae.pretraining.asking import Asked
+    from cdmae.pretraining.further import Asked
     from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 

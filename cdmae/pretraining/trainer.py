@@ -24,7 +24,7 @@ from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
 from cdmae.models import architectures, checkpoint, metadata, networks
-from cdmae.pretraining import asking, objectives, probes
+from cdmae.pretraining import further, objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
@@ -266,7 +266,7 @@ def read(
     if settings.asked:
         if asked is None:
             raise InputError(f"objective {settings.objective} needs a collection (--asked)")
-        pairs = asking.read(asked, collection, tokenizer)
+        pairs = further.read(asked, collection, tokenizer)
         texts = pairs.tokens
     return Reader(
         collection,

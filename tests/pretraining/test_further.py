@@ -14,8 +14,8 @@ from benchmarks.naive import Naive
 from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
-from cdmae.pretraining import asking
-from cdmae.pretraining.asking import Asked
+from cdmae.pretraining import further
+from cdmae.pretraining.further import Asked
 from cdmae.pretraining.objectives import objective
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
@@ -101,7 +101,7 @@ def test_relevant_queries_are_read(collection, inputs, tmp_path):
     from cdmae.tokens.corpus import read_tokens
 
     tokens = read_tokens(tmp_path / "tokens")
-    found = asking.read(collection, tokens, inputs["tokenizer"])
+    found = further.read(collection, tokens, inputs["tokenizer"])
     assert found.passages.tolist() == [0, 4]
     assert found.queries.tolist() == [6, 7, 8]
     assert found.starts.tolist() == [0, 2, 3]
@@ -134,9 +134,9 @@ def test_a_collection_without_relevant_queries_is_refused(collection, inputs, tm
 def test_what_the_config_refuses(values, toy):
     entry = {"objective": "cotmae", "context": "query", "decoder_masking": "whole_word"}
     values["encoders"]["asking"] = entry
-    asking_encoder = load(values).encoders["asking"]
-    assert asking_encoder.asked == asking_encoder.collection
-    assert replace(asking_encoder, context="neighbour").asked == ""
+    encoder = load(values).encoders["asking"]
+    assert encoder.asked == encoder.collection
+    assert replace(encoder, context="neighbour").asked == ""
     entry["decoder_masking"] = "importance"
     with pytest.raises(InputError, match=r"encoders.asking.context is query, but a masking is imp"):
         load(values)
