@@ -108,7 +108,8 @@ def pretrain(planned: Planned, name: str) -> Work:
     network = planned.initial_network(encoder.start)
     weights = network.parameters()
     corpus = planned.size(encoder.collection)
-    read = corpus.queries.get(ASKED_SPLIT, 0) if encoder.asked else corpus.passages
+    by_query = encoder.asked and not encoder.texts
+    read = corpus.queries.get(ASKED_SPLIT, 0) if by_query else corpus.passages
     whole = math.ceil(encoder.epochs * read / encoder.batch)
     steps = encoder.take_step or encoder.steps or whole
     return Work(

@@ -76,9 +76,9 @@ def pretrain(
     after: another encoder, whose weights replace the initial checkpoint's. tokens: the
     collection's tokens, by the same tokenizer. importance: the folder of importance values for the
     tokens, or of n-grams if the masks need only these; None if the masks need neither. asked: the
-    collection, if the objective reads its queries or ids. snapshots:
-    steps whose weights are also written (`cdmae.pretraining.snapshots`). A stopped training resumes
-    from its state. output: the encoder's folder.
+    collection, if the objective reads its queries or ids. snapshots: steps whose weights are also
+    written (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
+    encoder's folder.
     """
     device = setup.set_up(threads)
     initial = Start(checkpoint=str(after)) if after else start
