@@ -4,11 +4,11 @@ A shard is two files. ``dense-00000.npy`` has the dense vectors, float32 [p, D];
 the sparse ones, a CSR matrix [p, V]. `write_head` gives the vectors of one head a folder of their
 own, without copying them.
 
-The score of a query and a passage is s + w d, where s is the product of their sparse vectors, d of
-their dense ones, and w the model's weight of the dense head. The search is exact: a block's
-products by matrix multiplication find every passage that could be among the best K, and these are
-scored again pair by pair, as in `cdmae.retrieval.search`. The result therefore depends neither on
-blocks nor on threads.
+The score of a query and a passage is s + w d: s is the product of their sparse vectors, d the
+product of their dense vectors, and w the model's weight of the dense head. The search is exact:
+matrix multiplication of a block finds every passage that could be among the best K. These passages
+are scored again pair by pair, as in `cdmae.retrieval.search`. The result therefore depends neither
+on blocks nor on threads.
 
     Q queries, P passages, D dimensions, V word-pieces, K depth
 """
@@ -58,7 +58,7 @@ class DualVectors:
         return len(self), self.sparse.shape[1] + self.dense.shape[1]
 
     def __getitem__(self, texts: slice) -> DualVectors:
-        """Return some texts."""
+        """Return the vectors of some texts."""
         return replace(self, dense=self.dense[texts], sparse=self.sparse[texts])
 
     def head(self, name: str) -> np.ndarray | sparse.csr_array:
@@ -78,7 +78,7 @@ def joined(parts: Sequence[DualVectors]) -> DualVectors:
 
 
 def write(folder: Path, name: str, vectors: DualVectors) -> None:
-    """Write a shard's two files; the sparse vectors are last, so that their file completes it."""
+    """Write a shard's two files; the sparse vectors come last, because they mark completion."""
     with complete(folder / f"{DENSE}{name}.npy") as aside:
         write_array(aside, vectors.dense)
     entries.write(folder / f"{name}{entries.SUFFIX}", vectors.sparse)
@@ -101,7 +101,7 @@ def _dense_of(path: Path) -> Path:
 
 
 def link_head(source: Path, folder: Path, head: str) -> None:
-    """Link the vectors of one head into a folder, as the shards of a dense or sparse retriever.
+    """Link the vectors of one head into a folder, as shards of a dense or sparse retriever.
 
     head: `dense` or `sparse`.
     """
@@ -156,7 +156,7 @@ def _merged(
     first: int,
     depth: int,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Merge a block's passages, whose first has the row `first`, into the best of each query.
+    """Merge a block's passages, which begin at row `first`, into the best of each query.
 
     longest: an upper bound of the norms of the block's dense vectors.
     """

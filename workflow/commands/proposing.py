@@ -82,7 +82,7 @@ def new(
 
 
 def asked(option: str, question: str, choices: list[str]) -> str:
-    """Ask on a terminal; raise `InputError`, which names the option, if there is no terminal."""
+    """Ask a question; without a terminal, raise `InputError` with the option to use instead."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(f"{question} Name it with --{option}; there is: {', '.join(choices)}")
     listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
@@ -95,9 +95,9 @@ def asked(option: str, question: str, choices: list[str]) -> str:
 
 
 def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | None:
-    """Return the encoder of the option, or of the hub if it answers; None for random weights.
+    """Return the encoder of `--encoder`, or the hub's default; None for random weights.
 
-    scripts: the shares of the scripts of the texts, by which an encoder of the hub is chosen.
+    scripts: the shares of the scripts of the texts, which decide the default.
     """
     from cdmae.proposal import hub
 
