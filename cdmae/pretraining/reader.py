@@ -1,4 +1,4 @@
-"""The steps of a pre-training: passages in a seeded order, masked on every side.
+"""The steps of pre-training: passages in a seeded order, masked on every side.
 
 Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
 the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone.
@@ -39,7 +39,7 @@ MIDDLE = (0.25, 0.75)  # the part of a passage from which the cut into two spans
 
 
 class Reader:
-    """Reads the steps of a pre-training.
+    """Read and mask the passages of pre-training steps.
 
     length: the maximum word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
     """
@@ -60,7 +60,7 @@ class Reader:
         values: by name, float16 [T]. max_length: [CLS] and [SEP] included.
         """
         if not len(tokens):
-            raise InputError("the collection has no passages; there is nothing to pre-train on")
+            raise InputError("the collection has no passages to pre-train on; choose another one")
         self.tokens = tokens
         self.values = values
         self.vocabulary = vocabulary
