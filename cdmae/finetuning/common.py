@@ -48,10 +48,10 @@ class Task:
     stage: the settings, including settings that depend on the data. columns: the columns of the
     curve, including the numbers that `learn` returns. batch: a function that makes the batch of
     the given examples (rows [B]) in an epoch. learn: a function that adds a batch's gradient to
-    the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a function that
-    returns a warning about the numbers of a step (counted from 1), or nothing, and raises
-    `InputError` if the training cannot recover. notes: warnings that are known before the training
-    begins.
+    the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a
+    function that returns a warning about the numbers of a step (counted from 1), or nothing, and
+    raises `InputError` if the training cannot recover. notes: warnings that are known before the
+    training begins.
     """
 
     stage: Stage
