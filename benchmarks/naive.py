@@ -139,7 +139,15 @@ class Naive(nn.Module):
         states = self.decoded(
             "neighbour", self.vector(self.states(encoder)[-1], encoder), following
         )
-        return self.mae(step) + self.loss(states, following)
+        loss = self.mae(step) + self.loss(states, following)
+        for side, layers in self.network.texts.items():
+            text = Side.of(step, side)
+            h = self.vector(self.states(encoder)[-1], encoder)
+            states = torch.cat([h, self.model.bert.embeddings(text.ids)[:, 1:]], dim=1)
+            for layer in layers:
+                states = layer(states, attention_mask=text.hidden)
+            loss = loss + self.loss(states, text)
+        return loss
 
     def retromae(self, step: Step) -> Tensor:
         """Compute enhanced decoding and a loss on all tokens.

@@ -1,4 +1,4 @@
-"""Add versions, machine, start time and origin of a run to the facts of its report.
+"""Add the versions, machine, start time and origin of a run to the facts of its report.
 
 A change in these facts alone must not cause the report to be made again. They are therefore not
 parameters of its rule, which runs this module as a script.
@@ -26,7 +26,7 @@ PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snake
 
 
 def now() -> str:
-    """Return the local time with its zone, to the minute."""
+    """Return the local time with its time zone, to the minute."""
     return datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
 
 
@@ -44,8 +44,8 @@ def circumstances() -> dict[str, Any]:
 def origin() -> dict[str, Any]:
     """Return the commit of the code, whether tracked files differ from it, and the command.
 
-    Code outside a git checkout has no commit. A job that does not inherit the environment of
-    ``./run`` has no command.
+    Outside a git checkout, the commit is missing. In a job that does not inherit the environment of
+    ``./run``, the command is empty.
     """
     found = {"command": json.loads(os.environ.get(COMMAND, "[]"))}
     top = _git("rev-parse", "--show-toplevel")  # a copy may be in a checkout of something else

@@ -1,6 +1,7 @@
-"""The last lines of a run: the answer of the report and its path, or why jobs failed.
+"""Print the last lines of a run: the report's answer and path, or the reasons why jobs failed.
 
-Snakemake itself logs its last lines after its hooks, so these are printed when the process ends.
+Snakemake logs its own last lines after its hooks have run. The lines of this module are therefore
+printed when the process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def print_last(line: str) -> None:
 
 
 def answers(page: Path) -> list[str]:
-    """Return a report's questions, each with its answer in one line; without answer, none."""
+    """Extract a report's questions with their answers, one line each; omit unanswered ones."""
     text = page.read_text(encoding="utf-8")
     lines = []
     for question, verdict in zip(QUESTION.findall(text), VERDICT.findall(text), strict=False):
@@ -51,5 +52,5 @@ def print_results(results: str, targets: Iterable[str]) -> None:
 
 
 def keeps(record: logging.LogRecord) -> bool:
-    """Filter log records: drop the advice on other options for rerunning."""
+    """Filter log records: drop Snakemake's advice on other options for rerunning."""
     return not str(record.msg).startswith(ADVICE)

@@ -1,4 +1,4 @@
-"""The jobs of a run as Snakemake itself plans them, in this process."""
+"""List the jobs of a run as Snakemake itself plans them, in this process."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def dry_run(
     """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
     configfiles: overlays on the default; values: the values of ``--config``; scatter: the numbers
-    of ``--set-scatter``. Raises `InputError` if
-    the Snakefile or Snakemake refuses the config or the targets.
+    of ``--set-scatter``. Raises `InputError` if the Snakefile or Snakemake refuses the config or
+    the targets.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import RuleException, WorkflowError

@@ -1,6 +1,6 @@
 """Read undocumented attributes of Snakemake.
 
-`tests/rules/test_engine.py` names the version for which this works.
+`tests/rules/test_engine.py` names the version of Snakemake that has these attributes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def granted_gpus(workflow: Workflow) -> int:
 def shards(workflow: Workflow) -> int:
     """Return N of ``--set-scatter shards=N``, or 1.
 
-    Raises `InputError` for another number than 1 to `MOST_SHARDS`, and for another name, unless it
-    may belong to the workflow that imports this one.
+    Raises `InputError` for a number outside 1 to `MOST_SHARDS`, and for an unknown name, unless the
+    name may belong to the workflow that imports this one.
     """
     given = workflow.resource_settings.overwrite_scatter
     for name, number in given.items():
@@ -55,5 +55,5 @@ def shards(workflow: Workflow) -> int:
 
 
 def changed_params(job: Job) -> ParamsChange:
-    """Return the recorded and the present parameters of a job that differ."""
+    """Return the recorded and the current parameters of a job that differ."""
     return job.dag.reason(job).params_changed

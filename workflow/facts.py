@@ -26,9 +26,9 @@ REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "inde
 
 
 def facts(config: Config) -> dict[str, Any]:
-    """List the contents of the report; its rule adds versions and times.
+    """List the facts that the report reads; the report's rule adds versions and times.
 
-    Measures cover every seed; everything else about a training comes from the first seed.
+    Measures cover every seed; all other facts about a training come from the first seed.
     """
     on = config.results
     masked = systems.masked_by_importance(config)
@@ -80,7 +80,7 @@ def facts(config: Config) -> dict[str, Any]:
 
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
-    """List the files and folders that a page or an exhibit reads."""
+    """List the files and folders that a page or an exhibit reads, in a flat list."""
     parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     paths["latency"] = [sources["latency"]] if sources.get("latency") else []
@@ -98,7 +98,7 @@ def importance_of(config: Config, encoder: str) -> str:
 
 
 def _shades(config: Config, encoder: str) -> dict[str, str]:
-    """Return the folders of an importance and its tokenizer, which shade the words of any text."""
+    """Return the folders of an importance table and its tokenizer, which shade any text's words."""
     entry = config.encoders[encoder]
     names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
     return {
@@ -116,8 +116,8 @@ def _negatives_of(config: Config, system: str) -> str:
 def exhibit(config: Config, name: str) -> dict[str, Any]:
     """List the results behind a table or figure of the paper.
 
-    Raises `InputError` if it cannot be made. The import takes a second, so it is done only if an
-    exhibit is requested.
+    Raises `InputError` if the config cannot produce the exhibit. The import takes a second, and
+    therefore happens only if an exhibit is requested.
     """
     from cdmae.report.paper.exhibits import wanted
 
@@ -145,7 +145,7 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
 
 
 def card(config: Config, system: str) -> dict[str, Any]:
-    """List the contents of the card of a trained system; `about` lists files to read."""
+    """List the facts for a trained system's model card; `about` lists files to read."""
     entry = config.systems[system]
     encoder = config.encoders[entry.encoder]
     stage = config.stages[entry.stage]
@@ -179,10 +179,10 @@ def card(config: Config, system: str) -> dict[str, Any]:
 
 
 def trec(config: Config, system: str, collection: str, split: str) -> dict[str, Any]:
-    """List the contents of the metadata of a run that is written as text."""
+    """List the facts for the metadata of a run that is exported as a TREC file."""
 
     def chain(name: str) -> list[str]:
-        """Return a system after the systems that it reads."""
+        """List the systems that a system reads, directly or indirectly, followed by the system."""
         names = [part for other in config.systems[name].parts() for part in chain(other)]
         return list(dict.fromkeys([*names, name]))
 

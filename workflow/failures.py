@@ -27,10 +27,10 @@ LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
 
 
 def last_words(text: str) -> str:
-    """Return the reason for a failure from a log.
+    """Extract the reason for a failure from a log.
 
-    The reason is the last message of a command, or else the exception of a traceback. The text is
-    empty if the log has neither.
+    The reason is the last message of a command, or else the exception of a traceback; it is empty
+    if the log has neither.
     """
     sentences = re.findall(r"^cdmae: .*", text, re.MULTILINE)
     if sentences:
@@ -44,7 +44,7 @@ def last_words(text: str) -> str:
 
 
 def ending(text: str) -> str:
-    """Read the end of a command from Snakemake's error, such as ``was killed by SIGKILL``."""
+    """Describe how a command ended, from Snakemake's error, such as ``was killed by SIGKILL``."""
     found = STATUS.search(text)
     if not found:
         return "failed"
@@ -56,7 +56,7 @@ def ending(text: str) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failed job: its log, the megabytes that it requested, and how it ended."""
+    """A failed job: its log, the memory that it requested in megabytes, and how it ended."""
 
     log: str
     megabytes: int
@@ -91,7 +91,7 @@ class Failures:
         return iter(self.failed.values())
 
     def __call__(self, record: logging.LogRecord) -> bool:
-        """Filter a log record, so that a failed command is printed only once."""
+        """Filter log records: a failed command is printed only once."""
         event = get_event(record)
         if event == LogEvent.ERROR and FAILED in str(record.msg):
             self.errors.append(str(record.msg))
@@ -103,9 +103,9 @@ class Failures:
         return True
 
     def add(self, record: logging.LogRecord) -> None:
-        """Store the failed job of a record.
+        """Store the failed job that a record reports.
 
-        The command of a killed job is removed from the record, because bash has printed it.
+        The command of a killed job is removed from the record, because bash has already printed it.
         """
         command = record.shellcmd or ""
         error = next((text for text in self.errors if command and command in text), "")

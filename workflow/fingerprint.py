@@ -1,8 +1,8 @@
 """Map a script, and the project's modules that it imports, to hashes of their syntax trees.
 
-Comments, docstrings, blank lines and formatting do not count, so changing them restarts nothing.
-The mapping lets the workflow name the module that changed. The hashes are the same on every
-supported Python.
+Comments, docstrings, blank lines and formatting do not count: changing them restarts no job. The
+mapping lets the workflow name the module that changed. The hashes are the same on every supported
+Python.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def fingerprint(
     """Map a script below `root` and every project module that it imports to a short hash.
 
     `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``,
-    which no import statement shows. Imports inside functions count, those for type checkers do not.
-    Raises `FileNotFoundError` for a plugin or a script that does not exist, and `InputError` for a
-    file that is not Python.
+    which no import statement shows. Imports inside functions count; imports for type checkers do
+    not. Raises `FileNotFoundError` for a plugin or a script that does not exist, and `InputError`
+    for a file that is not Python.
     """
     root = Path(root)
     hashes: dict[str, str] = {}
@@ -73,7 +73,7 @@ def _path(module: str, root: Path) -> Path | None:
 
 @functools.cache
 def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
-    """Return the hash of a source file, and the names it imports."""
+    """Return the hash of a source file, and the names of the modules that it imports."""
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:  # the latter for null bytes, before Python 3.12
@@ -84,7 +84,7 @@ def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _text(node: object) -> str:
-    """Return a syntax tree as text.
+    """Write a syntax tree as text.
 
     Docstrings, positions, empty fields, and fields that only some versions of Python have are
     omitted.

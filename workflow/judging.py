@@ -1,4 +1,4 @@
-"""Opening the judgments of ``./run serve --judge`` for a config."""
+"""Opening the folder of judgments for ``./run serve --judge``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JUDGED = "Judged@10"  # the share of a system's best ten passages that have a gr
 def judging_of(
     config: Config, engine: Engine, folder: Path, collection: str, queries: list[str]
 ) -> Judging:
-    """Open the folder of judgments, and add queries to it."""
+    """Open the folder of judgments, and add queries to it; the user's name goes into the grades."""
 
     def corpus() -> Iterator[dict[str, str]]:
         for passages in stream_passages(engine.folders[collection]):

@@ -1,7 +1,7 @@
 """Hide the config files of a run from Snakemake: only the Snakefile reads them.
 
-Snakemake would run code in a file with the key ``__use_yte__``, before the Snakefile could refuse
-it.
+Otherwise, Snakemake would run the code in a file with the key ``__use_yte__`` before the Snakefile
+could refuse the file.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ FILES: list[Path] = []  # config files of this process: Snakemake itself gets no
 
 
 def hand_over(files: Iterable[str | Path]) -> None:
-    """Set the config files of the next run in this process."""
+    """Store the config files for the next run in this process."""
     FILES[:] = [Path(file).absolute() for file in files]
 
 
 def of(workflow: Workflow) -> list[Path]:
-    """List the config files of a run, from ``./run`` or, without it, from Snakemake."""
+    """List the config files of a run: the files from ``./run``, or else from Snakemake."""
     return FILES or list(workflow.configfiles)
 
 
 def pass_on(workflow: Workflow, files: list[Path]) -> None:
-    """Pass checked files to the processes that Snakemake starts for jobs of a cluster."""
+    """Pass checked config files to the processes that Snakemake starts for jobs of a cluster."""
     workflow.configfiles[:] = files
     workflow.config_settings.configfiles = files

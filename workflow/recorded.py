@@ -1,8 +1,8 @@
-"""Put parameters into the form that Snakemake records, and name recorded values that changed.
+"""Put parameters into the form that Snakemake records, and name the values that changed.
 
 A rule has one parameter for the settings that affect its result and one for its code, both plain
-mappings. Snakemake keeps the `repr` of each, runs a job again if one differs, and prints the old
-and the new text. Here they are compared key by key.
+mappings. Snakemake records the `repr` of each, runs a job again if one differs, and prints the old
+and the new text. This module compares them key by key.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ SHOWN = 5  # the most changes listed per job, and jobs per change
 
 
 class Json(dict):
-    """A mapping that is JSON in a command line and a plain mapping in Snakemake's records."""
+    """A mapping that becomes JSON in a command line and a plain mapping in Snakemake's records."""
 
     def __str__(self) -> str:
         return json.dumps(self)
 
 
 class Options(Json):
-    """A mapping that is options in a command line and a plain mapping in Snakemake's records."""
+    """A mapping that becomes options in a command line, and a plain one in Snakemake's records."""
 
     def __init__(self, *mappings: Mapping[str, Any], **values: Any) -> None:
-        """Store the values of options by name; underscores become dashes."""
+        """Store options by name; underscores in names become dashes."""
         super().__init__(plain(dict(*mappings, **values)))
 
     def __str__(self) -> str:
@@ -52,15 +52,15 @@ class Options(Json):
 
 
 def plain(values: Mapping[str, Any]) -> Json:
-    """Return settings in the form in which they are compared.
+    """Return settings in the form in which they are compared and recorded.
 
-    Keys are sorted, tuples are lists, mappings are `Json`.
+    Keys are sorted, tuples become lists, and mappings become `Json`.
     """
     return json.loads(json.dumps(values, sort_keys=True), object_hook=Json)
 
 
 class Reasons:
-    """Names the changed settings and modules in the reasons that Snakemake logs with its jobs."""
+    """A log filter that names changed settings and modules in the reasons for Snakemake's jobs."""
 
     def __init__(self, job_of: Callable[[int], Job]) -> None:
         """Store a function that looks up a job by its number."""
@@ -77,7 +77,7 @@ class Reasons:
 
 
 def summary(jobs: Iterable[Job]) -> list[str]:
-    """List the changes for which jobs run again, each with the jobs that it affects."""
+    """List the changes that cause jobs to run again, each with the jobs that it affects."""
     concerned: dict[str, list[str]] = {}
     for job in jobs:
         for words in named(engine.changed_params(job)):
@@ -86,7 +86,7 @@ def summary(jobs: Iterable[Job]) -> list[str]:
 
 
 def enumerated(words: list[str]) -> str:
-    """List a few items, and count the others."""
+    """List a few items, and count the items left out."""
     more = len(words) - SHOWN
     return "; ".join([*words[:SHOWN], f"{more} more"] if more > 0 else words)
 

@@ -1,4 +1,4 @@
-"""Run `./run` inside the environment: a command of `workflow.commands`, or Snakemake."""
+"""Run a command of `workflow.commands`, or Snakemake, inside the environment of `./run`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
 def read(arguments: list[str]) -> tuple[Namespace, list[str], dict[str, Any]]:
     """Return Snakemake's options, the config files, and the values of ``--config``.
 
-    Targets after ``--configfile`` count as targets. Raises `InputError` for arguments that
+    Targets are recognised even after ``--configfile``. Raises `InputError` for arguments that
     Snakemake does not accept.
     """
     from snakemake import cli

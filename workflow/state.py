@@ -1,9 +1,9 @@
 """Name the folder of a training's state by its settings, its code and the content of its inputs.
 
-A training resumes only from a matching state: after a change of anything that its result depends
-on, the folder's name is different, and the training starts again. Inputs that are made again
-bit-identically keep the state. The rules run this module as a script; it needs only the standard
-library.
+A training resumes only from a matching state: if anything that its result depends on has changed,
+the folder's name is different, and the training starts again. If an input is made again
+bit-identically, the state remains valid. The rules run this module as a script; it needs only the
+standard library.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ LENGTH = 16  # hexadecimal digits of a name
 
 
 def key_of(facts: Any) -> str:
-    """Hash settings and fingerprints, which are plain values."""
+    """Hash settings and fingerprints, given as plain values."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:LENGTH]
 
 
 def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
-    """Name the state folder of a training, below `folder`.
+    """Return the path of a training's state folder, below `folder`.
 
-    key: the hash of `key_of`. Hidden files of the inputs do not count, because Snakemake leaves
-    time stamps in folders.
+    key: the hash from `key_of`. Hidden files among the inputs do not count, because Snakemake
+    leaves time stamps in folders.
     """
     whole = hashlib.sha256(key.encode())
     for top in map(Path, inputs):
@@ -41,11 +41,11 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
 
 
 def adopt(name: str, folder: Path) -> str:
-    """Move the newest older state of a training to `folder`, where the training now looks for it.
+    """Move a training's newest earlier state to `folder`, where the training now looks for it.
 
-    Returns a report, or an empty text if there is nothing to move. This is for edits that do not
-    change results, such as a renamed variable; only the user can know that. Raises `InputError` if
-    a training is using the older state.
+    Returns a report, or an empty text if there is nothing to move. Use it only after edits that do
+    not change results, such as renaming a variable; only the user can know whether that is so.
+    Raises `InputError` if a training is using the earlier state.
     """
     from cdmae.training import leases  # the script uses only the standard library
 

@@ -1,7 +1,7 @@
 """Check the surroundings of a run: environment variables, and folders that must be writable.
 
-Otherwise Snakemake would end with a traceback, or with an error hours later. Here each problem is
-reported in a sentence before anything runs.
+Without these checks, Snakemake would end with a traceback, or with an error hours later. Each
+problem is reported in one sentence before any job starts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RECORDS = ".snakemake"  # Snakemake's folder in the working directory
 
 
 def device_here() -> str:
-    """Return CDMAE_DEVICE, the device of jobs: ``cpu``, ``gpu``, or "" if it is not set."""
+    """Return the device of jobs from CDMAE_DEVICE: ``cpu``, ``gpu``, or "" if it is not set."""
     device = os.environ.get(DEVICE, "")
     if device not in ("", *DEVICES):
         raise InputError(
@@ -43,16 +43,17 @@ def device_here() -> str:
 
 
 def states_here(results: str) -> str:
-    """Return the folder of training states: in the results, or in the folder CDMAE_STATES.
+    """Return the folder of training states: in the results, or the folder CDMAE_STATES.
 
-    A state must outlive its job. If nodes keep no files, CDMAE_STATES is a mounted volume.
+    A state must outlive its job. If the nodes of a cluster keep no files, CDMAE_STATES must be a
+    mounted volume.
     """
     volume = os.environ.get(STATES, "")
     return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
 
 
 def check_prefix(results: str, configured: str) -> None:
-    """Refuse an absolute results folder to which a module's prefix is added."""
+    """Refuse an absolute results folder if the workflow is imported as a module with a prefix."""
     if os.path.isabs(configured) and not os.path.isabs(results):
         raise InputError(
             f"results is {configured}, to which the module's prefix is added: {results}; "
@@ -61,9 +62,9 @@ def check_prefix(results: str, configured: str) -> None:
 
 
 def check_records(source: Path, working: Path) -> None:
-    """Refuse folders with braces in their paths, and folders that Snakemake cannot write to.
+    """Refuse folders with braces in their paths, and folders to which Snakemake cannot write.
 
-    Snakemake needs to keep records even in a dry run.
+    Snakemake writes records even in a dry run.
     """
     for folder in (source, working):
         if re.search("[{}]", str(folder)):
@@ -82,9 +83,9 @@ def check_records(source: Path, working: Path) -> None:
 def pass_to_jobs(*, own_environment: bool) -> None:
     """Set the environment variables that ``workflow/launch`` and the scripts of jobs read.
 
-    A job ends with this process: killed together with Snakemake, it saves its state instead of
-    running next to the jobs of the next run. Without an environment of their own, jobs run with
-    this Python, even if its environment is not activated.
+    A job ends when this process ends: if Snakemake is killed, its jobs save their states instead of
+    continuing next to the jobs of the next run. Without an environment of their own, jobs use this
+    Python, even if its environment is not activated.
     """
     os.environ[PARENT] = str(os.getpid())
     os.environ.pop(PROGRAMS, None)
@@ -113,8 +114,8 @@ def image_here(checkout: Path) -> str:
 def lock(results: str) -> TextIO:
     """Lock the results folder for this process, until the returned file is closed.
 
-    The lock is the operating system's and ends with the process. Snakemake's own lock, which would
-    outlive a killed process, is off.
+    The operating system holds the lock and releases it when the process ends. Snakemake's own lock
+    would outlive a killed process, and is turned off.
     """
     file = _opened(results)
     try:

@@ -1,4 +1,4 @@
-"""Check the targets of a run against the results of the config, and suggest the nearest name."""
+"""Check the targets of a run against the config's results, and suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def ask(targets: Iterable[str]) -> list[str]:
 
 
 def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it produces for a config; constraints list the names.
+    """Map every rule to the paths that it produces for a config.
 
-    A run of negatives is made only if a training reads it.
+    The constraints of the rules list the names. Negatives are mined only if a training reads them.
     """
     mined = {".".join(key) for key in systems.mined(config)}
     outputs: dict[str, list[str]] = {}
@@ -56,15 +56,16 @@ def paths(rules: Iterable[Rule], config: Config) -> dict[str, list[str]]:
 
 
 def _is_made(path: Path, mined: set[str]) -> bool:
-    """Return whether a rule makes a path, which for negatives depends on the trainings."""
+    """Return whether a rule makes a path; for negatives, this depends on the trainings."""
     return path.parent.name != "negatives" or path.stem in mined
 
 
 def check(rules: Sequence[Rule], config: Config) -> None:
-    """Check the targets of the run, except for files that are not results.
+    """Check the requested targets; existing files that are not results are allowed.
 
-    Raises `InputError` for a target that no job makes, with the nearest name. Also raised for a
-    target that matches several results, and for an exhibit whose entries the config lacks.
+    Raises `InputError` for a target that no job makes, and suggests the nearest name. Also raises
+    it for a target that matches several results, and for an exhibit with entries that the config
+    lacks.
     """
     outputs = paths(rules, config) if ASKED else {}
     alone = [rule.name for rule in rules if not rule.has_wildcards()]

@@ -33,6 +33,8 @@ Masking = Literal[tuple(concepts("masking/strategies"))]
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
+QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
+ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
 @settings
@@ -136,7 +138,8 @@ class Encoder:
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
-    collection = after = importance = snapshot_of = generator = ""
+    collection = after = importance = snapshot_of = generator = asked = ""
+    texts = ()
     take_step = 0
     in_words = ""
 
@@ -429,6 +432,55 @@ class Layered(Pretraining):
     def held_layers(self) -> int:
         """Return the number of decoder layers with activations in memory at the same time."""
         return self.decoder_layers
+
+
+@settings
+class Contextual(Pretraining):
+    """An objective that reads a passage in two parts, or a passage and a query for it."""
+
+    spans = 2
+
+    context: Literal["neighbour", "query"] = setting(
+        "neighbour",
+        meaning="the two texts: neighbouring spans of a passage, or a passage and a query that "
+        "the collection's split train judges relevant to it, such as a query of source pseudo; "
+        "then only passages with a query are read",
+        source="query: Wu et al. 2023, Query-as-context Pre-training",
+    )
+
+    @property
+    def asked(self) -> str:
+        """Return the collection whose queries it reads; empty if it reads none."""
+        return self.collection if self.context == "query" else ""
+
+    def check(self, config: Config) -> None:
+        """Refuse a collection without judged queries, and masks that queries have no values for."""
+        if self.asked:
+            words = config.collections[self.collection].unfit(self.collection, ASKED_SPLIT)
+            if words:
+                raise unfit(
+                    self,
+                    "context",
+                    f", but collections.{self.collection} has no judged split {ASKED_SPLIT}; "
+                    "allowed: neighbour, or another collection, such as one of source pseudo",
+                )
+            if self.masked_by_importance:
+                raise unfit(
+                    self,
+                    "context",
+                    ", but a masking is importance, which queries do not have; allowed: another "
+                    "encoder_masking and decoder_masking",
+                )
+        super().check(config)
+
+    def read_tokens(self, corpus: Any) -> float:
+        """Return the mean number of tokens of a span, or of a passage and a query.
+
+        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        """
+        if not self.asked:
+            return super().read_tokens(corpus)
+        return (corpus.tokens(self.max_length) + QUERY_TOKENS) / 2
 
 
 @settings

@@ -273,7 +273,7 @@ class Config:
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
                 f"seeds is {show(list(self.seeds))}; allowed: distinct seeds that begin with "
-                f"`seed`, {self.seed}"
+                f"`seed`, {self.seed}, or [] for that seed alone"
             )
 
     def values(self) -> dict[str, Any]:

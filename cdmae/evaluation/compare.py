@@ -1,4 +1,4 @@
-"""Compare TREC runs of any origin: their measures, and the significance of the differences."""
+"""Compare TREC runs from any source: their measures, and the significance of the differences."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TESTED = ("a", "b", "difference", "p", "low", "high", "queries")
 
 
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
-    """Compare TREC runs with the first of them: a row for each measure and run.
+    """Compare TREC runs with the first run: one row per measure and run.
 
     Columns: measure, run and mean, and for all but the first run: difference (its mean minus the
     first run's), low and high (the 95 % interval of the paired t-test; empty for one query), p, and
-    p_holm, which is corrected for the runs of a measure. Queries without judgments are ignored. A
-    judged query that is missing from a run counts 0, and a message is logged.
+    p_holm (p after Holm's correction over the runs, per measure). Queries without judgments are
+    ignored. A judged query that is missing from a run counts 0, and a message is logged.
     """
     for index, path in enumerate(runs):
         if path in runs[:index]:
@@ -40,7 +40,7 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
 
 
 def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Measure each run; map it to values with a row per judged query and a column per measure."""
+    """Measure each run; map it to a frame with a row per judged query and a column per measure."""
     lines = [trec.read_lines(path) for path in runs]
     judged = trec.read_qrels(qrels)
     query_ids = _ids("query_id", judged, lines)
@@ -64,13 +64,13 @@ def _values(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> dict[
 
 
 def _ids(column: str, judged: pd.DataFrame, lines: Sequence[pd.DataFrame]) -> pd.Index:
-    """List the distinct ids in a column of the judgments and the runs."""
+    """List each distinct id in a column of the judgments and the runs."""
     columns = [judged[column], *(run[column] for run in lines)]
     return pd.Index(pd.concat(columns).unique())
 
 
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
-    """Compare each series of values [Q] with the first; return a row each, as in `compare`."""
+    """Compare each series of values [Q] with the first: a row per series, as in `compare`."""
     first, *others = values
     tests = [paired(other, first) for other in others]
     corrected = holm([test.p for test in tests])

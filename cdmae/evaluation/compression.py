@@ -94,7 +94,7 @@ def compare_sizes(
 
 
 def side_by_side(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Join the sizes of several systems, size by size; one system needs no column of its name."""
+    """Join several systems' tables size by size; for a single system, no column names it."""
     if len(frames) == 1:
         return next(iter(frames.values()))
     joined = pd.concat(frames, names=["system", None]).reset_index(level="system")
@@ -152,15 +152,15 @@ def find(
 
 
 def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Round each value of vectors [p, D] down to the value that its byte represents."""
+    """Round each number of vectors [p, D] down to the nearest of its dimension's 255 steps."""
     codes = quantize_embeddings(vectors, "uint8", ranges=np.stack([low, high]))
     return low + codes * np.where(high > low, (high - low) / np.float32(255), 1)
 
 
 def _by_signs(queries: np.ndarray, shards: Shards, depth: int) -> Run:
-    """Find candidates by Hamming distance, and order them by the product of query and signs.
+    """Find candidates by Hamming distance; order them by inner product of query and signs.
 
-    Ties are ordered by row.
+    Ties are ordered by passage row.
     """
     signs = np.concatenate([np.packbits(shard[:] > 0, axis=1) for shard in shards])
     index = faiss.IndexBinaryFlat(8 * signs.shape[1])

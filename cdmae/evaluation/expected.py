@@ -1,9 +1,10 @@
-"""Numbers that the README shows, and their comparison with those of a finished run.
+"""The numbers in the README, and their comparison with the numbers of a finished run.
 
-``config/expected.yaml`` is their only source: a test compares the README's tables with it, and
-``./run check`` compares a run with it. A row is a system's mean over queries and seeds, times 100,
-or the difference of two systems. Its noise is the difference that a repetition with other seeds
-exceeds in 5 of 100 cases, and at least a rounding error. A run of one seed has `report.noise`.
+``config/expected.yaml`` is the only source of these numbers: a test compares the README's tables
+with it, and ``./run check`` compares a run with it. A row is a system's mean over queries and
+seeds, times 100, or the difference of two systems. The noise of a row is the difference that a
+repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding error. For a run
+with one seed, the noise is `report.noise`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Read = Callable[[str, str, str], list[np.ndarray]]
 
 @dataclass(frozen=True)
 class Row:
-    """A row: a value of `system` for each column, perhaps minus another system's."""
+    """A row of a table: one number per column for `system`, or for its lead over another system."""
 
     label: str
     system: str
@@ -63,7 +64,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The comparison of a number with a run's."""
+    """The comparison of one number in the README with the run's number."""
 
     row: str
     column: str
@@ -73,7 +74,7 @@ class Verdict:
     word: str = field(init=False)
 
     def __post_init__(self) -> None:
-        """Compare: OK if equal as shown, OKish within the noise, otherwise FAIL."""
+        """Choose the verdict: OK if equal as shown, OKish within the noise, otherwise FAIL."""
         word = "FAIL"
         if round(self.found, DIGITS) == round(self.expected, DIGITS):
             word = "OK"
@@ -82,7 +83,7 @@ class Verdict:
         object.__setattr__(self, "word", word)
 
     def __str__(self) -> str:
-        """Return a line for the terminal."""
+        """Format the verdict as a line for the terminal."""
         difference = self.found - self.expected
         return (
             f"{f'[{self.word}]':8}{self.row}, {self.column}: {self.found:.1f}, expected "
@@ -133,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 
 def made_by(tables: Sequence[Table], configfile: Sequence[str], seeds: Sequence[int]) -> list[int]:
-    """Return the indices of the tables that a run with these config files and seeds makes."""
+    """List the indices of the tables that a run with these config files and seeds produces."""
     return [
         index
         for index, table in enumerate(tables)
@@ -142,7 +143,7 @@ def made_by(tables: Sequence[Table], configfile: Sequence[str], seeds: Sequence[
 
 
 def measured(table: Table, read_values: Read, least: float) -> Table:
-    """Return the table with the numbers of a run; least: the smallest noise."""
+    """Fill a table with a run's numbers; least: the smallest noise that a row can have."""
     rows = []
     for row in table.rows:
         values = []
@@ -162,7 +163,7 @@ def measured(table: Table, read_values: Read, least: float) -> Table:
 
 
 def compare(expected: Table, found: Table, least: float) -> list[Verdict]:
-    """Compare every number of a table with a run's; least: the noise of rows without one."""
+    """Compare every number of a table with a run's; least: the noise of rows that record none."""
     verdicts = []
     for row, own in zip(expected.rows, found.rows, strict=True):
         noises = row.noise or (least,) * len(row.values)
@@ -173,7 +174,7 @@ def compare(expected: Table, found: Table, least: float) -> list[Verdict]:
 
 
 def markdown(table: Table) -> str:
-    """Return the rows for the README."""
+    """Format the table's rows as Markdown for the README."""
     lines = []
     for row in table.rows:
         sign = "+" if row.minus else ""
@@ -185,7 +186,7 @@ def markdown(table: Table) -> str:
 def of_system(
     frames: Sequence[pd.DataFrame], measure: str, collection: str, split: str
 ) -> list[np.ndarray]:
-    """Return the values on a split in each frame of `read_measures`."""
+    """List one system's values of a measure on a split, one series per frame of `read_measures`."""
     found = []
     for frame in frames:
         rows = frame[

@@ -33,10 +33,10 @@ def measure(
     """Compute every measure of every judged query: a frame (query_id, measure, value).
 
     qrels: rows (query, passage, grade) as returned by `cdmae.collections.store.read_qrels`; a grade
-    below 0 counts as 0. query_ids: the ids of the run's queries. judgments: the name of the
-    judgments in messages. The value is 0 if the run ranks nothing for a query. Queries without
-    judgments are left out, as by trec_eval. Raises `InputError` if no grade reaches the lowest
-    grade that any measure counts as relevant.
+    below 0 counts as 0. query_ids: the ids of the run's queries. judgments: how messages name the
+    judgments. A query for which the run ranks nothing counts 0. Queries without judgments are left
+    out, as by trec_eval. Raises `InputError` if no grade reaches the lowest grade that any measure
+    counts as relevant.
     """
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
@@ -89,8 +89,8 @@ def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: ob
 def _judged(qrels: pd.DataFrame) -> dict[int, dict[str, int]]:
     """Return each query's grades, keyed by passage row as text.
 
-    Judged passages that are not in the collection share one row. Each gets a distinct name, so that
-    it still counts as a relevant passage.
+    Judged passages that are not in the collection share one row. Each gets a distinct name, and
+    therefore still counts as a relevant passage.
     """
     judged: dict[int, dict[str, int]] = {}
     # trec_eval's C code crashes if all grades of a query are below 0.

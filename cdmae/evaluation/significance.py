@@ -1,6 +1,6 @@
 """Testing the difference of two systems: paired t-tests over queries, and the noise of seeds.
 
-Over many queries the t-test agrees with the randomisation test (Smucker, Allan, Carterette 2007).
+Over many queries, the t-test agrees with the randomisation test (Smucker, Allan, Carterette 2007).
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
 def pooled(several: Sequence[Difference]) -> Difference:
     """Average differences over collections with equal weight.
 
-    The queries of different collections are independent, so that the variances of the means add up.
-    p is computed from a normal distribution with the pooled interval.
+    The queries of different collections are independent; the variances of the means therefore add
+    up. p is computed from a normal distribution with the pooled interval.
     """
     if len(several) == 1:
         return several[0]
@@ -107,8 +107,8 @@ def with_seeds(gap: Difference, band: float, freedom: float = math.inf) -> Diffe
     fallacy"), so their variances add up: Var(mean difference) = Var(over queries) / n + Var(over
     seeds). band: the half-width of the 95 % interval for seeds alone if their variance were known,
     which is 1.96 times the root of the second variance. freedom: degrees of freedom with which that
-    variance was estimated; infinite for a known variance. Otherwise the sum has the degrees of
-    freedom of Satterthwaite (1946), and p comes from Student's t, as in studies of readers and
+    variance was estimated; infinite for a known variance. If it is finite, the sum has the degrees
+    of freedom of Satterthwaite (1946), and p comes from Student's t, as in studies of readers and
     cases (Obuchowski and Rockette 1995). The interaction of queries and seeds is in both variances,
     so the test is conservative. The result is never below the p-value over the queries alone.
     """

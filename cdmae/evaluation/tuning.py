@@ -28,8 +28,8 @@ def best_weights(
 ) -> tuple[tuple[float, ...], float]:
     """Return the weights with the highest mean of the measure `name`, and that mean.
 
-    If means are equal, the most even weights win. The mixtures include every system alone, so that
-    on these queries the fusion is never worse than any of its systems. depth: the depth of the
+    If means are equal, the most even weights win. The mixtures include every system alone; on these
+    queries, the fusion is therefore never worse than any of its systems. depth: the depth of the
     runs, if the measure has no cutoff.
     """
     depth = min(depth, read_measure(name).params.get("cutoff", depth))

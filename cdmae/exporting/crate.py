@@ -1,9 +1,9 @@
-"""A finished run as an RO-Crate: its workflow, config, measures, report and cards, described.
+"""A finished run as an RO-Crate: its workflow, config, measures, report and model cards.
 
 The crate follows the profiles Process Run Crate and Workflow Run Crate 0.5
-(https://w3id.org/ro/wfrun/workflow/0.5): one action, whose instrument is the workflow, whose
-objects are the config files, and whose results are the files of the run. Weights, vectors and runs
-are left out, because the workflow makes them again from the config.
+(https://w3id.org/ro/wfrun/workflow/0.5). It describes one action: the instrument is the workflow,
+the objects are the config files, and the results are the files of the run. Weights, vectors and
+runs are omitted, because the workflow makes them again from the config.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class Finished:
     """A finished run.
 
     workflow: the main file of the workflow. configs: the config files in their order. config: the
-    whole config that they make, of whose local paths the last parts are written. results: the
-    folder of the results. licence: of the results, an identifier of SPDX; empty: none is stated.
+    merged config; of local paths, only the last components are written. results: the results
+    folder. licence: the SPDX identifier of the results' licence; empty if the config states no
+    licence.
     """
 
     title: str
@@ -61,7 +62,7 @@ def check_package() -> None:
 
 
 def write(run: Finished, output: Path) -> list[str]:
-    """Write the folder of a crate, and return the paths of its files, relative to it."""
+    """Write the crate's folder; return the paths of its files, relative to the folder."""
     from rocrate.model.contextentity import ContextEntity
     from rocrate.rocrate import ROCrate
 
@@ -118,7 +119,7 @@ def write(run: Finished, output: Path) -> list[str]:
 
 
 def _added(crate: Any, path: Path, place: str) -> Any:
-    """Add a file to the crate at a path in it."""
+    """Add a file to the crate at the path `place`."""
     described = {"encodingFormat": TYPES.get(path.suffix, "text/plain")}
     return crate.add_file(path, place, properties=described)
 
@@ -143,5 +144,5 @@ def _ended(results: Path) -> str:
 
 
 def _licence(name: str) -> str:
-    """Return the licence of the crate as the profile wants it, a URL or a text."""
+    """Return the licence in the form that the profile requires: a URL or a text."""
     return f"https://spdx.org/licenses/{name}" if name else "No licence is stated"

@@ -1,4 +1,4 @@
-"""A model in a folder of its own, with all that other programs need to search with it."""
+"""A model in a folder of its own, with every file that other programs need to search with it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ POOLING = "1_Pooling/config.json"
 
 @dataclass(frozen=True)
 class Source:
-    """What is exported: a model's `folder` and its kind, retriever, reranker or encoder.
+    """The model to export: its `folder`, and its kind (retriever, reranker or encoder).
 
-    collection: the folder of the passages. vectors: the folder of their vectors; empty without any.
+    collection: the folder of the passages. vectors: the folder of their vectors; empty without
+    vectors.
     """
 
     folder: str
@@ -41,10 +42,10 @@ class Source:
 def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True) -> list[str]:
     """Write the folder `output` and return the paths of its files, relative to it.
 
-    It has a copy of the model's folder and, with `onnx`, ``onnx/model.onnx`` (`graph`). Of a
-    retriever it has the passages with their vectors, too (`vector_files`).
+    The folder contains a copy of the model and, with `onnx`, ``onnx/model.onnx`` (see `graph`). For
+    a retriever, it also contains the passages with their vectors (see `vector_files`).
 
-    Raises `InputError` if the ONNX file does not compute the model's numbers.
+    Raises `InputError` if the output of the ONNX file differs from the model's.
     """
     target.check(output)
     if onnx:
@@ -66,7 +67,7 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
 
 
 def _copy(folder: Path, output: Path) -> None:
-    """Copy a model's folder without hidden files; the copies can be edited."""
+    """Copy a model's folder without hidden files, as copies that can be edited."""
     output.mkdir()
     for path in sorted(folder.rglob("*")):
         target = output / path.relative_to(folder)
@@ -79,7 +80,7 @@ def _copy(folder: Path, output: Path) -> None:
 
 
 def _read(source: Source, folder: Path) -> Model:
-    """Read a model; an encoder becomes a retriever with the pooling of its pre-training."""
+    """Load a model; an encoder becomes a retriever with the pooling of its pre-training."""
     if source.kind != "encoder":
         return checkpoint.load(folder, source.kind)
     network, _ = networks.read(str(folder), folder, "encoder")
@@ -100,7 +101,7 @@ def _read(source: Source, folder: Path) -> Model:
 
 
 def _write_graph(model: Model, folder: Path, collection: str, threads: int) -> None:
-    """Write the ONNX file, checked against our own vectors of the first passages."""
+    """Write the ONNX file; check it against the vectors that cdmae computes for some passages."""
     setup.set_up(threads)
     passages = next(stream_passages(collection, ["text"], rows=EXAMPLES))
     texts = passages["text"].to_pylist()

@@ -1,9 +1,9 @@
 """A model as an ONNX file, with its pooling and normalisation inside the graph.
 
 torch traces the network, and onnxruntime checks the file against the model before it is kept. The
-file of a retriever or an encoder returns ``sentence_embedding`` and ``last_hidden_state``. The
-second one is for programs that pool by ``1_Pooling/config.json``, such as fastembed. The file of a
-reranker returns ``logits``.
+file of a retriever or an encoder returns ``sentence_embedding`` and ``last_hidden_state``.
+``last_hidden_state`` is for programs that pool by ``1_Pooling/config.json``, such as fastembed. The
+file of a reranker returns ``logits``.
 
     B  texts        T  word-pieces of the longest text        D  dimensions, or V word-pieces
 """
@@ -44,7 +44,7 @@ def check_packages() -> None:
 
 
 def reason_against(model: Model) -> str:
-    """Return why a model has no ONNX file; empty if it has one."""
+    """Explain why a model cannot be exported to ONNX; empty if it can."""
     if model.head == "multi":
         return "a model with a vector per word-piece has no ONNX file: PyLate reads its folder"
     if model.head == "unified":
@@ -57,9 +57,9 @@ def reason_against(model: Model) -> str:
 def write(model: Model, folder: Path, texts: Sequence[str], ours: np.ndarray | None = None) -> Path:
     """Write ``onnx/model.onnx`` into a model's folder, and return its path.
 
-    texts: examples of passages; with a reranker, pairs of consecutive texts are scored. ours: the
-    vectors that cdmae computes for the texts, [B, D], which the file must return; without them, it
-    must return what torch returns.
+    texts: example passages; a reranker scores pairs of consecutive texts. ours: the vectors [B, D]
+    that cdmae computes for the texts, which the file must reproduce; without them, it must
+    reproduce torch's output.
 
     Raises `InputError` if the file's numbers differ from the model's by more than `TOLERANCE`.
     """
@@ -123,7 +123,7 @@ class Whole(nn.Module):
     """A network with the pooling and the normalisation of its model."""
 
     def __init__(self, model: Model) -> None:
-        """Take the network and the settings of a model."""
+        """Store the network and the pooling settings of a model."""
         super().__init__()
         self.network = model.network.float().cpu()
         self.model = model
@@ -140,7 +140,7 @@ class Whole(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> tuple[Tensor, ...]:
-        """Return the outputs for padded texts, whose `attention_mask` [B, T] is 0 at padding."""
+        """Compute the outputs for padded texts; `attention_mask` [B, T] is 0 at padding."""
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids

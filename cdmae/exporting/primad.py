@@ -1,8 +1,8 @@
 """The origin of a TREC run, in the schema of ir_metadata 0.1 (https://www.ir-metadata.org).
 
 The schema has the components of PRIMAD: platform, research goal, implementation, method, actor and
-data. The platform is that of the job that writes the run. The actor is left to the reader of the
-file: only its maker knows name and affiliation.
+data. The platform is the machine of the job that writes the run. The actor is not filled in,
+because only the run's author knows their name and affiliation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ PAPER = "https://arxiv.org/abs/2305.13197"
 def write(path: Path, facts: dict[str, Any]) -> None:
     """Write the metadata of a run.
 
-    facts: `trec` of `workflow/facts.py`: tag, methods (the settings of the system after those of
-    the systems that it reads, each with its `name` and its `parts`), collection, split, trained,
+    facts: the mapping from `trec` in `workflow/facts.py`: tag, methods (the settings of each system
+    that the system reads, then its own, each with `name` and `parts`), collection, split, trained,
     measures, baselines.
     """
     facts = without_folders(facts)
@@ -63,7 +63,7 @@ def write(path: Path, facts: dict[str, Any]) -> None:
 
 
 def _method(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return a component of the ranking: its name, its kind, its inputs and its settings."""
+    """Describe a component of the ranking: its name, its kind, its inputs and its settings."""
     inputs = {}
     parts = settings["parts"]
     if parts:
@@ -98,7 +98,7 @@ def _platform() -> dict[str, Any]:
 
 
 def _version(name: str) -> str:
-    """Return the version of a package; empty if it is not installed, as faiss-cpu with CUDA."""
+    """Look up a package's version; empty if it is not installed, such as faiss-cpu next to CUDA."""
     try:
         return version(name)
     except ModuleNotFoundError:

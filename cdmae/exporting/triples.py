@@ -31,7 +31,7 @@ DIALECTS = ("sentence-transformers", "tevatron", "flagembedding")
 class Training:
     """The files of a system's training, and the settings that select its negatives.
 
-    teacher: the run with its teacher's scores, or an empty path.
+    teacher: the run with the teacher's scores; an empty path without a teacher.
     """
 
     collection: Path
@@ -44,7 +44,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Example:
-    """A training query: rows of its positives and negatives, and their scores if there are any."""
+    """A training query: rows of its positives and negatives, and the teacher's scores, if any."""
 
     query: int
     positives: np.ndarray
@@ -55,7 +55,7 @@ class Example:
 def export(output: Path, dialect: str, training: Training, negatives: int) -> dict[str, int]:
     """Write the training queries in a dialect, with up to `negatives` negatives each.
 
-    Returns the number of written rows, and of queries that are left out, by reason. Raises
+    Returns the number of written rows, and the number of omitted queries by reason. Raises
     `InputError` if no query is left.
     """
     if dialect not in DIALECTS:
@@ -92,7 +92,7 @@ def export(output: Path, dialect: str, training: Training, negatives: int) -> di
 
 
 def _selection(training: Training, teacher: Run | None) -> Selection:
-    """Select the negatives as the training does; a teacher keeps the passages that it scores."""
+    """Select the negatives as the training does; with a teacher, keep the passages it scored."""
     qrels = read_qrels(training.collection, training.split)
     run = read_run(training.negatives)
     selection = Selection.mined(run, qrels, text_ids(training.collection), training.depth)
@@ -118,7 +118,7 @@ def _examples(selection: Selection, teacher: Run | None, negatives: int) -> Iter
 
 
 def _texts(rows: np.ndarray, passages: pa.Table) -> list[str]:
-    """Return title and text of passages, joined as models read them."""
+    """Join title and text of each passage, as models read them."""
     found = passages.take(rows).to_pylist()
     return [f"{each['title']} {each['text']}".strip() for each in found]
 

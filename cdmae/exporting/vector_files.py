@@ -7,9 +7,9 @@ dense           vector: float32 [D]
 sparse          indices and values instead: the word-pieces with a weight, and their weights
 multi-vector    vectors instead: float16 [t, D], one per word-piece
 
-text is what the model read: the title, a space and the text. ``passages.faiss`` is an exact index
-of dense vectors by inner product; its ids are the rows of the Parquet file. ``passages.jsonl`` has
-the impacts of sparse vectors, weights x 100 as whole numbers, in the format of Anserini's
+text is the model's input: the title, a space and the text. ``passages.faiss`` is an exact index of
+dense vectors by inner product; its ids are the rows of the Parquet file. ``passages.jsonl`` has the
+impacts of sparse vectors, weights x 100 as whole numbers, in the format of Anserini's
 JsonVectorCollection.
 """
 
@@ -92,7 +92,7 @@ def _batches(collection: Path | str, shards: Sequence[Shard]) -> Iterator[tuple[
 
 
 def _files(folder: Path, vectors: Vectors, pieces: Sequence[str]) -> list[Rows | Index | Impacts]:
-    """Return the files that fit a kind of vectors, open for writing."""
+    """Open the files that suit a kind of vectors for writing."""
     rows = Rows(folder)
     if isinstance(vectors, MultiVectors | DualVectors):
         return [rows]
@@ -100,17 +100,17 @@ def _files(folder: Path, vectors: Vectors, pieces: Sequence[str]) -> list[Rows |
 
 
 class Rows:
-    """The Parquet file."""
+    """The Parquet file of passages and vectors."""
 
     name = TABLE
 
     def __init__(self, folder: Path) -> None:
-        """Choose the path; the columns are known with the first batch."""
+        """Choose the path; the first batch determines the columns, so the file is opened then."""
         self.path = folder / TABLE
         self.writer: pq.ParquetWriter | None = None
 
     def add(self, passages: pa.Table, vectors: Vectors) -> None:
-        """Write a batch."""
+        """Write a batch of passages and their vectors."""
         table = pa.table(
             {"docid": passages["docid"], **_columns(vectors), "text": passages["text"]}
         )
@@ -125,7 +125,7 @@ class Rows:
 
 
 def _columns(vectors: Vectors) -> dict[str, pa.Array]:
-    """Return vectors as columns of a Parquet file."""
+    """Convert vectors to columns of a Parquet file."""
     if isinstance(vectors, MultiVectors):
         width = vectors.values.shape[1]
         values = np.ascontiguousarray(vectors.values).ravel()
@@ -145,7 +145,7 @@ def _columns(vectors: Vectors) -> dict[str, pa.Array]:
 
 
 class Index:
-    """The faiss index."""
+    """The exact faiss index of dense vectors."""
 
     name = INDEX
 
@@ -157,7 +157,7 @@ class Index:
         self.index = faiss.IndexFlatIP(vectors.shape[1])
 
     def add(self, passages: pa.Table, vectors: np.ndarray) -> None:
-        """Add a batch."""
+        """Add the vectors of a batch."""
         del passages  # the ids are the rows
         self.index.add(np.ascontiguousarray(vectors))
 
@@ -169,7 +169,7 @@ class Index:
 
 
 class Impacts:
-    """The lines for Anserini."""
+    """The JSON lines that Anserini indexes."""
 
     name = IMPACTS
 
@@ -179,7 +179,7 @@ class Impacts:
         self.file = open(folder / IMPACTS, "w", encoding="utf-8")  # noqa: SIM115
 
     def add(self, passages: pa.Table, vectors: sparse.csr_array) -> None:
-        """Write a line per passage."""
+        """Write one line per passage."""
         whole = rounded(vectors)
         names = passages["docid"].to_pylist()
         texts = passages["text"].to_pylist()

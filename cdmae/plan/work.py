@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdmae.config import systems
+from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD
 from cdmae.plan.sizes import PIECES_A_WORD
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from cdmae.plan.planned import Job, Planned
     from cdmae.plan.sizes import Size
 
-QUERY_TOKENS = 10.0  # mean word-pieces of a query
 TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
 SELECT = 4000.0  # operations to select the best passages, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
@@ -109,7 +109,9 @@ def pretrain(planned: Planned, name: str) -> Work:
     network = planned.initial_network(encoder.start)
     weights = network.parameters()
     corpus = planned.size(encoder.collection)
-    whole = math.ceil(encoder.epochs * corpus.passages / encoder.batch)
+    by_query = encoder.asked and not encoder.texts
+    read = corpus.queries.get(ASKED_SPLIT, 0) if by_query else corpus.passages
+    whole = math.ceil(encoder.epochs * read / encoder.batch)
     steps = encoder.take_step or encoder.steps or whole
     return Work(
         steps * encoder.batch * flops.passage(network, encoder, corpus),
@@ -119,6 +121,7 @@ def pretrain(planned: Planned, name: str) -> Work:
             "state": (network.layers + encoder.held_layers) * _states(network),
             "vocabulary entry": network.vocabulary,
             "kept number": encoder.kept(network),
+            "joined piece": PIECES_A_WORD * corpus.all_words if encoder.asked else 0,
         },
     )
 

@@ -1,1 +1,1 @@
-"""Propose a config for a folder of data and a machine: the work of ``./run new``."""
+"""Propose a config for a folder of data and a machine, as ``./run new`` does."""

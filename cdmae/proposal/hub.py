@@ -20,9 +20,9 @@ OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 @dataclass(frozen=True)
 class Encoder:
-    """A published encoder; retriever: whether it was trained to make vectors of texts.
+    """A published encoder; retriever: whether it was trained to compute vectors of texts.
 
-    positions: its longest input, if it is known.
+    positions: the length of its longest input in word-pieces, if known.
     """
 
     model: str
@@ -33,7 +33,7 @@ class Encoder:
 
 
 def local(model: str) -> Encoder:
-    """Describe a model in a folder; raises `InputError` for a folder that is no model."""
+    """Describe the model in a folder; raise `InputError` if the folder contains no model."""
     folder = Path(model)
     pretrained.check(model, ("--encoder",))
     positions = pretrained.positions(model) or 512
@@ -51,12 +51,12 @@ def local(model: str) -> Encoder:
 
 
 def at_hub(model: str) -> Encoder:
-    """Describe a model at the hub, whose files are downloaded by the run."""
+    """Describe a model at the hub; the run downloads its files."""
     return Encoder(model, model.startswith("sentence-transformers/"), "mean", "cosine", 512)
 
 
 def answers() -> bool:
-    """Return whether the hub can be used; decided within `WAIT` seconds."""
+    """Check, within `WAIT` seconds, whether the hub can be reached."""
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no"):
         return False
     address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
@@ -77,7 +77,7 @@ def answers() -> bool:
 
 
 def _json(path: Path, default: list | dict) -> list | dict:
-    """Return the content of a JSON file of the default's type, or the default if there is none."""
+    """Read a JSON file; return the default if the file is missing or of another type."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

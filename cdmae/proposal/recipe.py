@@ -24,14 +24,14 @@ DEV = ("dev", "validation", "valid", "val", "eval")  # splits that choose the we
 
 @dataclass(frozen=True)
 class Recipe:
-    """The values of a config, by their names in the template, and the reasons to print."""
+    """The values that the config's template needs, by name, and the reasons to print."""
 
     values: dict[str, Any]
     reasons: list[str]
 
 
 def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) -> Recipe:
-    """Choose all values of the template."""
+    """Choose a value for every name in the template."""
     labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
     reasons = []
     settings = dict(found.settings)
@@ -82,7 +82,7 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
 
 
 def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
-    """Return the training queries, the split that tunes, and the shares to hold out."""
+    """Choose the training queries, the split for tuning, and the shares of queries to hold out."""
     queries = found.judged[DIVIDED]
     share = _share(queries)
     has_dev = next((split for split in DEV if split in found.judged), "")
@@ -95,18 +95,18 @@ def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
 
 
 def _share(queries: int) -> float:
-    """Return the share of the queries that moves into each new split."""
+    """Compute the share of the queries that moves into each new split."""
     return float(f"{min(0.1, MOST_HELD_OUT / max(1, queries)):.2g}")
 
 
 def _method(found: Survey) -> str:
-    """Return the first method that makes at least half as many queries as the best one."""
+    """Choose the first method that makes at least half as many queries as the best method."""
     best = max(found.made.values())
     return next(method for method in METHODS if found.made[method] >= best / 2)
 
 
 def _steps(found: Survey, on_gpu: bool, published: bool) -> int:
-    """Return the steps of pre-training: 20 epochs, within what a machine does in minutes."""
+    """Choose the number of pre-training steps: 20 epochs, within limits that suit the machine."""
     most = 20_000 if on_gpu else 2000
     if published and not on_gpu:
         most = 500  # a head over 30,000 word-pieces is most of the work
@@ -114,17 +114,17 @@ def _steps(found: Survey, on_gpu: bool, published: bool) -> int:
 
 
 def _power(value: float, low: int, high: int) -> int:
-    """Return the power of two below a value, within bounds."""
+    """Round a value down to a power of two, within bounds."""
     return min(high, max(low, 2 ** int(math.log2(max(1, value)))))
 
 
 def _length(pieces: int, most: int) -> int:
-    """Return a length in steps of 16 that holds a number of word-pieces and two special ones."""
+    """Round a length and two special word-pieces up to a multiple of 16, at most `most`."""
     return min(most, max(16, 16 * math.ceil((pieces + 2) / 16)))
 
 
 def text(recipe: Recipe, root: Path) -> str:
-    """Write the config; paths below `root`, the working directory of runs, are relative."""
+    """Format the config; paths below `root`, the working directory of runs, become relative."""
     environment = jinja2.Environment(
         trim_blocks=True,
         lstrip_blocks=True,
@@ -139,7 +139,7 @@ def text(recipe: Recipe, root: Path) -> str:
 
 
 def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
-    """Shorten the paths of the collection and the encoder that are below a folder."""
+    """Make the paths of the collection and the encoder relative if they are below `root`."""
 
     def short(path: str) -> str:
         return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
@@ -153,7 +153,7 @@ def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
 
 
 def _flow(value: Any) -> str:
-    """Write a value as YAML on one line."""
+    """Format a value as YAML on one line."""
     line = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)
     return line.removesuffix("\n").removesuffix("\n...").removesuffix("...").strip()
 
@@ -162,7 +162,7 @@ def _flow(value: Any) -> str:
 
 
 def description(found: Survey) -> list[str]:
-    """Describe what was found, a line each."""
+    """Describe the data in the folder, one line per property."""
     lines = [f"{found.source}: {plural(found.passages, 'passage')}"]
     if found.columns:
         named = ", ".join(f"{what}: {show(column)}" for what, column in found.columns.items())

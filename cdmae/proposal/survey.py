@@ -1,4 +1,4 @@
-"""Look at a folder of data: its layout, and the counts and lengths that decide a config."""
+"""Survey a folder of data: its layout, and the counts and lengths that decide a config."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _DENSE = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 @dataclass(frozen=True)
 class Survey:
-    """What a folder holds.
+    """The contents of a folder of data.
 
-    judged: for each split with judgments, its queries that have a relevant passage. shared: for
-    each other split, its queries whose text is a training query, too. lengths: the 95th percentile
-    in estimated word-pieces, of passages and of queries. made: for each method of `pseudo`, the
-    share of passages that it turns into queries.
+    judged: for each split with judgments, the number of queries with a relevant passage. shared:
+    for each other split, the number of queries with the text of a training query. lengths: the 95th
+    percentiles of the lengths of passages and of queries, in estimated word-pieces. made: for each
+    method of `pseudo`, the share of passages that it turns into queries.
     """
 
     source: str
@@ -60,7 +60,7 @@ class Survey:
 
 
 def layouts(path: Path) -> list[str]:
-    """List the sources that can read a file or folder, the likeliest first."""
+    """List the kinds of source that can read a file or folder, the likeliest first."""
     if path.is_file():
         return ["pairs"] if table_files.suffix_of(path) else []
     names = {file.name.removesuffix(".gz") for file in path.iterdir() if file.is_file()}
@@ -77,13 +77,13 @@ def layouts(path: Path) -> list[str]:
 
 
 def tables_of(path: Path) -> list[Path]:
-    """List the tables of a folder, without hidden ones."""
+    """List the tables in a folder, except hidden files."""
     files = sorted(path.iterdir())
     return [file for file in files if table_files.suffix_of(file) and file.name[0] != "."]
 
 
 def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
-    """Return the settings with which a source reads a file or folder."""
+    """Choose the settings with which a source reads a file or folder."""
     settings: dict[str, Any] = {"path": str(path)}
     if source != "pairs":
         return settings
@@ -109,7 +109,7 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
 
 
 def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return the columns to choose from for each unclear column of pairs, and the clear columns."""
+    """Return the candidates for each ambiguous column of pairs, and the columns that are clear."""
     path = Path(settings["path"])
     table = path if path.is_file() else tables_of(path)[0]
     _, row = next(table_files.rows(table), (0, {}))
@@ -188,7 +188,7 @@ def _passages(passages: pa.RecordBatchReader) -> Iterator[tuple[str, str, str]]:
 
 
 def _shared(queries: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """Count the queries of each split whose text is also a training query."""
+    """Count the queries of each split that have the text of a training query."""
     if "train" not in queries:
         return {}
     trained = {key_of(text) for text in queries["train"]["text"]}
@@ -201,7 +201,7 @@ def _shared(queries: dict[str, pd.DataFrame]) -> dict[str, int]:
 
 
 def _scripts(text: str) -> Counter[str]:
-    """Count a text's letters by script: the first word of their Unicode names."""
+    """Count a text's letters by script, which is the first word of a letter's Unicode name."""
     counts = Counter(letter for letter in text if letter.isalpha())
     scripts: Counter[str] = Counter()
     for letter, count in counts.items():
@@ -210,18 +210,18 @@ def _scripts(text: str) -> Counter[str]:
 
 
 def _pieces(text: str, scripts: Counter[str]) -> int:
-    """Estimate a text's word-pieces: a piece per letter of dense scripts, else 1.4 per word."""
+    """Estimate a text's word-pieces: one per letter in dense scripts, else 1.4 per word."""
     dense = sum(scripts[name] for name in _DENSE)
     return dense + round(1.4 * len(text.split()))
 
 
 def _most(lengths: list[int]) -> int:
-    """Return the 95th percentile, or 0 without values."""
+    """Return the 95th percentile of lengths, or 0 without lengths."""
     return int(np.percentile(lengths, 95)) if lengths else 0
 
 
 def check(path: Path, source: str) -> list[str]:
-    """Return the sources that can read a path; raises `InputError` for a wrong path or source."""
+    """List the sources that can read a path; raise `InputError` for a wrong path or source."""
     if not path.exists():
         raise InputError(
             f"{show(str(path))} does not exist; allowed: a folder, or a table of pairs"

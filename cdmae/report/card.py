@@ -35,7 +35,7 @@ def release(
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
 
-    `cdmae.files.link` links the weights instead of copying them. Hidden files are left out:
+    `cdmae.files.link` links the weights instead of copying them. Hidden files are omitted, because
     Snakemake keeps a folder's time in a hidden file, which two folders must not share. `root` is
     the folder of all paths in `facts`, if it is not the working directory.
     """
@@ -65,11 +65,11 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: `card` of `workflow/facts.py`: name, licence, languages, system, stage, encoder, start,
-    importance, collections, and perhaps the encoders `before` the encoder. The contents of
-    about.json are under `about` per collection, and under `training`. measures: per query. lengths:
-    the contents of the model's cdmae.json. place: the folder in the example code. Because cards are
-    published, they show only the last components of local paths.
+    facts: the mapping from `card` in `workflow/facts.py`: name, licence, languages, system, stage,
+    encoder, start, importance, collections, and the encoders `before` the encoder, if any. `about`
+    and `training` contain the about.json of each collection and of the training. measures: one row
+    per query. lengths: the contents of the model's cdmae.json. place: the folder in the example
+    code. Because cards are published, they show only the last components of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
@@ -118,7 +118,7 @@ def _front_matter(
     means: pd.Series,
     described: dict[str, Any],
 ) -> ModelCardData:
-    """Return the metadata for model hubs; a `base_model` that is a folder is left out.
+    """Return the metadata for model hubs; a `base_model` that is a local folder is omitted.
 
     described: the contents of cdmae.json, with defaults.
     """

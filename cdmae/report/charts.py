@@ -3,7 +3,8 @@
 Positions are computed here, and templates/*.svg.j2 write the marks. Panels are 340 units wide, so
 their text has the same size on a phone and on a desk. In charts of rows, labels are above their
 marks, so names of any length fit and no axis crosses text. No plotting library wraps labels,
-describes figures to screen readers and follows a page's dark mode, so this module draws the charts.
+describes figures to screen readers and follows a page's dark mode. Therefore this module draws the
+charts itself.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BESIDE = 110.0  # the maximum width of a label to the left of its marks
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing of `WIDTH` x `height`, its title, and a description for screen readers."""
+    """A drawing of size `WIDTH` x `height`, its title, and a description for screen readers."""
 
     name: str
     title: str
@@ -45,7 +46,7 @@ class Figure:
         object.__setattr__(self, "drawing", Markup(printable(self.drawing)))
 
     def standalone(self) -> str:
-        """Return the figure as a file, with its own colours, light and dark, and its title."""
+        """Return the figure as a file of its own, with its title and its light and dark colours."""
         title = wrapped(self.title, 13, WIDTH)
         top = 18.0 * len(title) + 6
         page = {
@@ -62,7 +63,7 @@ class Figure:
 class Row:
     """A label, its number, and marks on a common scale: a bar, an interval, or dots.
 
-    The middle of an interval is marked, too. band: the half-width of the shaded band around zero.
+    The middle of an interval is also marked. band: the half-width of the shaded band around zero.
     """
 
     label: str
@@ -77,7 +78,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Series:
-    """A named line."""
+    """A named line: the points of one series."""
 
     name: str
     x: Sequence[float]
@@ -164,10 +165,10 @@ def lines(
     reference: tuple[str, float] | None = None,
     markers: bool = False,
 ) -> Figure | None:
-    """Draw lines over a common scale, their names above; None without lines.
+    """Draw lines over a common scale, with their names above; None without lines.
 
-    x are whole numbers, `x_names` the names of 0, 1, 2... if any. A y that is not finite interrupts
-    its line.
+    The x of points are whole numbers; `x_names`, if given, are the names of 0, 1, 2 and so on. A y
+    that is not finite interrupts its line.
     """
     if not series:
         return None
@@ -250,7 +251,7 @@ def _legend(
 ) -> tuple[list[dict[str, Any]], float]:
     """Lay out a legend in wrapped lines; return its entries and the y below it.
 
-    classes: the CSS classes of the named lines; an additional name belongs to the reference.
+    classes: the CSS classes of the named lines; a name beyond them belongs to the reference.
     """
     x = 0.0
     y = 0.0
@@ -269,9 +270,9 @@ def _legend(
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return at most about `most` round values inside `low` .. `high`.
+    """Return round values inside `low` .. `high`, at most about `most` of them.
 
-    The values are 1, 2, 2.5 or 5 times a power of ten apart.
+    The distance between values is 1, 2, 2.5 or 5 times a power of ten.
     """
     if not high > low:
         return [low]
@@ -294,12 +295,12 @@ def nice(low: float, high: float, most: int = 5) -> tuple[float, float]:
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimate the width of a text, in the units of its size."""
+    """Estimate the width of a text, in the unit of `size`."""
     return LETTER * size * len(text)
 
 
 def _smaller(text: str, size: float, room: float) -> float:
-    """Return the size at which a text fits if it is below `size`, else 0."""
+    """Return the font size at which a text fits if that is below `size`, otherwise 0."""
     fitting = room / (LETTER * max(len(text), 1))
     return fitting if fitting < size else 0
 
@@ -321,7 +322,7 @@ def wrapped(text: str, size: float, width: float) -> list[str]:
 
 
 def tick_label(value: float) -> str:
-    """Write the number at a tick briefly: ``0.5``, ``4``, ``20k``."""
+    """Format the number at a tick briefly: ``0.5``, ``4``, ``20k``."""
     if abs(value) >= 1e6:
         return f"{value / 1e6:g}M"
     if abs(value) >= 1e4:

@@ -1,4 +1,4 @@
-"""Compute the columns of tables: means over collections, differences, and the noise of a seed."""
+"""Compute the columns of tables: means over collections, differences, and the noise of seeds."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ MOST_SETS = 4  # zero-shot collections that are listed one by one next to the ot
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The mean over `sets` of the means over their targets, in one measure.
+    """A column: the mean over `sets` of the means over each set's targets, in one measure.
 
-    The forums of CQADupStack are one set. key: the corresponding column of the paper, if there is
-    one.
+    The forums of CQADupStack are one set. key: the corresponding column of the paper, if any.
     """
 
     facts: Facts
@@ -37,12 +36,12 @@ class Column:
 
     @classmethod
     def of(cls, facts: Facts, target: Target, measure: str = "") -> Column:
-        """Make the column of one target, in its main measure unless another is named."""
+        """Make the column of one target, for the target's main measure or the given `measure`."""
         return cls(facts, str(target), [[target]], measure or facts.main_measure(target))
 
     @property
     def target(self) -> Target:
-        """Return the target; the first, if there are several."""
+        """Return the column's target; the first if there are several."""
         return self.sets[0][0]
 
     @property
@@ -56,14 +55,14 @@ class Column:
         return f"{self.name}, {self.unit}"
 
     def value(self, system: str) -> float:
-        """Return the mean of a system, 0 to 1; nan unless it was measured on all targets."""
+        """Return a system's mean, from 0 to 1; nan unless it was measured on all targets."""
         return fmean(
             fmean(self.facts.value(system, target, self.measure) for target in some)
             for some in self.sets
         )
 
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
-        """Show the mean of a system in points with its spread over seeds; a dash for nan."""
+        """Show a system's mean in points with its spread over seeds; a dash for nan."""
         value = self.value(system)
         means = self._by_seed(system)
         spread = Spread(100 * stdev(means), len(means)) if len(means) > 1 else None
@@ -71,7 +70,7 @@ class Column:
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
 
     def _by_seed(self, system: str) -> list[float]:
-        """Return the mean of each training; an empty list if a target has no measures."""
+        """Return a system's mean for each training; an empty list if a target has no measures."""
         of_sets = []
         for some in self.sets:
             of_targets = [self.facts.by_seed(system, target, self.measure) for target in some]
@@ -83,11 +82,11 @@ class Column:
         return self.compared([a], b).get(a)
 
     def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
-        """Subtract `reference` from every other system, both p-values corrected after Holm.
+        """Subtract `reference` from every other system; both p-values have Holm's correction.
 
-        The correction covers these systems and all systems that the report compares with the
-        reference, so a comparison has the same p everywhere, in both directions. The intervals are
-        not corrected.
+        The correction covers `systems` and all systems that the report compares with the reference.
+        A comparison therefore has the same p everywhere, in both directions. The intervals are not
+        corrected.
         """
         wanted = list(systems)
         listed = compared_pairs(self.facts)
@@ -126,7 +125,8 @@ class Column:
     def seeds(self) -> tuple[float, int]:
         """Return the standard deviation over seeds, and its degrees of freedom.
 
-        It is pooled over the retrievers with several trainings; without any, it is nan.
+        The deviation is pooled over the retrievers with several trainings; without such retrievers,
+        it is nan.
         """
         squares = 0.0
         freedom = 0
@@ -141,8 +141,8 @@ class Column:
         """Return the half-width of the 95 % interval of a difference that only seeds cause.
 
         It is 1.96 times the root of twice the variance over seeds, or the config's value if that is
-        larger, for means over the trainings of these systems. Without systems, it is for single
-        trainings.
+        larger. It applies to means over the trainings of the given systems, and without systems to
+        single trainings.
         """
         return max(self._bands(*systems))
 
@@ -154,19 +154,21 @@ class Column:
         return self.facts.noise / root, measured / root
 
     def with_seeds(self, gap: Difference, *systems: str) -> Difference:
-        """Add the p-value with the noise of seeds (`cdmae.evaluation.significance`).
+        """Add to a difference the p-value that includes the noise of seeds.
 
-        It is the larger of the p-values with the config's noise and with the measured one.
+        It is the larger of two p-values: with the noise in the config, and with the noise that this
+        run measured. See `cdmae.evaluation.significance`.
         """
         assumed, measured = self._bands(*systems)
         tested = [with_seeds(gap, assumed), with_seeds(gap, measured, self.seeds[1])]
         return max(tested, key=lambda each: each.p_with_seeds)
 
     def verdict(self, gap: Difference) -> str:
-        """Return the meaning of a difference.
+        """Interpret a difference: ``better``, ``worse``, ``noise`` or ``open``.
 
         ``better`` and ``worse``: p is below .05 with the noise of queries and seeds together.
-        ``noise``: p is below .05 over the queries, but not with the seeds. ``open``: neither is.
+        ``noise``: p is below .05 over the queries, but not with the seeds. ``open``: p is below .05
+        in neither case.
         """
         if gap.p >= SIGNIFICANT:
             return "open"
@@ -181,7 +183,7 @@ def in_domain(facts: Facts) -> list[Column]:
 
 
 def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
-    """List the zero-shot columns in their main measure, or in the config's `first` measure.
+    """List the zero-shot columns in their main measure, or with `first` in the config's first.
 
     CQADupStack is the mean of its forums, as in BEIR.
     """
@@ -198,7 +200,7 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
 
 def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot columns for the config's first measure, and for their main measure."""
+    """List the zero-shot columns twice: in the config's first measure, and in the main measure."""
     both = [zero_shot(facts, first=True), zero_shot(facts)]
     same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
     return [columns for columns in (both[:1] if same else both) if columns]
@@ -215,7 +217,7 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 
 def everywhere(facts: Facts) -> list[Column]:
-    """List all targets; many zero-shot collections are combined in their mean."""
+    """List a column per target; if zero-shot collections are many, their mean replaces them."""
     columns = in_domain(facts)
     for others in zero_shot_measures(facts):
         if len(others) > MOST_SETS:
@@ -228,7 +230,7 @@ def everywhere(facts: Facts) -> list[Column]:
 def whole(facts: Facts) -> Column | None:
     """Average all targets that have the main target's measure, with equal weight.
 
-    The forums of CQADupStack are one target.
+    The forums of CQADupStack count as one target.
     """
     main = main_column(facts)
     columns = [*in_domain(facts), *zero_shot(facts, first=True)]

@@ -1,8 +1,8 @@
-"""List the comparisons of the report: the pairs of systems that the config names.
+"""List the report's comparisons: the pairs of systems that the config names.
 
-`evaluation.baseline` and `report.compare` of the config name them. The first screen, the other
-sections and the paper's exhibits select their pairs from this list by the settings in which the
-two systems differ (`cdmae.report.recipes`).
+`evaluation.baseline` and `report.compare` of the config name them. All sections and the paper's
+exhibits select their pairs from this list, by the settings in which the two systems differ (see
+`cdmae.report.recipes`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 class Change(NamedTuple):
     """A comparison of systems that differ in one setting.
 
-    Its value is `before` in `reference`, and `after` in `system`.
+    The setting is `before` in `reference`, and `after` in `system`.
     """
 
     reference: str
@@ -105,9 +105,9 @@ def single_changes(facts: Facts) -> list[Change]:
 
 
 def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[str, str]]:
-    """List the compared retrievers that differ in one setting alone, in either direction.
+    """List the compared retrievers that differ only in one setting, in either direction.
 
-    The first of a pair has the value `before`, the second one of the values `after`.
+    The first of a pair has the value `before`, the second has one of the values `after`.
     """
     found = []
     for change in single_changes(facts):
@@ -121,12 +121,12 @@ def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[st
 
 
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
-    """List (importance-aware, uniform) retrievers that differ in the decoder's masking alone."""
+    """List pairs of retrievers (importance-aware, uniform) that differ only in their masking."""
     return pairs(facts, "encoder.decoder_masking", "importance", *UNIFORM)
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the compared system that differs only in lacking pre-training; "" if there is none."""
+    """Return the compared system that differs only in lacking pre-training; "" if none exists."""
     for change in single_changes(facts):
         if change.setting != "encoder.objective":
             continue
@@ -139,7 +139,7 @@ def not_pretrained(facts: Facts, system: str) -> str:
 
 @cache
 def changes(facts: Facts) -> list[Change]:
-    """List the single changes for tables, except the next stage, later steps, and other seeds."""
+    """List the single changes for tables, without the next stage, later steps, and other seeds."""
     following = {frozenset(pair) for pair in steps(facts).items()}
     for points in growth(facts).values():
         names = [name for _, name in points]
@@ -153,9 +153,9 @@ def changes(facts: Facts) -> list[Change]:
 
 
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
-    """Return the largest set of retrievers that differ in one setting: a retriever per value.
+    """Return the largest set of retrievers that differ in one setting: one retriever per value.
 
-    All others are compared with the same reference, which is in the set, too.
+    All of them are compared with the same reference, which also belongs to the set.
     """
     sets: dict[str, dict[Any, str]] = {}
     for change in single_changes(facts):
@@ -169,7 +169,8 @@ def arms(facts: Facts, setting: str) -> dict[Any, str]:
 def repeated(facts: Facts) -> list[list[str]]:
     """List the groups of retrievers that were trained with several seeds.
 
-    The seeds come from `seeds`, or from compared entries that differ in their seeds alone.
+    The seeds come from the config's `seeds`, or from compared entries that differ only in their
+    seeds.
     """
     first_of: dict[str, str] = {}
     for system, reference in compared(facts):
@@ -187,7 +188,7 @@ def repeated(facts: Facts) -> list[list[str]]:
 
 @cache
 def steps(facts: Facts) -> dict[str, str]:
-    """Map each retriever to its source of negatives, if both have the same encoder."""
+    """Map each retriever to the retriever that provides its negatives, if both share an encoder."""
     encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
     before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
     return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
@@ -209,9 +210,9 @@ def chains(facts: Facts) -> list[list[str]]:
 
 @cache
 def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
-    """Return the retrievers of each pre-training's snapshots: (step, system), ascending.
+    """Map encoders to the retrievers trained from their snapshots: (step, system), ascending.
 
-    The keys are encoders. The retrievers of one encoder are otherwise equal. Step 0 is the compared
+    The retrievers of an encoder differ only in the step of the snapshot. Step 0 is the compared
     retriever without pre-training, if there is one.
     """
     families: dict[str, list[str]] = {}

@@ -1,6 +1,6 @@
-"""Gather the cost of each system from the records of its jobs: size, index, time and training.
+"""Gather each system's cost from the records of its jobs: size, index, time and training.
 
-Nothing is estimated: a figure that no record contains is nan, and the page says that it was not
+Nothing is estimated: a figure that no record contains is nan, and the page reports it as not
 measured.
 """
 
@@ -25,7 +25,7 @@ FLOAT = 4  # bytes per dimension of a stored vector
 
 
 class Cost(NamedTuple):
-    """The cost of a system with all of its parts; nan where it was not measured."""
+    """The cost of a system, including all of its parts; nan where it was not measured."""
 
     parameters: float  # of all networks that a query passes
     megabytes: float  # of the indexes that are searched, for the main collection
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 @cache
 def cost(facts: Facts, system: str) -> Cost:
-    """Add up the cost of a system and of the systems whose runs it reads."""
+    """Add up the cost of a system and of all systems that provide its input runs."""
     together = members(facts, system)
     return Cost(
         parameters=sum(_parameters(facts, name) for name in together),
@@ -46,14 +46,14 @@ def cost(facts: Facts, system: str) -> Cost:
 
 
 def parts(facts: Facts, system: str) -> list[str]:
-    """List the systems whose runs or vectors a system reads to answer a query."""
+    """List the systems that provide the runs or vectors with which a system answers a query."""
     entry = facts.system(system)
     return parse(AnySystem, formats.without_folders(entry)).parts() if entry else []
 
 
 @cache
 def members(facts: Facts, system: str) -> list[str]:
-    """List a system and all of its parts, each once."""
+    """List a system and all of its parts without duplicates."""
     found = [system]
     for part in parts(facts, system):
         found += [name for name in members(facts, part) if name not in found]
@@ -92,7 +92,7 @@ def _megabytes(facts: Facts, system: str) -> float:
 
 
 def _size(folder: Path) -> int:
-    """Return the bytes of a folder's files."""
+    """Add up the bytes of a folder's files."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
@@ -106,7 +106,7 @@ def _milliseconds(facts: Facts, system: str) -> float:
 
 
 def _training_seconds(facts: Facts, system: str) -> float:
-    """Return the seconds of all trainings behind a system; nan if one of them is not recorded."""
+    """Add up the seconds of all trainings behind a system; nan if one of them is not recorded."""
     needed = dict.fromkeys(_ancestors(facts, system))
     encoders = dict.fromkeys(facts.encoder_of(name) for name in needed)
     seconds = 0.0
@@ -125,7 +125,7 @@ def _training_seconds(facts: Facts, system: str) -> float:
 
 
 def _ancestors(facts: Facts, system: str) -> Iterator[str]:
-    """Name a system and every system that it reads or learns from."""
+    """List a system and every system that it reads or learns from."""
     yield system
     entry = facts.system(system)
     sources = [entry.get("negatives", ""), entry.get("teacher", ""), *parts(facts, system)]
@@ -134,7 +134,7 @@ def _ancestors(facts: Facts, system: str) -> Iterator[str]:
 
 
 def _before(facts: Facts, encoder: str) -> Iterator[str]:
-    """Name an encoder and the encoders whose pre-training it continues."""
+    """List an encoder and the earlier encoders from which its pre-training continues."""
     entry = facts.entries("encoders").get(encoder, {})
     yield entry.get("snapshot_of") or encoder
     if entry.get("after"):
@@ -159,12 +159,12 @@ def shown_milliseconds(value: float) -> str:
 
 
 def shown_minutes(value: float) -> str:
-    """Write a training time; ``none`` if nothing is trained."""
+    """Write a training time; ``none`` for a system without training."""
     return "none" if value == 0 else formats.duration(60 * value)
 
 
 def shown_parameters(value: float) -> str:
-    """Write a number of parameters; ``none`` if there is no network."""
+    """Write a number of parameters; ``none`` for a system without a network."""
     if math.isnan(value):
         return formats.NONE
     return formats.short_count(value) if value else "none"

@@ -1,7 +1,7 @@
 """Read the facts of the report: the measures, trainings, counts and costs of a run.
 
-Every part may be missing: a run with BM25 alone has no encoders, and a run without its benchmark
-files has no costs.
+Any part may be missing: a run of BM25 alone has no encoders, and without benchmark files a run has
+no costs.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Target(NamedTuple):
     split: str
 
     def __str__(self) -> str:
-        """Return the name as shown in tables."""
+        """Return the target's name as shown in tables."""
         return f"{self.collection} {self.split}"
 
 
 @dataclass(frozen=True)
 class Training:
-    """The records of a training: a curve (a frame with `step` and losses, or None) and about.json.
+    """The records of a training: its loss curve, its about.json, and its probes.
 
-    bottleneck: the decoder's losses with three vectors at some steps
-    (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results of
-    `cdmae.pretraining.probes.halves` at these steps, or None.
+    curve: a frame with `step` and losses, or None. bottleneck: the decoder's losses with three
+    vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results
+    of `cdmae.pretraining.probes.halves` at these steps, or None.
     """
 
     curve: pd.DataFrame | None = None
@@ -64,13 +64,13 @@ class Training:
 
     @property
     def steps(self) -> int:
-        """Return the number of steps; 0 if it is not recorded."""
+        """Return the number of training steps; 0 if it is not recorded."""
         return int(self.about.get("steps", 0))
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The size of a collection: passages; queries, judged queries and judgments by split."""
+    """The size of a collection: passages; by split, its queries, judged queries and judgments."""
 
     passages: int
     queries: dict[str, int]
@@ -79,13 +79,13 @@ class Corpus:
     about: dict[str, Any]
 
     def per_query(self, split: str) -> float:
-        """Count judgments per judged query; 0 without judgments."""
+        """Compute the judgments per judged query; 0 without judgments."""
         return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """The facts that sections may show; trainings and masks are from the first seed.
+    """The facts that sections show; trainings and masks come from the first seed.
 
     values: for each (system, target, measure), a frame with a row per query id and a column per
     seed. fusions: the weights of fusions, and the queries on which the weights were chosen.
@@ -116,7 +116,7 @@ class Facts:
 
     @property
     def noise(self) -> float:
-        """Return the noise of a seed from the config, as a share of 1 (the config has points)."""
+        """Return the noise of seeds from the config, as a share of 1 (the config uses points)."""
         return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
@@ -126,9 +126,10 @@ class Facts:
 
     @cache  # noqa: B019
     def trainings(self, *systems: str) -> int:
-        """Return the minimum number of trainings (one per seed) behind the means of these systems.
+        """Return the smallest number of trainings (one per seed) behind any of the systems' means.
 
-        Systems that no training affects, such as BM25, do not count. Without others, it is 1.
+        Systems that no training affects, such as BM25, do not count. The result is 1 if only such
+        systems are given.
         """
         counts = [
             values.shape[1]
@@ -139,7 +140,7 @@ class Facts:
 
     @cache  # noqa: B019
     def learns(self, system: str) -> bool:
-        """Return whether a training affects a system: its own, or one of a system that it uses."""
+        """Return whether a system depends on a training, its own or the training of a part."""
         entry = self.system(system)
         of = entry.get("of") or ()
         used = [of] if isinstance(of, str) else [*of]
@@ -149,7 +150,7 @@ class Facts:
 
     @property
     def named_seeds(self) -> str:
-        """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
+        """Name the seeds in words: ``seed 42``, or ``seeds 42, 43 and 44``."""
         noun = "seeds" if len(self.seeds) > 1 else "seed"
         return f"{noun} {formats.listed([str(seed) for seed in self.seeds])}"
 
@@ -195,7 +196,7 @@ class Facts:
     def baseline(self) -> str:
         """Return the system that all others are compared with; empty if it was not measured.
 
-        A config that names no comparison has the default of `report.compare`.
+        If the config names no comparison, the baseline is the default of `report.compare`.
         """
         named = self.evaluation.baseline
         if not named and not self.compare:
@@ -204,15 +205,15 @@ class Facts:
 
     @property
     def bm25(self) -> str:
-        """Return the first BM25 system; empty if there is none."""
+        """Return the first BM25 system; empty without BM25."""
         return next((name for name in self.systems if self.kind(name).lexical), "")
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
-        """Return a section of the config with named entries."""
+        """Return the config's section with the given name, as named entries."""
         return self.config.get(section) or {}
 
     def system(self, name: str) -> dict[str, Any]:
-        """Return the entry of a system; empty if the config has none."""
+        """Return a system's entry in the config; empty if the config has none."""
         return self.entries("systems").get(name, {})
 
     def kind(self, system: str) -> type[System]:
@@ -220,13 +221,13 @@ class Facts:
         return kind_of(AnySystem, self.system(system)) or System
 
     def encoder_of(self, system: str) -> str:
-        """Return the encoder that a system is trained from; empty for other systems."""
+        """Return the encoder from which a system is trained; empty for other systems."""
         return self.system(system).get("encoder", "")
 
     def pretraining_seconds(self, encoder: str) -> float:
-        """Return the seconds of a pre-training; nan if unknown.
+        """Return the duration of a pre-training in seconds; nan if unknown.
 
-        The trainer's record takes precedence over its job's.
+        The trainer's record takes precedence over the record of its job.
         """
         jobs = self.benchmarks[
             (self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)
@@ -261,17 +262,17 @@ class Facts:
 
     @cache  # noqa: B019
     def per_query(self, system: str, target: Target, measure: str) -> pd.Series | None:
-        """Return the value of every query, averaged over the seeds; None if it was not measured."""
+        """Return the value of every query, averaged over the seeds; None without measures."""
         values = self.values.get((system, target, measure))
         return None if values is None else values.mean(axis=1)
 
     def value(self, system: str, target: Target, measure: str) -> float:
-        """Return the mean over the queries; nan if it was not measured."""
+        """Return a system's mean over the queries; nan if it was not measured."""
         values = self.per_query(system, target, measure)
         return math.nan if values is None else float(values.mean())
 
     def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
-        """Return the mean over the queries for each training; an empty list without measures."""
+        """Return a system's mean over the queries for each training; an empty list without any."""
         values = self.values.get((system, target, measure))
         return [] if values is None else values.mean().tolist()
 
@@ -286,8 +287,8 @@ class Facts:
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """Compare system `a` with system `b`; None if one of them was not measured.
 
-        If one was trained with fewer seeds than the other, both count with these seeds alone: a
-        second stage of seed 42 continues the first stage of seed 42, not the mean of several.
+        If one system was trained with fewer seeds than the other, only the shared seeds count: a
+        second stage of seed 42 continues the first stage of seed 42, not the mean of several seeds.
         """
         measured = [self.values.get((system, target, measure)) for system in (a, b)]
         if a == b or any(values is None for values in measured):
@@ -307,7 +308,7 @@ class Facts:
 def read(path: Path | str, root: str = "") -> Facts:
     """Read the facts file and all files that it names.
 
-    root: the folder of all these files, if it is not the working directory
+    root: the folder to which the paths are relative, if it is not the working directory.
     """
     named = {name: value for name, value in read_json(path).items() if value}
     for part in FOLDERS & named.keys():
@@ -340,14 +341,14 @@ def read(path: Path | str, root: str = "") -> Facts:
 
 
 def located(paths: Any, root: str) -> Any:
-    """Return a path, or the paths of a mapping, below a folder."""
+    """Prepend a folder to a path, or to each path of a mapping."""
     if isinstance(paths, dict):
         return {name: os.path.join(root, path) for name, path in paths.items()}
     return os.path.join(root, paths)
 
 
 def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
-    """Count the contents of a collection, in the splits for training or evaluation."""
+    """Count a collection's contents in the splits that are used for training or evaluation."""
     stages = [
         stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name
     ]
@@ -364,7 +365,7 @@ def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
 
 
 def training(folder: Path | str) -> Training:
-    """Read the record of a training, its curve and its probes; each may be missing."""
+    """Read the records of a training: about.json, its curve and its probes; each may be missing."""
     about = Path(folder, "about.json")
     return Training(
         curve=_table(Path(folder, "steps.tsv"), gaps=True),
@@ -375,7 +376,7 @@ def training(folder: Path | str) -> Training:
 
 
 def _table(path: Path, *, gaps: bool) -> pd.DataFrame | None:
-    """Read a table; None if it does not exist."""
+    """Read a table from a file; None if the file does not exist."""
     return read_table(path, gaps=gaps) if path.exists() else None
 
 
@@ -393,7 +394,7 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
 
 
 def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:
-    """Read the measures of all systems and seeds: `Facts.values`."""
+    """Read the measures of all systems and seeds, in the form of `Facts.values`."""
     by_seed: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)
     for name, path in paths.items():
         for (*target, measure), rows in read_measures(path).groupby(

@@ -45,7 +45,7 @@ _SHOWN = {"R": "Recall", "p": "p-value"}
 
 
 def shown(term: str) -> str:
-    """Return a term as it appears in the list of terms."""
+    """Format a term as it appears in the list of terms."""
     return _SHOWN.get(term, term)
 
 

@@ -1,6 +1,6 @@
 """Write the report: ``index.html``, its tables and its figures.
 
-The first screen answers which system to use.
+The first screen answers the question which system to use.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ TITLE = "Importance-aware masking for dense retrieval"
 
 
 def build(facts: Path | str, output: Path | str, root: str = "") -> None:
-    """Read the facts file `facts`, whose paths are relative to `root`, and write the report."""
+    """Write the report of the facts file `facts`.
+
+    root: the folder to which the paths in the file are relative.
+    """
     write(facts_module.read(facts, root), output)
 
 
@@ -95,7 +98,8 @@ def write(facts: Facts, output: Path | str) -> None:
 def write_exhibit(name: str, facts: Path | str, output: Path | str, root: str = "") -> None:
     """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`.
 
-    root: the folder of all paths in the facts file, if it is not the working directory
+    root: the folder to which the paths in the facts file are relative, if it is not the working
+    directory.
     """
     measured = facts_module.read(facts, root)
     table = exhibits.table(name, measured)

@@ -1,4 +1,4 @@
-"""Compare all pairs of systems on a collection, and their ranks over several collections."""
+"""Compare all pairs of systems on a collection, and the systems' ranks over several collections."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LEAST_SYSTEMS = 3  # of a Friedman test
 
 
 def every_pair(column: Column) -> dict[tuple[str, str], Difference]:
-    """Compare every two systems, in the config's order, corrected after Holm for all these pairs.
+    """Compare every pair of systems, in the config's order, with Holm's correction for all pairs.
 
-    Two systems have the same p whichever is the baseline. It is larger than the p of a comparison
-    that the config lists, which is corrected for fewer.
+    A pair has the same p whichever system is the baseline. It is larger than the p of a comparison
+    that the config lists, because that p is corrected for fewer comparisons.
     """
     measured = [name for name in column.facts.systems if not math.isnan(column.value(name))]
     gaps = {}
@@ -40,8 +40,8 @@ def every_pair(column: Column) -> dict[tuple[str, str], Difference]:
 class Ranks(NamedTuple):
     """Average ranks of systems over collections, best first, with their tests (Demsar 2006).
 
-    groups: the first and the last index of each group of systems that the Nemenyi test does not
-    tell apart. Where the Friedman test finds no difference, one group has all systems.
+    groups: the first and the last index of each group of systems between which the Nemenyi test
+    finds no difference. If the Friedman test finds no difference, one group contains all systems.
     """
 
     systems: list[str]
@@ -53,9 +53,9 @@ class Ranks(NamedTuple):
 
 
 def average_ranks(facts: Facts) -> Ranks | None:
-    """Rank the systems on each collection, and test the average ranks; None for too few.
+    """Rank the systems on each collection, and test the average ranks; None with too little data.
 
-    A collection with several splits counts once, with its test split if there is one.
+    A collection with several splits counts once, with its test split if it has one.
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
@@ -79,7 +79,7 @@ def average_ranks(facts: Facts) -> Ranks | None:
 
 
 def groups(ranks: Sequence[float], critical: float) -> list[tuple[int, int]]:
-    """Return the largest groups of neighbours whose ranks differ by less than `critical`."""
+    """Return the largest groups of neighbouring ranks that differ by less than `critical`."""
     found: list[tuple[int, int]] = []
     for first in range(len(ranks)):
         last = max(at for at in range(first, len(ranks)) if ranks[at] - ranks[first] < critical)

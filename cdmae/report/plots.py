@@ -51,9 +51,9 @@ def scatter(
 ) -> Figure | None:
     """Draw points above a logarithmic scale; None for fewer than two.
 
-    A line joins the points that no cheaper point exceeds. A label that would cover another label
-    or a point is left out; its point keeps its name under the pointer. Points at 0, which the scale
-    lacks, are horizontal lines if they are strong.
+    A line joins the points that no cheaper point exceeds. A label that would cover another label or
+    a point is left out; its point keeps its name under the pointer. The scale has no 0: strong
+    points at 0 are drawn as horizontal lines.
     """
     known = [point for point in points if point.x >= 0 and not math.isnan(point.y)]
     shown = [point for point in known if point.x]
@@ -98,7 +98,7 @@ def scatter(
 def decades(start: float, end: float) -> list[float]:
     """Return ticks between the powers 10^start and 10^end: 1, 2 and 5 times powers of ten.
 
-    A long scale keeps only the powers of ten.
+    A long scale has ticks only at the powers of ten.
     """
     whole = range(math.floor(start), math.ceil(end) + 1)
     factors = (1, 2, 5) if end - start < 1.6 else (1, 3) if end - start < 2.6 else (1,)
@@ -107,12 +107,12 @@ def decades(start: float, end: float) -> list[float]:
 
 
 def _brief(value: float) -> str:
-    """Write the number at a tick: ``0.05``, ``20``, ``3k``."""
+    """Format the number at a tick: ``0.05``, ``20``, ``3k``."""
     return f"{value:g}" if value < 1000 else tick_label(value) if value >= 1e4 else f"{value:,.0f}"
 
 
 def _frontier(placed: Sequence[tuple[Point, float, float]]) -> list[tuple[float, float]]:
-    """Return the corners of the line through the points that no cheaper point exceeds."""
+    """Return the corners of the line that joins all points that no cheaper point exceeds."""
     corners: list[tuple[float, float]] = []
     for _, x, y in sorted(placed, key=lambda each: (each[1], each[2])):
         if not corners:
@@ -125,9 +125,10 @@ def _frontier(placed: Sequence[tuple[Point, float, float]]) -> list[tuple[float,
 def _labels(
     placed: Sequence[tuple[Point, float, float]], left: float, lines: Sequence[float]
 ) -> list[tuple[Point, float, float, str]]:
-    """Choose a position for each label, without overlaps: (point, x, y, anchor).
+    """Choose positions for labels so that none overlap: (point, x, y, anchor).
 
-    lines: the y of horizontal lines, with their names above their left ends.
+    Labels without a free position are omitted. lines: the y of horizontal lines, with their names
+    above their left ends.
     """
     dots = [(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for _, x, y in placed]
     taken: list[Box] = [(left, y - LINE, left + 150, y + 2) for y in lines]
@@ -219,8 +220,8 @@ def rank_figure(
 def rank_scatter(first: str, second: str, ranks: np.ndarray, depth: int) -> Figure:
     """Draw the ranks of queries in two systems, int [2, Q], on logarithmic scales.
 
-    Near points are joined to a larger one. A rank of 0, of a passage that was not found, is drawn
-    beyond `depth`.
+    Points close to each other are combined into a larger one. Rank 0 means that the passage was not
+    found; it is drawn beyond `depth`.
     """
     beyond = 4 * max(depth, 1)
     filled = np.where(ranks > 0, ranks, beyond)
@@ -261,7 +262,7 @@ def rank_scatter(first: str, second: str, ranks: np.ndarray, depth: int) -> Figu
 
 
 def _rank(ranks: list[int]) -> str:
-    """Write the ranks of a group: ``3``, ``3 to 5``, ``not found``."""
+    """Format the ranks of a group: ``3``, ``3 to 5``, ``not found``."""
     low = min(ranks)
     high = max(ranks)
     if not low:

@@ -1,8 +1,8 @@
 """Describe a system by its recipe, and two systems by the settings in which their recipes differ.
 
-A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and
-the recipes of the systems that provide its negatives and its teacher. If a source has the system's
-own encoder, a mark replaces the repeated encoder. Two chains of stages with different encoders
+A recipe is everything that a system's numbers depend on: the settings of its encoder and its stage,
+and the recipes of the systems that provide its negatives and teach it. If such a system has the
+same encoder, a mark replaces the encoder's settings. Two chains of stages with different encoders
 therefore differ only in the encoder.
 """
 
@@ -37,7 +37,7 @@ _NAMES = ("importance", "snapshot_of")
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     """Return a system's settings, such as ``encoder.sigma``, and the recipes of its sources.
 
-    own: the encoder of the system for which the recursion began.
+    own: the encoder of the system at which the recursion began.
     """
     entry = facts.system(system)
     encoder = entry.get("encoder", "")
@@ -78,8 +78,8 @@ def last_step(facts: Facts, encoder: str) -> int:
 def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
     """Return the settings in which two systems differ, with the values of both systems.
 
-    Settings that change together count as one. Settings without effect on one of the two systems
-    do not count.
+    Settings that always change together count as one. A setting without effect on one of the two
+    systems does not count.
     """
     first = recipe(facts, a)
     second = recipe(facts, b)
@@ -109,12 +109,12 @@ def _concerns_all_encoders(key: str) -> bool:
 
 
 def _concerns_importance(key: str) -> bool:
-    """Return whether a setting has an effect only if masking is by importance."""
+    """Return whether a setting has an effect only on encoders with importance-aware masks."""
     return key == "encoder.sigma" or key.startswith("encoder.importance.")
 
 
 def shown(value: Any) -> str:
-    """Write the value of a setting for a table."""
+    """Format the value of a setting for a table."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):

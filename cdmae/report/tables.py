@@ -61,7 +61,7 @@ class Cell:
     """A cell of a table.
 
     The CSV shows `value` instead of `text`; `note` explains the `mark`. spread: the spread of
-    `value`, shown after the text. In the CSV, notes and spreads have their own columns.
+    `value`, shown after the text. In the CSV, notes and spreads have columns of their own.
     """
 
     text: str
@@ -77,27 +77,27 @@ class Cell:
 
     @property
     def order(self) -> str:
-        """Return the number by which a browser sorts the cell; "" if its text is this number."""
+        """Return the number by which a browser sorts the cell; "" if the text is this number."""
         is_number = isinstance(self.value, int | float)
         return f"{self.value:.6g}" if is_number and not _PLAIN.fullmatch(self.text) else ""
 
     @property
     def beside(self) -> str:
-        """Return the spread, as shown after the text, with as many decimals as measures."""
+        """Format the spread for the text, with as many decimals as measures."""
         return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
 def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
-    """Show a number in a given form; a dash for None and nan."""
+    """Make a cell for a number in a given form; a dash for None and nan."""
     return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells below the names of the `columns`.
+    """A table: rows of cells below the names of the `columns`.
 
-    The first `heads` columns name the row; the others contain numbers. texts: the columns of prose,
-    which are left-aligned. name: the base name of the table's files.
+    The first `heads` columns name the row; the others contain numbers. texts: the columns that
+    contain prose, which are left-aligned. name: the base name of the table's files.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Table:
         return cls(name, caption, list(frame), rows, **sides)
 
     def html(self) -> Markup:
-        """Return the table for the page, with the other forms as downloads."""
+        """Format the table for the page, with links to download the other forms."""
         prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
         across = len(self.columns) + sum(map(bool, self._seeds))
         files = [
@@ -147,16 +147,16 @@ class Table:
         return Markup(page)
 
     def markdown(self) -> str:
-        """Return the table as Markdown below its title, with the best values in bold."""
+        """Format the table as Markdown below its title, with the best values in bold."""
         text = self._written(_markdown).to_markdown(
             index=False, colalign=self._sides, disable_numparse=True
         )
         return f"{self._title}\n\n{text}\n"
 
     def tex(self) -> str:
-        """Return the table as LaTeX ``tabular``: best bold, second underlined.
+        """Format the table as LaTeX ``tabular``: best value bold, second underlined.
 
-        It needs booktabs and amssymb.
+        The document needs booktabs and amssymb.
         """
         sides = "".join(side[0] for side in self._sides)
         cells = self._written(_tex)
@@ -164,9 +164,9 @@ class Table:
         return f"% {self._title}\n{tabular}"
 
     def csv(self) -> str:
-        """Return the table as CSV: unrounded, without marks.
+        """Format the table as CSV, with unrounded numbers and without marks.
 
-        Deviations and notes have their own columns.
+        Deviations and notes have columns of their own.
         """
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
@@ -215,7 +215,7 @@ class Table:
         return self.caption + spread
 
     def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
-        """Return cells and column names as text, escaped here: pandas lacks the marks."""
+        """Format cells and column names as text, escaped here because pandas lacks the marks."""
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
@@ -224,7 +224,7 @@ def _base64(text: str) -> str:
 
 
 def highlight(cells: pd.Series) -> pd.Series:
-    """Mark the best and the second best of a column; values that look equal rank equally.
+    """Mark the best and the second best value of a column; values that look equal share a rank.
 
     A column with only one value is not marked.
     """
@@ -247,7 +247,7 @@ def _number(value: float | str) -> str:
 
 
 def _csv(cell: Cell) -> str:
-    """Write a cell for a program; an apostrophe protects text from a spreadsheet's formulas."""
+    """Format a cell for a program; an apostrophe protects text from a spreadsheet's formulas."""
     if cell.value is not None:
         return _number(cell.value)
     return f"'{cell.text}" if cell.text.startswith(tuple("=+-@＝＋－＠")) else cell.text

@@ -1,8 +1,8 @@
 """Fill the jinja2 templates of the page's sections and of the figures.
 
-HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are
-filters. The style sheets are next to this module; colours.css has a light and a dark form of each
-colour.
+Values are escaped in HTML and SVG, an unknown name is an error, and the functions of
+`cdmae.formats` are filters. The style sheets are next to this module; colours.css has a light and a
+dark form of each colour.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ COLOURS = {
 
 
 def decimal(number: float) -> str:
-    """Write a coordinate of a figure."""
+    """Format a coordinate of a figure."""
     return f"{number:.1f}".removesuffix(".0")
 
 
 def literal(style: str) -> Markup:
-    """Write out the colours of `style`, dark ones in a media query.
+    """Replace the variables in `style` by colours, with the dark ones in a media query.
 
     Stand-alone figures have no variables.
     """
@@ -81,7 +81,7 @@ _ENVIRONMENT = environment()
 
 
 def fill(name: str, /, **values: Any) -> TemplateModule:
-    """Fill a template: ``str()`` of the result is its text; its variables are attributes."""
+    """Fill a template: ``str()`` of the result is the text; the variables are attributes."""
     return _ENVIRONMENT.get_template(name).make_module(values)
 
 

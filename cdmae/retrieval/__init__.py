@@ -1,1 +1,1 @@
-"""Systems that make runs (section 3.5): BM25, dense search, reranking, fusion, external models."""
+"""Systems that make runs (section 3.5): BM25, dense search, rerankers, fusions, external models."""

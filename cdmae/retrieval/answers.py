@@ -1,4 +1,4 @@
-"""Formatting the passages found for a question, with the question's words emphasised."""
+"""Formatting the passages that answer a question, with the question's words emphasised."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TITLE = 300  # the maximum length of a title or an id
 
 
 class Answer(NamedTuple):
-    """A passage and its score."""
+    """A passage that answers a question, with its score."""
 
     score: float
     passage_id: str
@@ -49,7 +49,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """Return the words of a question to emphasise: all but stop-words, or else all words."""
+    """Choose the words of a question to emphasise: all but stop-words, or else all words."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 

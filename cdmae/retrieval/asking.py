@@ -28,8 +28,8 @@ class Question:
     """A user's query.
 
     depth: the number of passages to rank. length: the number of word-pieces at which texts are cut;
-    0 means the model's own limit. load: loads models and indexes. parts: the answers of the
-    system's parts, in their order.
+    0 means the model's own limit. load: the function that loads models and indexes. parts: the
+    answers of the system's parts, in the order of the parts.
     """
 
     text: str
@@ -51,9 +51,9 @@ class Answer:
 def ask(system: dict[str, Any], question: Question) -> Answer:
     """Rank a system's best passages for a query, as its Snakemake rule does for a split.
 
-    system: the result of the system's `asked` (`cdmae.config.kinds`). It contains its settings, the
-    paths that it reads, its `parts` in the same form, and `answered_by`, the module whose `answer`
-    ranks.
+    system: the mapping returned by the system's `asked` (`cdmae.config.kinds`). It contains the
+    system's settings, the paths that it reads, its `parts` in the same form, and `answered_by`, the
+    module with the function `answer` that ranks.
     """
     parts = tuple(ask(part, question) for part in system["parts"])
     whole = replace(question, parts=tuple(part.run for part in parts))

@@ -1,9 +1,9 @@
 """BM25 with Anserini's IndexCollection and SearchCollection, in a JVM inside this process.
 
 Anserini reads passages as JSON lines and queries as tab-separated topics, and writes runs as TREC
-files. The ids in these files are row numbers with leading zeros. Anserini breaks ties by comparing
-ids as text. The zeros make this the order of the rows. It rounds scores to four decimals. Among
-tied scores, it lowers each one by 1e-6 more than the previous one.
+files. The ids in these files are row numbers with leading zeros, because Anserini breaks ties by
+comparing ids as text: with the zeros, that is the order of the rows. Anserini rounds scores to four
+decimals, and lowers each tied score by 1e-6 more than the one before.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def search(
     b: float = 0.4,
     threads: int = 1,
 ) -> Run:
-    """Rank the best `depth` passages for each text by BM25, and ties by row: a run of Q queries.
+    """Rank the best `depth` passages for each text by BM25, ties by row: a run of Q queries.
 
     Passages that share no word with the query are not ranked. A query may therefore have fewer than
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant

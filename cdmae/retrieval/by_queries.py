@@ -1,6 +1,6 @@
-"""Dividing a job by queries: the run of a part has empty lists for the queries of all other parts.
+"""Dividing a job by queries; in the run of one part, the lists of all other queries are empty.
 
-Jobs of a reranker are divided between the pieces of queries that it scores at once. The scores are
+A reranker scores queries in pieces, and jobs are divided only between pieces. The scores are
 therefore bit-identical to the scores of a single job.
 """
 
@@ -15,7 +15,7 @@ from cdmae.runs import Run, read_run, write_run
 
 
 def range_of(part: str, queries: int, at_once: int = 1) -> tuple[int, int]:
-    """Return the first row of a part such as 3-of-7, and the row after its last row.
+    """Return the first row of a part such as 3-of-7, and the row that follows its last row.
 
     Ranges begin at multiples of `at_once` queries.
     """
@@ -24,7 +24,7 @@ def range_of(part: str, queries: int, at_once: int = 1) -> tuple[int, int]:
 
 
 def among(run: Run, first: int, queries: int) -> Run:
-    """Put a run of consecutive queries, from row `first`, among empty lists: `queries` in all."""
+    """Extend a run of queries from row `first` on to `queries` lists; the added ones are empty."""
     after = queries - first - len(run)
     return Run(run.passages, run.scores, np.pad(run.starts, (first, after), "edge"))
 

@@ -4,11 +4,11 @@ A shard is two files. ``dense-00000.npy`` has the dense vectors, float32 [p, D];
 the sparse ones, a CSR matrix [p, V]. `write_head` gives the vectors of one head a folder of their
 own, without copying them.
 
-The score of a query and a passage is s + w d, where s is the product of their sparse vectors, d of
-their dense ones, and w the model's weight of the dense head. The search is exact: a block's
-products by matrix multiplication find every passage that could be among the best K, and these are
-scored again pair by pair, as in `cdmae.retrieval.search`. The result therefore depends neither on
-blocks nor on threads.
+The score of a query and a passage is s + w d: s is the product of their sparse vectors, d the
+product of their dense vectors, and w the model's weight of the dense head. The search is exact:
+matrix multiplication of a block finds every passage that could be among the best K. These passages
+are scored again pair by pair, as in `cdmae.retrieval.search`. The result therefore depends neither
+on blocks nor on threads.
 
     Q queries, P passages, D dimensions, V word-pieces, K depth
 """
@@ -27,7 +27,7 @@ from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, link
 from cdmae.log import Progress
-from cdmae.retrieval import entries, pairs
+from cdmae.retrieval import entries, products
 from cdmae.retrieval.entries import best_of
 from cdmae.runs import Run
 
@@ -58,7 +58,7 @@ class DualVectors:
         return len(self), self.sparse.shape[1] + self.dense.shape[1]
 
     def __getitem__(self, texts: slice) -> DualVectors:
-        """Return some texts."""
+        """Return the vectors of some texts."""
         return replace(self, dense=self.dense[texts], sparse=self.sparse[texts])
 
     def head(self, name: str) -> np.ndarray | sparse.csr_array:
@@ -78,7 +78,7 @@ def joined(parts: Sequence[DualVectors]) -> DualVectors:
 
 
 def write(folder: Path, name: str, vectors: DualVectors) -> None:
-    """Write a shard's two files; the sparse vectors are last, so that their file completes it."""
+    """Write a shard's two files; the sparse vectors come last, because they mark completion."""
     with complete(folder / f"{DENSE}{name}.npy") as aside:
         write_array(aside, vectors.dense)
     entries.write(folder / f"{name}{entries.SUFFIX}", vectors.sparse)
@@ -101,7 +101,7 @@ def _dense_of(path: Path) -> Path:
 
 
 def link_head(source: Path, folder: Path, head: str) -> None:
-    """Link the vectors of one head into a folder, as the shards of a dense or sparse retriever.
+    """Link the vectors of one head into a folder, as shards of a dense or sparse retriever.
 
     head: `dense` or `sparse`.
     """
@@ -124,7 +124,7 @@ def search(queries: DualVectors, shards: Sequence[Shard], depth: int) -> Run:
     shards: [p, V + D] each, with rows numbered across shards.
     """
     best = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    if not np.isfinite(pairs.lengths(queries.dense)).all():
+    if not np.isfinite(products.lengths(queries.dense)).all():
         raise InputError("some query vectors are not finite: the model's training diverged")
     first = 0
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
@@ -133,7 +133,7 @@ def search(queries: DualVectors, shards: Sequence[Shard], depth: int) -> Run:
             for start in range(0, len(vectors), PASSAGES):
                 block = vectors[start : start + PASSAGES]
                 block = replace(block, dense=np.ascontiguousarray(block.dense, np.float32))
-                longest = pairs.lengths(block.dense).max()
+                longest = products.lengths(block.dense).max()
                 if not np.isfinite(longest):
                     raise InputError(
                         f"the passage vectors from row {first + start} on are not finite: "
@@ -156,7 +156,7 @@ def _merged(
     first: int,
     depth: int,
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Merge a block's passages, whose first has the row `first`, into the best of each query.
+    """Merge a block's passages, which begin at row `first`, into the best of each query.
 
     longest: an upper bound of the norms of the block's dense vectors.
     """
@@ -164,7 +164,9 @@ def _merged(
     by_sparse = (queries.sparse @ block.sparse.T).toarray()  # exact, [b, n]
     by_dense = weight * (queries.dense @ block.dense.T)
     near = by_dense + by_sparse
-    slack = weight * pairs.slack(queries.dense.shape[1], pairs.lengths(queries.dense), longest)
+    slack = weight * products.slack(
+        queries.dense.shape[1], products.lengths(queries.dense), longest
+    )
     slack += ROUNDING * (np.abs(by_dense).max(1, initial=0) + by_sparse.max(1, initial=0))
     merged = []
     for row, (passages, scores) in enumerate(best):
@@ -174,7 +176,7 @@ def _merged(
             least = max(least, kth - slack[row])
         columns = np.flatnonzero(near[row] >= least - slack[row])
         query = queries.dense[row : row + 1]
-        dense = pairs.products(query, block.dense, columns[None])[0].astype(np.float64)
+        dense = products.pairwise(query, block.dense, columns[None])[0].astype(np.float64)
         exact = (weight * dense + by_sparse[row, columns]).astype(np.float32)
         listed = np.concatenate([passages, first + columns])
         merged.append(best_of(listed, np.concatenate([scores, exact]), depth))

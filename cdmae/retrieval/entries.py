@@ -89,7 +89,7 @@ def search(queries: sparse.csr_array, shards: Sequence[Shard], depth: int) -> Ru
 
 
 def best_of(passages: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the `depth` best passages by score, ties by row, and their scores."""
+    """Return the `depth` best passages by score, ties by row, and the scores of these passages."""
     if len(scores) > depth:
         least = np.partition(scores, -depth)[-depth]
         candidates = scores >= least

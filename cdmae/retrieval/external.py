@@ -43,7 +43,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     Raises `InputError` with the reason if loading fails.
 
     Files in the hub's cache are not downloaded again. Custom code of a model is not executed. Texts
-    are cut at `length` word-pieces, or at the model's own limit if it is 0. head: `dense`,
+    are cut at `length` word-pieces, or at the model's own limit if `length` is 0. head: `dense`,
     `sparse`, `multi`, or `auto`, which follows the model's files.
     """
     import huggingface_hub
@@ -100,14 +100,14 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
 
 
 def _shorten_expansion(model: MultiVectorEncoder, length: int) -> None:
-    """Fill queries with [MASK] up to `length` at most; 0 keeps the model's own length."""
+    """Limit the [MASK] tokens that fill up queries to `length`; 0 keeps the model's own length."""
     expansion = getattr(model[0], "query_expansion", None)
     if length and expansion:
         model[0].query_expansion = {**expansion, "length": min(length, expansion["length"])}
 
 
 def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]:
-    """Return the sentence-transformers class that loads a model."""
+    """Return the sentence-transformers class that can load a model."""
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
     from sentence_transformers.util import load_file_path
 
@@ -185,7 +185,7 @@ def shards(
     prompt: str = "",
     head: str = "auto",
 ) -> list[Shard]:
-    """Return shards as in `encode_passages`; each is encoded whenever it is read."""
+    """Return shards as in `encode_passages`; each is encoded again at every access."""
     loaded = load(model, length, head)
 
     def make(first: int, last: int) -> Vectors:
@@ -219,7 +219,7 @@ def encode_queries(
 ) -> Vectors:
     """Encode queries with a prompt before each, cut at `length` word-pieces: float32 [Q, D].
 
-    Without a given prompt, the model's own is used.
+    The default prompt is the model's own.
     """
     loaded = loading(load, model, length, head)
     return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
@@ -278,7 +278,7 @@ def _encode(
 
 
 def _multi_vectors(encoded: list[np.ndarray]) -> MultiVectors:
-    """Join the vectors of texts, [n, D] each; their word-pieces are not known."""
+    """Join the vectors of texts, [n, D] each; the word-pieces of the vectors are unknown."""
     values = np.concatenate(encoded).astype(np.float32)
     starts = starts_of([len(own) for own in encoded])
     return MultiVectors(values, starts, np.zeros(len(values), np.int32))
@@ -298,7 +298,7 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
     """Refuse a prompt that leaves no room for text, because all vectors would then be equal.
 
     Models without a transformers tokenizer are not checked. task: `query` or `document`, because
-    some models have a limit for each.
+    some models have different limits for them.
     """
     from transformers import PreTrainedTokenizerBase
 

@@ -27,8 +27,8 @@ def refined(
 ) -> np.ndarray:
     """Move query vectors [Q, D] towards the mean of their best passages' vectors: float32 [Q, D].
 
-    first: the run of the first search; its best `depth` passages are averaged. A query for which
-    the first run has no passages keeps its direction.
+    first: the run of the first search; the vectors of its best `depth` passages are averaged. A
+    query without passages in this run keeps its direction.
     """
     best = [first.ranked(row)[0][:depth] for row in range(len(first))]
     counts = np.array([len(passages) for passages in best], np.int64)
@@ -62,12 +62,12 @@ def write_runs(
     depth: int,
     threads: int = 1,
 ) -> None:
-    """Search each collection again for the queries of its splits; write a run per target.
+    """Search each collection again with refined queries; write a run per target.
 
     encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`).
     model: the system's folder, if it was trained here. vectors: one folder per collection. runs,
     collections, splits, lengths, outputs: one per target. feedback: the number of passages to
-    average. Queries are cut at the target's length, or at the model's own limit if that is 0.
+    average. Queries are cut at the target's length, or at the model's own limit if the length is 0.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})

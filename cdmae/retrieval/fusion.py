@@ -2,8 +2,8 @@
 
 Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
 and Ingber (2023). It scales the scores of each list linearly, from 1 for the first passage to 0 for
-the last. A passage outside the list gets slightly less than 0. A system that has all the weight
-therefore keeps its order.
+the last. A passage outside the list gets slightly less than 0, so a system with all of the weight
+keeps its order.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage tha
 
 
 class Fusion:
-    """The unweighted values of several systems for each passage that any of them ranks.
+    """The unweighted values that several systems give to each passage that any of them ranks.
 
     votes: for each query, its passages in ascending order, int32 [U], and the values that the S
     systems assign to them, float64 [S, U].
     """
 
     def __init__(self, runs: Sequence[Run], method: Method, k: float) -> None:
-        """Compute the values; k: the constant of reciprocal ranks, 1 / (k + rank)."""
+        """Compute the unweighted values; k: the constant of reciprocal ranks, 1 / (k + rank)."""
         if not runs or len({len(run) for run in runs}) > 1:
             raise InputError(
                 f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: runs of "

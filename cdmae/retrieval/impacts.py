@@ -4,7 +4,7 @@ Weights are multiplied by 100 and rounded, as in the published indexes of SPLADE
 DeepCT; weights that become 0 are omitted. Equal scores are ranked by row. There are two indexes:
 
 - Of impacts: a score is the inner product of the rounded vectors. Exact search of the rounded
-  vectors ranks the same passages.
+  vectors gives the same ranking.
 - Of term frequencies (DeepCT): a score is BM25's, where a passage contains a word-piece as often as
   its rounded weight.
 
@@ -51,7 +51,7 @@ class Impacts:
 
     @classmethod
     def read(cls, vectors: Path, width: int) -> Impacts | None:
-        """Open the index in a folder of vectors; return None if there is none."""
+        """Open the index in a folder of vectors; return None if the folder has no index."""
         index = vectors / FOLDER
         if not index.is_dir():
             return None
@@ -61,7 +61,7 @@ class Impacts:
 
     @property
     def how(self) -> tuple[object, ...]:
-        """Return Anserini's arguments for a search."""
+        """Return Anserini's arguments for a search with this kind of index."""
         if self.bm25 is None:
             return OF_IMPACTS
         k1, b = self.bm25
@@ -118,9 +118,10 @@ def build(
 
 
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:
-    """Rank the best `depth` passages for each query, ties by row; impacts' scores are integers.
+    """Rank the best `depth` passages for each query, ties by row.
 
-    With an index of term frequencies, the queries are counts.
+    In an index of impacts, scores are integers. In an index of term frequencies, the weights of
+    queries are counts.
     """
     count = queries.shape[0]
     whole = rounded(queries) if index.bm25 is None else queries.astype(np.int64)
@@ -131,7 +132,7 @@ def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int =
 
 
 def _repeated(entries: dict[str, int]) -> str:
-    """Write each word-piece as often as its weight."""
+    """Repeat each word-piece as often as its weight."""
     return " ".join(f"{piece} " * weight for piece, weight in entries.items())
 
 

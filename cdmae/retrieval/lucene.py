@@ -102,10 +102,10 @@ def search(
 
 
 class Searcher:
-    """An open BM25 index; `search` is called once per query, and ranks as the function `search`.
+    """An open BM25 index; the method `search` ranks one query as the function `search` does.
 
-    It follows Anserini's SimpleSearcher, which returns a Java object per hit: pyjnius needs twice
-    as long to convert 1,000 of them as Lucene needs to find them.
+    It replaces Anserini's SimpleSearcher, which returns a Java object per hit: pyjnius takes twice
+    as long to convert 1,000 hits as Lucene takes to find them.
     """
 
     def __init__(self, folder: Path | str, k1: float, b: float) -> None:
@@ -149,7 +149,7 @@ class Searcher:
 def anserini(command: str, folder: Path | str, *arguments: object) -> None:
     """Call `main` of an Anserini class on the index `folder`; shorten its errors to one sentence.
 
-    Java runs in its own thread, so that signals reach Python in the meantime.
+    Java runs in its own thread, which leaves Python free to receive signals.
     """
     autoclass, printed = _java()
     errors = []

@@ -6,8 +6,8 @@ word-piece, int32 [t, 2].
 
 The score of a query and a passage is sum_i max_j q_i . d_j (`cdmae.models.heads.multi`). One
 compiled function computes it for one pair at a time, in float32, from vectors of passages that were
-rounded to float16. The result therefore depends neither on blocks nor on threads, and it is the
-same for a search of everything and for a search among candidates that include the best.
+rounded to float16. The result therefore depends neither on blocks nor on threads. A search among
+candidates that include the best passages has the same result as a search among all passages.
 
     Q queries, P passages, D dimensions, K depth, t vectors of a shard, n pairs
 """
@@ -45,8 +45,8 @@ class MultiVectors:
     """The vectors of texts: text i has ``values[starts[i]:starts[i + 1]]``.
 
     values: [t, D], float32 for queries, float16 for passages; starts: int64 [n + 1]; pieces: the
-    word-piece of each vector, int32 [t]. paired: whether the vectors of these queries meet only
-    vectors of the same word-piece.
+    word-piece of each vector, int32 [t]. paired: whether a vector of these queries is compared only
+    with vectors of the same word-piece.
     """
 
     values: np.ndarray
@@ -99,7 +99,7 @@ def joined(parts: Sequence[MultiVectors]) -> MultiVectors:
 
 
 def write(folder: Path, name: str, vectors: MultiVectors) -> None:
-    """Write a shard's two files; the vectors are last, so that their file completes the shard."""
+    """Write a shard's two files; the vectors come last, because their file marks completion."""
     passages = np.repeat(np.arange(len(vectors)), np.diff(vectors.starts))
     tokens = np.stack([passages, vectors.pieces], axis=1).astype(np.int32)
     for path, values in (
@@ -184,7 +184,7 @@ def _every(queries: MultiVectors, vectors: MultiVectors, pool: Threads) -> np.nd
 
 
 def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
-    """Read the best `depth` passages of runs, one after another; None without a run."""
+    """Read the best `depth` passages of each run in turn; None without runs."""
     runs = [read_run(path).best(depth) for path in paths]
     if not runs:
         return None
@@ -235,7 +235,7 @@ def _pairs(
     passage_of: np.ndarray,
     pool: Threads,
 ) -> np.ndarray:
-    """Score pairs in all threads, see `score`."""
+    """Score pairs in all threads; see `score`."""
     edges = [*range(0, len(query_of), PAIRS), len(query_of)]
 
     def block(begin: int, end: int) -> np.ndarray:
@@ -264,7 +264,8 @@ def score(
 ) -> np.ndarray:
     """Return the scores of pairs, float32 [n].
 
-    passage_of: the rows of passages, equal ones next to each other, so that each is read once.
+    passage_of: the rows of passages, with equal rows next to each other, because each passage is
+    then read only once.
     """
     scores = np.empty(len(query_of), np.float32)
     longest = int(np.diff(passages.starts).max(initial=0))
@@ -317,7 +318,7 @@ def _score(
     memory: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Compute the scores of pairs, two passage vectors times four query vectors at a time."""
+    """Compute the scores of pairs; a step handles two passage vectors and four query vectors."""
     width = queries.shape[1]
     passage = -1
     count = 0
@@ -377,7 +378,7 @@ def _score_paired(
     memory: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Compute the scores of pairs in which only vectors of the same word-piece meet."""
+    """Compute the scores of pairs when only vectors of the same word-piece are compared."""
     width = queries.shape[1]
     passage = -1
     count = 0

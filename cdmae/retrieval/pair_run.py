@@ -16,7 +16,7 @@ from cdmae.runs import Run
 
 
 def is_table(path: Path, query: str) -> bool:
-    """Return whether a file is a table of pairs; a ``.tsv`` without such a header is a TREC run."""
+    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
     suffix = suffix_of(path)
     if suffix != ".tsv":
         return bool(suffix)
@@ -27,12 +27,12 @@ def is_table(path: Path, query: str) -> bool:
 def read_run(
     path: Path, queries: pd.DataFrame, passages: pa.Table, depth: int, columns: dict[str, str]
 ) -> Run:
-    """Read the best `depth` passages of each query: all scored ones, or the negatives in order.
+    """Read the best `depth` passages of each query: scored passages, or negatives in their order.
 
     queries: (query_id, text); passages: (passage_id, title, text). Queries and passages are found
-    by their texts, so the table may hold queries of other splits. columns: the settings `query` and
-    `positive` of the collection. Raises `InputError`, with file and line, for a text that is not in
-    the collection, and for a table in which only some rows have scores.
+    by their texts; queries of other splits are ignored. columns: the settings `query` and
+    `positive` of the collection. Raises `InputError`, with file and line, if a passage is not in
+    the collection, or if only some rows have scores.
     """
     query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
     passage_rows: dict[bytes, int] = {}

@@ -46,8 +46,8 @@ def shifted(run: Run, first: int) -> Run:
 def merge_runs(runs: list[Path], outputs: list[Path], depth: int) -> None:
     """Merge the runs of all parts: the best `depth` passages per query, ties by row.
 
-    runs: all runs of the first part, in the order of `outputs`, then all of the second part, and so
-    on. Only one block of queries is in memory at a time.
+    runs: all runs of the first part, in the order of `outputs`, then all runs of the second part,
+    and so on. Only one block of queries is in memory at a time.
     """
     for number, output in enumerate(outputs):
         _merge(runs[number :: len(outputs)], output, depth)

@@ -109,9 +109,9 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the positives and negatives that the student draws; only these need a score. The
-    precision is the same as in training. A killed run resumes after its last piece. part: the range
-    of the queries to score, such as 3-of-7; the lists of all other queries are empty.
+    determine the positives and negatives that the student draws; no other passage needs a score.
+    The precision is the same as in training. A killed run resumes after its last piece. part: the
+    range of the queries to score, such as 3-of-7; the lists of all other queries are empty.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -161,13 +161,13 @@ def rerank(
     threads: int = 1,
     part: str = WHOLE,
 ) -> None:
-    """Rerank the best `depth` passages of each run, and keep all others below, in their order.
+    """Rerank the best `depth` passages of each run; the others follow in their original order.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
-    Pairs are cut at the target's length, or at the model's own limit if that is 0. The scores of
-    the rest decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
-    `depth` stays the same. A killed job resumes after its last piece. part: the range of each run's
-    queries to rerank, such as 3-of-7; the lists of all other queries are empty.
+    Pairs are cut at the target's length, or at the model's own limit if the length is 0. The scores
+    of the other passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall
+    beyond `depth` stays the same. A killed job resumes after its last piece. part: the range of
+    each run's queries to rerank, such as 3-of-7; the lists of all other queries are empty.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -219,7 +219,7 @@ def reorder(
 ) -> Run:
     """Rerank the best `depth` passages per query, for one part of the queries.
 
-    For `label` and `kept` see `ordered`.
+    `label` and `kept` are explained in `ordered`.
     """
     at_once = max(1, PIECE // depth)
     first, last = by_queries.range_of(part, len(run), at_once)

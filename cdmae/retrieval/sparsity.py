@@ -31,7 +31,7 @@ def measure(
 
     encoder: the system's settings for encoding queries, with `encoded_by`
     (`retrieval.asking.encode`). model: the system's folder, if it was trained here. vectors: one
-    folder per distinct collection; the other lists have an item per split.
+    folder per distinct collection; the other lists have one item per split.
     """
     system = encoder | ({"model": model} if model else {})
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True))

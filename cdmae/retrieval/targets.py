@@ -54,7 +54,7 @@ def search(
 
 
 def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
-    """Return pairs (query, passage) that a run must not rank, int64 [n, 2]; log the reason."""
+    """Return the pairs (query, passage) that a run must not rank, int64 [n, 2]; log the reason."""
     own = own_passages(collection, queries)
     asked = np.flatnonzero(own >= 0)
     if len(asked):

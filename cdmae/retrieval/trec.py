@@ -1,7 +1,7 @@
 """Reading and writing TREC run files, as used by trec_eval, ir_measures and pyserini.
 
 The columns are ``query_id Q0 passage_id rank score system``, separated by white space. White space
-in ids is percent-encoded (``a%20b``); in such ids, every ``%`` is encoded, too.
+in ids is percent-encoded (``a%20b``); in ids with white space, every ``%`` is encoded, too.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def write_run(
     passage_ids: Sequence[str] | pa.Array,
     system: str,
 ) -> None:
-    """Write a run as text; ids in an Arrow array take a tenth of a list's memory.
+    """Write a run as text; an Arrow array of ids takes a tenth of the memory of a list.
 
-    Other programs order passages by score, and ties by passage id. To preserve the run's ranking,
+    Other programs sort passages by score, and tied passages by id. To preserve the run's ranking,
     tied scores are written as decreasing float32 numbers.
     """
     if len(run) != len(query_ids):
@@ -79,7 +79,7 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 
 
 def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
-    """Percent-encode distinct ids for TREC files; log a message if any id changes."""
+    """Percent-encode distinct ids for TREC files; log a message if this changes any id."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
@@ -100,8 +100,8 @@ def read_run(
     """Read the best `depth` passages per query of a third-party run, by score, ties by rank.
 
     Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
-    that lacks six columns, has an unknown id, repeats a passage of a query, or has a score that is
-    not a number.
+    without six columns, an unknown id, a repeated passage of a query, or a score that is not a
+    number.
     """
     lines = read_lines(path)
     for column, known, of in (
@@ -124,7 +124,7 @@ def read_run(
 
 
 def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
-    """Build a run of each query's best `depth` passages from lines whose ids are row numbers."""
+    """Build a run with each query's best `depth` passages; the ids in `lines` are row numbers."""
     lines = lines.sort_values(
         ["query_id", "score", "rank"], ascending=[True, False, True], kind="stable"
     )
@@ -179,7 +179,7 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read the given columns of a file as text; BEIR's files have a header and lack Q0.
+    """Read the given columns of a file as text; BEIR's files have a header and lack column Q0.
 
     The file may be compressed as ``.gz``. The index is the line number, from 1, because no line is
     skipped.

@@ -1,9 +1,9 @@
 """Inference (section 3.5): encoding passages and queries with a retriever.
 
-Vectors are arrays, sparse matrices (CSR) for retrievers with a sparse head, `MultiVectors` with a
-vector per word-piece, or `DualVectors` of a unified retriever, which has a dense and a sparse head.
-Passages are encoded shard by shard. Each shard is sorted by length, so
-that the sequences of a chunk have nearly equal lengths. Finished shards are reused after a kill.
+The type of the vectors depends on the retriever's head: arrays (dense), CSR matrices (sparse), or
+`MultiVectors` (a vector per word-piece). A unified retriever, with a dense and a sparse head, has
+`DualVectors`. Passages are encoded shard by shard. Each shard is sorted by length, which gives the
+sequences of a chunk nearly equal lengths. After a kill, finished shards are reused.
 
 Shapes: `P` passages, `Q` queries, `D` dimensions.
 """
@@ -84,8 +84,8 @@ def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
 def read_shards(folder: Path | str) -> list[Shard]:
     """Open a collection's vector shards in passage order: float32 [p, D] each, or multi-vectors.
 
-    Each shard's checksum is verified when the search reads the shard, so that the disk is read only
-    once. Arrays are memory-mapped, sparse matrices are read into memory.
+    A shard's checksum is verified when a search reads the shard, which avoids reading the disk
+    twice. Arrays are memory-mapped; sparse matrices are read into memory.
     """
     shards = []
     paths = sorted(Path(folder).glob(f"[0-9]*{entries.SUFFIX}"))
@@ -113,7 +113,7 @@ def read_shards(folder: Path | str) -> list[Shard]:
 def cut(count: int, width: int, make: Callable[[int, int], Vectors], size: int = 0) -> list[Shard]:
     """Cut `count` passages into shards of D = `width`; make(first, last) returns their vectors.
 
-    size: the passages of a shard; 0: `SHARD`.
+    size: the number of passages per shard; 0: `SHARD`.
     """
     edges = [*range(0, count, size or SHARD), count]
     return [
@@ -130,10 +130,10 @@ def write(
     threads: int = 1,
     bm25: dict[str, float] | None = None,
 ) -> None:
-    """Write shards into the folder `output`, and reuse shards of a killed run (see `pieces`).
+    """Write shards into the folder `output`; reuse the shards of a killed run (see `pieces`).
 
-    engine: `lucene` adds an index of sparse vectors, `bm25` an index of their weights as term
-    frequencies, which is searched with `bm25`, its k1 and b.
+    engine: `lucene` adds an index of sparse vectors; `bm25` adds an index of their weights as term
+    frequencies, which is searched with the k1 and b in the argument `bm25`.
     """
     with pieces(output, key) as folder:
         for number, shard in enumerate(shards):
@@ -192,9 +192,9 @@ def encode_passages(
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
-    Passages are cut at `length` word-pieces, or at the model's own limit if that is 0. A killed run
-    resumes after its last complete shard. part: the part of the shards to write, such as 3-of-7.
-    engine, k1, b: see `write`.
+    Passages are cut at `length` word-pieces, or at the model's own limit if `length` is 0. A killed
+    run resumes after its last complete shard. part: the part of the shards to write, such as
+    3-of-7. engine, k1, b: see `write`.
     """
     if engine != "exact" and part != WHOLE:
         raise InputError(
@@ -218,9 +218,10 @@ def shards(
     progress: Progress | None = None,
     uses: str = "",
 ) -> list[Shard]:
-    """Return a collection's shards, float32 [p, D]; each is encoded whenever it is read.
+    """Return a collection's shards, float32 [p, D]; each is encoded again at every access.
 
-    uses: the head of a unified retriever whose vectors are returned, `dense` or `sparse`; "": both.
+    uses: the head of a unified retriever that computes the vectors, `dense` or `sparse`; "": both
+    heads.
     """
     device = setup.set_up(threads)
     source = read_tokens(tokens)
@@ -243,7 +244,7 @@ class QueryEncoder:
     """The retriever in a folder, with its tokenizer, for any number of queries."""
 
     def __init__(self, model: Path | str, threads: int = 1, length: int = 0) -> None:
-        """Load the model; queries are cut at `length` word-pieces, or at its own limit if 0."""
+        """Load the model; queries are cut at `length` word-pieces, or at the model's limit if 0."""
         self.device = setup.set_up(threads)
         self.retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
         self.retriever.network.to(self.device)
@@ -319,7 +320,7 @@ def encode(
 def _chunks(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows and the vectors of each chunk of sequences of nearly equal lengths."""
+    """Yield the rows and the vectors of each chunk; a chunk's sequences have similar lengths."""
     head = heads.of(model.head)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
@@ -360,7 +361,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Read an array if its file exists; otherwise compute it and write it atomically."""
+    """Read an array if its file exists; otherwise compute the array and write it atomically."""
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())
@@ -368,7 +369,7 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def stamp(path: Path) -> list[Any]:
-    """Return the attributes of a file that change when it is rewritten."""
+    """Return the attributes of a file that change whenever the file is rewritten."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
 

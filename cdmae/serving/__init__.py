@@ -1,1 +1,1 @@
-"""Serve the systems of a finished run: a page to ask and judge them, and a JSON interface."""
+"""Serve the systems of a finished run: pages for searching and judging, and a JSON interface."""

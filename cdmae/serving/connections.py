@@ -1,4 +1,4 @@
-"""Listening for HTTP connections, with limits that a slow or silent client cannot exceed."""
+"""Listening for HTTP connections, with limits against slow and silent clients."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ HEADER = 1 << 15  # bytes of a request without its body
 
 
 class Bounded(H11Protocol):
-    """A connection that is closed if its request, or the acceptance of an answer, takes too long.
+    """A connection that is closed if sending a request, or accepting an answer, takes too long.
 
-    uvicorn has a time limit only between an answer and the next request.
+    uvicorn itself limits only the time between an answer and the next request.
     """
 
     limit: asyncio.TimerHandle | None = None
     asking = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request, or close the connection of an address with too many."""
+        """Wait for a request, or close the connection if its address has too many connections."""
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
         own = [each for each in self.connections if each.client and each.client[0] == address]
@@ -54,7 +54,7 @@ class Bounded(H11Protocol):
             self._wait(ASKING)
 
     def on_response_complete(self) -> None:
-        """Limit the time in which the client accepts the answer; uvicorn waits for a request."""
+        """Limit the time for the client to accept an answer; uvicorn then waits for a request."""
         super().on_response_complete()
         self.asking = False
         self._wait(ANSWERING)
@@ -76,8 +76,9 @@ def run(
 ) -> None:
     """Serve until SIGTERM or SIGINT; open requests are finished first, for at most 5 seconds.
 
-    started: returns the context of the serving, from the address of the page. Raises `InputError`
-    if the address is taken or does not belong to this machine.
+    started: a function that takes the page's URL and returns a context manager, which is active
+    while the server runs. Raises `InputError` if the address is taken or does not belong to this
+    machine.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -109,5 +110,5 @@ def run(
 
 
 def written(host: str) -> str:
-    """Write an address as in a URL: IPv6 in brackets."""
+    """Format an address as in a URL, with IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Answer queries with the systems of a run, whose models and indexes stay in memory."""
+"""Answer queries with the systems of a run; their models and indexes stay in memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ UNPACKED = 3  # times the size of Parquet's compressed text
 class Hit:
     """A passage that a system ranks for a query.
 
-    summary: a sentence about the passage that is not searched. parts: for a fusion or a reranker,
-    the passage's score in the list of each of its parts, by the name of the part; None if the
-    passage is not in the list.
+    summary: a sentence about the passage, which is not searched. parts: the passage's scores in the
+    lists of a fusion's or reranker's parts, by the name of the part; None if the passage is not in
+    the part's list.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Result:
-    """The answer of one system: its best passages, and the seconds that it took."""
+    """The answer of one system: its best passages, and the seconds that the answer took."""
 
     system: str
     seconds: float
@@ -49,15 +49,15 @@ class Result:
 
 
 class Kept:
-    """Keep the results of loading functions, by function and arguments."""
+    """A cache of loaded models and indexes, by loading function and arguments."""
 
     def __init__(self) -> None:
-        """Begin with no results."""
+        """Begin with an empty cache."""
         self._values: dict[Any, Any] = {}
         self._lock = threading.Lock()
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``, which is called only the first time."""
+        """Return ``function(*arguments)``; call the function only once, and keep the result."""
         key = (function, arguments)
         with self._lock:
             if key not in self._values:
@@ -78,13 +78,13 @@ class Engine:
         summaries: Mapping[str, Mapping[int, str]] | None = None,
         shades: tuple[Path, Path] | None = None,
     ) -> None:
-        """Describe what can be asked; nothing is loaded yet.
+        """Describe the systems and collections; nothing is loaded yet.
 
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
         word-pieces at which the texts of a collection are cut. summaries: for each collection, a
-        sentence about some of its passages, by row. shades: a table of importance and the folder
-        of its tokenizer.
+        sentence about some of its passages, by row. shades: a table of importance and the folder of
+        its tokenizer, for shading words.
         """
         self.systems = systems
         self.folders = folders
@@ -115,7 +115,7 @@ class Engine:
         return list(found.values())
 
     def warm(self) -> None:
-        """Load everything: ask every system once on every collection."""
+        """Load all models and indexes by asking every system once on every collection."""
         torch.set_num_threads(1)  # a thread per query, and several queries at a time
         for collection, systems in self.systems.items():
             for system, described in systems.items():
@@ -128,7 +128,7 @@ class Engine:
             self.shades.spans("warm up")  # compiles the scoring
 
     def passages(self, collection: str) -> int:
-        """Return the number of passages of a collection."""
+        """Return the number of passages in a collection."""
         return len(self._kept(read_passages, self.folders[collection]))
 
     def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:
@@ -156,7 +156,7 @@ class Engine:
         return hits
 
     def memory(self) -> int:
-        """Estimate the bytes that the process will use: libraries, and the files that it loads."""
+        """Estimate the memory of the process in bytes: libraries, and the files that it loads."""
         files: set[Path] = set()
         for described in (each for own in self.systems.values() for each in own.values()):
             files.update(files_of(described))

@@ -1,9 +1,10 @@
 """Judge the pooled passages of several systems; the judgments are a collection in BEIR's layout.
 
-Pooling follows TREC: the union of all systems' best passages of a query is judged, in an order that
-does not reveal the systems. Each grade is added to ``judgments.jsonl`` and synced before the next
-passage is shown. ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` are the collection,
-which `source: beir` reads. ``pools.jsonl`` records which systems each pool comes from.
+Pooling follows TREC: for each query, the union of all systems' best passages is judged, in an order
+that does not reveal the systems. Each grade is added to ``judgments.jsonl`` and synced to disk
+before the next passage is shown. ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` form
+the collection that `source: beir` reads. ``pools.jsonl`` records which systems each pool comes
+from.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Pool:
 
 
 class Judgments:
-    """The folder of a collection that is being judged; one process at a time opens it."""
+    """The folder of a collection that is being judged; only one process at a time can open it."""
 
     def __init__(
         self,
@@ -65,14 +66,14 @@ class Judgments:
         systems: list[str],
         about: dict[str, Any],
     ) -> None:
-        """Open a folder, or make it.
+        """Open the folder of judgments, or create it.
 
-        corpus: the passages of the collection (passage_id, title, text), which are written once.
-        pool: returns the pooled passages of a query. systems: the names of the pooled systems.
-        about: the name of the judged collection and its number of passages.
+        corpus: the passages of the collection (passage_id, title, text), which are copied into the
+        folder once. pool: returns the pooled passages of a query. systems: the names of the pooled
+        systems. about: the name of the judged collection and its number of passages.
 
-        Raises `InputError` if another process has the folder open, or if it contains judgments of
-        another collection, or judgments that were not made here.
+        Raises `InputError` if another process has the folder open, if it contains judgments of
+        another collection, or if another program made them.
         """
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,7 @@ class Judgments:
             raise
 
     def _open(self, corpus: Iterable[dict[str, str]], about: dict[str, Any]) -> None:
-        """Read the judgments; write the files that are missing."""
+        """Read the recorded judgments; write the files that are still missing."""
         log = self.folder / "judgments.jsonl"
         described = self.folder / "about.json"
         others = [name for name in ("corpus.jsonl", "qrels") if (self.folder / name).exists()]
@@ -126,7 +127,7 @@ class Judgments:
         self._write_qrels()
 
     def close(self) -> None:
-        """Let another process open the folder."""
+        """Release the folder, so another process can open it."""
         self._own.release()
 
     def add(self, text: str) -> str:
@@ -142,7 +143,7 @@ class Judgments:
             return query_id
 
     def pool(self, query_id: str) -> Pool:
-        """Return the pool of a query, which is made once, recorded, and extended by new systems."""
+        """Return a query's pool, made and recorded once, and extended when systems are added."""
         with self._lock:
             known = self.pools.get(query_id)
             if known and set(self._systems) <= set(known.systems):
@@ -165,7 +166,7 @@ class Judgments:
             return self.pools[query_id]
 
     def grade(self, query_id: str, passage_id: str, grade: int | None, who: str) -> None:
-        """Record a grade, or None for a skipped passage; the newest grade counts.
+        """Record a grade, or None for a skipped passage; the newest grade of a passage counts.
 
         Raises `InputError` for an unknown query, passage or grade.
         """
@@ -188,11 +189,11 @@ class Judgments:
             self._write_qrels()
 
     def done(self) -> int:
-        """Return the number of grades, without skipped passages."""
+        """Return the number of grades; skipped passages do not count."""
         return sum(grade is not SKIPPED for grade in self.grades.values())
 
     def next(self) -> tuple[str, int] | None:
-        """Return the first query and index in its pool without a grade; None if all are judged."""
+        """Return the first query and pool index without a grade; None if all are judged."""
         for query_id in list(self.queries):  # another window may add one
             for index, passage in enumerate(self.pool(query_id).passages):
                 if (query_id, passage.passage_id) not in self.grades:
@@ -211,9 +212,9 @@ class Judgments:
 
 
 def read_queries(path: Path | str) -> list[str]:
-    """Read the queries of a text file, one per line; a .jsonl file has them under ``text``.
+    """Read queries from a text file, one per line; in a .jsonl file, under the key ``text``.
 
-    Raises `InputError` with the line of the first error.
+    Raises `InputError` with the number of the first wrong line.
     """
     path = Path(path)
     try:
@@ -260,7 +261,7 @@ def _now() -> str:
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
-    """Add a line to a file and sync it; after an error, the file is as before."""
+    """Add a line to a file and sync it to disk; an error leaves the file unchanged."""
     new = not path.exists()
     line = (json.dumps(record, ensure_ascii=False) + "\n").encode()
     with open(path, "ab", buffering=0) as file:
@@ -281,9 +282,9 @@ def _append(path: Path, record: dict[str, Any]) -> None:
 
 
 def _read(path: Path, keys: set[str]) -> list[dict[str, Any]]:
-    """Read the lines of a file; a last line that a kill left incomplete is removed.
+    """Read the lines of a file; an incomplete last line, left by a kill, is removed.
 
-    Raises `InputError` for a damaged line, or a line without one of the `keys`.
+    Raises `InputError` for a damaged line, or a line that lacks one of the `keys`.
     """
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""The page that judges pooled passages: buttons 0 to 3, back and skip, and a key for each."""
+"""The page for judging pooled passages: buttons 0 to 3, back and skip, each with a key."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def add(
 ) -> None:
     """Add the page /judge to an application.
 
-    turns: limits the number of queries that are answered at a time. longest: the largest number of
-    characters of a query.
+    turns: limits the number of queries that are answered at the same time. longest: the largest
+    number of characters of a query.
     """
     judgments = judging.judgments
 
@@ -84,7 +84,7 @@ def add(
 
 
 def _act(judging: Judging, form: dict[str, str], longest: int) -> tuple[str, int] | None:
-    """Do what a button means; return the query and the index to show, None for the next one."""
+    """Carry out a button's action; return the query and index to show, None for the next one."""
     judgments = judging.judgments
     choice = form.get("grade", "")
     if choice == "add":
@@ -105,7 +105,7 @@ def _act(judging: Judging, form: dict[str, str], longest: int) -> tuple[str, int
 
 
 def _before(judgments: Judgments, query: str, index: int) -> tuple[str, int] | None:
-    """Return the passage before one; before a query's first, the last one of a query before it."""
+    """Return the previous passage: of this query, or the last passage of an earlier query."""
     if index > 0:
         return query, index - 1
     queries = list(judgments.queries)
@@ -113,7 +113,7 @@ def _before(judgments: Judgments, query: str, index: int) -> tuple[str, int] | N
 
 
 def _last(judgments: Judgments, queries: list[str]) -> tuple[str, int] | None:
-    """Return the last passage of the last query that has any; None if there is none."""
+    """Return the last passage of the last query with a pool; None if all pools are empty."""
     for query in reversed(queries):
         count = len(judgments.pool(query).passages)
         if count:
@@ -122,7 +122,7 @@ def _last(judgments: Judgments, queries: list[str]) -> tuple[str, int] | None:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """Read the fields of a form, each once."""
+    """Read the fields of a form; the last value of a repeated field counts."""
     body = b""
     try:
         async for piece in request.stream():

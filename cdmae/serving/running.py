@@ -1,4 +1,4 @@
-"""The running server of a results folder, which `./run search` asks instead of loading anything."""
+"""The running server of a results folder; `./run search` asks it instead of loading models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
 
 @contextmanager
 def announced(results: Path | str, url: str) -> Iterator[None]:
-    """Record the address of a server in its results folder while it runs."""
+    """Record a server's address in its results folder while the server runs."""
     path = Path(results) / FILE
     record = {"url": url, "host": socket.gethostname()}
     write_json(path, record)
@@ -38,10 +38,10 @@ def announced(results: Path | str, url: str) -> Iterator[None]:
 def ask(
     results: Path | str, fingerprint: str, *, q: str, system: str, collection: str, k: int
 ) -> dict[str, Any] | None:
-    """Return the answer of the running server (GET /search); None if there is none.
+    """Return the answer of the running server (GET /search); None without a usable answer.
 
-    fingerprint: of the system as it is now on disk. The answer of a server that has read other
-    files is not used.
+    fingerprint: the fingerprint of the system as it is now on disk. The answer of a server that has
+    loaded other files is not used.
     """
     record = _recorded(Path(results) / FILE)
     if record is None or record["host"] != socket.gethostname():
@@ -73,7 +73,7 @@ def fingerprint(described: Described, folder: Path | str) -> str:
 
 
 def files_of(described: Described) -> Iterator[Path]:
-    """Yield the files that a system and its parts read, but not those of models of the hub."""
+    """Yield the files that a system and its parts read, except models from the hub."""
     for part in described["parts"]:
         yield from files_of(part)
     for key in READ:

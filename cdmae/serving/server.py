@@ -50,7 +50,7 @@ Named = Annotated[str, Query(max_length=200)]
 
 
 class Limits:
-    """The number of requests of each address within the current second."""
+    """The number of requests from each address within the current second."""
 
     def __init__(self, rate: int) -> None:
         """Allow `rate` requests per second and address."""
@@ -59,7 +59,7 @@ class Limits:
         self.requests: dict[str, int] = defaultdict(int)
 
     def allow(self, address: str, now: float) -> bool:
-        """Count a request; return whether it is within the limit."""
+        """Count a request; return whether its address is still within the limit."""
         if int(now) != self.second:
             self.second = int(now)
             self.requests.clear()
@@ -76,11 +76,11 @@ def make(
     threads: int,
     judging: Judging | None = None,
 ) -> FastAPI:
-    """Make the application.
+    """Make the web application.
 
     system: the system that answers if a request names none. host: the address to listen on.
-    threads: the number of queries that are answered at a time. judging: adds the page that judges
-    passages.
+    threads: the number of queries that are answered at the same time. judging: adds the page that
+    judges passages.
     """
     hosts = _names_of(host)
     app = FastAPI(title=title, version="1", docs_url=None, redoc_url=None)
@@ -119,7 +119,7 @@ def make(
     async def answer(
         q: Text, system: Named = system, collection: Named = collections[0], k: Count = 10
     ) -> dict[str, Any]:
-        """Rank the best k passages of a collection for the query q by one system."""
+        """Rank the best k passages of a collection for the query q with one system."""
         if not q.strip():
             raise HTTPException(422, "q is empty; allowed: a text")
         check(system, collection)
@@ -142,7 +142,7 @@ def make(
 
     @app.get("/systems")
     async def systems() -> dict[str, list[str]]:
-        """List the systems that can be asked on each collection."""
+        """List the systems that can be asked, for each collection."""
         return {collection: list(own) for collection, own in engine.systems.items()}
 
     @app.get("/", include_in_schema=False)
@@ -204,7 +204,7 @@ def make(
 
 
 def _ask_page(*, query: str, engine: Engine, **values: Any) -> str:
-    """Fill the page that answers a query."""
+    """Fill the template of the page that answers a query."""
     bold = question_words(query)
 
     def divided(text: str) -> tuple[list[words.Word], list[words.Word]]:
@@ -216,7 +216,7 @@ def _ask_page(*, query: str, engine: Engine, **values: Any) -> str:
 
 
 def _refusal(request: Request, detail: str, status: int, title: str) -> Response:
-    """Return an error: a page for a browser, JSON for a program."""
+    """Return an error response: a page for a browser, JSON for a program."""
     if "text/html" in request.headers.get("accept", ""):
         page = TEMPLATES.get_template("error.html.j2").render(title=title, detail=detail)
         return HTMLResponse(page, status)
@@ -224,7 +224,7 @@ def _refusal(request: Request, detail: str, status: int, title: str) -> Response
 
 
 def _problem(request: Request, hosts: list[str], limits: Limits) -> Response | None:
-    """Return the refusal of a request for another host, of another origin, or above the rate."""
+    """Return the refusal of a request for another host, from another origin, or above the rate."""
     host = request.headers.get("host", "")
     # the address at which the client reached this machine, if it listens on all of them
     own, _ = request.scope.get("server") or ("", None)
@@ -242,13 +242,13 @@ def _problem(request: Request, hosts: list[str], limits: Limits) -> Response | N
 
 
 def _without_port(host: str) -> str:
-    """Return the name of a Host header, without a port."""
+    """Remove the port from the value of a Host header."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdecimal() else host
 
 
 def _names_of(host: str) -> list[str]:
-    """List the values of the Host header, without a port, that mean an address of this machine."""
+    """List the host names, without a port, under which requests may reach this server."""
     local = ["localhost", "127.0.0.1", "[::1]"]
     names = [written(host), *local]
     if not _is_local(host):
@@ -257,7 +257,7 @@ def _names_of(host: str) -> list[str]:
 
 
 def _is_local(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Return whether an address can be reached only from this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:  # another name

@@ -1,4 +1,4 @@
-"""The words of a passage as the page shows them: shaded by importance, the query's words bold."""
+"""Divide a passage into words for the page: shaded by importance, words of the query in bold."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Word(NamedTuple):
 
 
 def divided(text: str, asked: set[str], shades: Shades | None) -> tuple[list[Word], list[Word]]:
-    """Cut a text into words and what is between them: its first words, and the rest.
+    """Divide a text into words and separators; return its first words and the rest.
 
-    asked: the words of the query, case-folded. shades: None shades nothing.
+    asked: the words of the query, case-folded. shades: the shades of words; None: no shading.
     """
     spans = shades.spans(text) if shades else [(text, 0)]
     words = [

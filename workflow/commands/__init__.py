@@ -1,6 +1,6 @@
 """The commands of ``./run`` that Snakemake lacks.
 
-Their signatures are their command lines, their docstrings the help texts.
+The signatures of these functions define the command lines; their docstrings are the help texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ YAML = (".yaml", ".yml")
 
 
 def command(arguments: list[str]) -> None:
-    """Run one of the commands of this module with the options of the command line."""
+    """Run one command of this module with the options from the command line."""
     name, *rest = arguments
     positional, options = read(name, rest)
     COMMANDS[name](*positional, **options)

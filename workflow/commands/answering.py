@@ -1,4 +1,4 @@
-"""The systems of a finished run that answer new queries, and the files that they read."""
+"""Systems of a finished run that can answer new queries, and the files that they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workflow.facts import importance_of
 def askable(config: Config) -> list[str]:
     """List the systems that can answer new queries.
 
-    Raises `InputError` if there is none.
+    Raises `InputError` if the config has no such system.
     """
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
@@ -65,7 +65,7 @@ def best_system(config: Config, names: list[str]) -> str:
 
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:
-    """Return a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
+    """Describe a system for `cdmae.retrieval.asking`: its settings, and the folders it reads."""
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
         return existing(

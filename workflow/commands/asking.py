@@ -1,4 +1,4 @@
-"""Commands that ask about a text: its passages, and the importance of its words."""
+"""Commands that take a text: find its passages, and show the importance of its words."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def search(
     collection: str | None = None,
     depth: int = 5,
 ) -> None:
-    """Print the passages that a system ranks first for a text.
+    """Print the passages that a system ranks highest for a query.
 
-    The text is one or several words, in quotation marks or not. A running `./run serve` of the same
-    config answers at once.
+    The query is one or several words; quotation marks are optional. If `./run serve` is running
+    with the same config, it answers at once.
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the first one without judgments, or
@@ -105,9 +105,9 @@ def searched(
 def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
     """Shade a text by the importance of its words.
 
-    The text is one or several words, in quotation marks or not. Importance is in nats. A question
-    mark follows words whose importance is mostly a guess, because fewer than half of their n-grams
-    occur more than once in the collection.
+    The text is one or several words; quotation marks are optional. Importance is in nats. A
+    question mark after a word means that its importance is mostly a guess: fewer than half of its
+    n-grams occur more than once in the collection.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as for a run, which overlay config/config.yaml
@@ -136,7 +136,7 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
 
 
 def joined(name: str, words: tuple[str, ...], example: str) -> str:
-    """Return the words of a command as one text."""
+    """Join the words of a command into one text."""
     text = " ".join(words)
     if not text.strip():
         raise InputError(f'{name} needs a text, for example ./run {name} "{example}"')
@@ -144,5 +144,5 @@ def joined(name: str, words: tuple[str, ...], example: str) -> str:
 
 
 def coloured() -> bool:
-    """Return whether standard output may have colours."""
+    """Return whether standard output supports colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -1,4 +1,4 @@
-"""The config of a command, and the results that it names."""
+"""The config that a command uses, and the names and results that its options refer to."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> 
 
     Paths in the config are relative to the checkout.
 
-    Raises `InputError` for a wrong config.
+    Raises `InputError` for an invalid config.
     """
     os.chdir(ROOT)
     return load(gather(ROOT / "config/config.yaml", overlays, overrides))
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
-    """Return a name from the config, or the first allowed name by default."""
+    """Check a name from the command line; without a name, return the default."""
     if name is None and default:
         return default[0]
     if name not in allowed:
@@ -37,16 +37,16 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def chosen_collection(config: Config, name: str | None) -> str:
-    """Return a collection of the evaluation: by default the first without judgments, or the first.
+    """Return a collection of the evaluation, by default the first without judgments, or the first.
 
-    Users ask their own queries about the former.
+    Users ask their own queries about collections without judgments.
     """
     known = list(config.evaluation.collections)
     return chosen("collection", name, known, systems.only_searched(config) or known)
 
 
 def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result exists; `asked`: whether a run produces it only on request."""
+    """Check that a result exists; `asked`: whether a run makes it only on request."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} does not exist yet; {what} with the same config files makes it")

@@ -30,8 +30,8 @@ def export(
 ) -> None:
     """Copy a model of a finished run into a folder with the files that other programs need.
 
-    The name is a retriever, a reranker or an encoder of the config. docs/use.md loads the folder in
-    other programs. Next to the model's own files and its card it has:
+    The name is a retriever, a reranker or an encoder of the config. docs/use.md shows how other
+    programs load the folder. In addition to the model's own files and its card, it contains:
 
       onnx/model.onnx   the model with its pooling and normalisation, checked with onnxruntime
       passages.parquet  docid, vector and text of a retriever's passages
@@ -132,7 +132,7 @@ def exported(config: Config, name: str, collection: str | None) -> Source:
 
 
 def training_of(config: Config, name: str) -> Training:
-    """Return the files and settings that decide a system's training groups."""
+    """Return the files and settings that determine a system's training groups."""
     from cdmae.exporting.triples import Training
 
     system = config.systems[name]

@@ -1,4 +1,4 @@
-"""Commands that measure: runs of any origin, smaller vectors, and the README's numbers."""
+"""Commands that write a finished run's results for other programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def sizes(
     """Measure smaller vectors of retrievers: with fewer dimensions, or fewer bits per number.
 
     One row per size: bytes per passage, the first measure of the evaluation, and a paired t-test
-    against the system's full vectors, corrected by Holm. It reads the results of a run.
+    against the system's full vectors, corrected by Holm. The command reads the results of a
+    finished run.
 
       --system      one or several retrievers of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the one that the report shows
@@ -125,9 +126,9 @@ def check(
 ) -> None:
     """Compare a finished run with the numbers of the README, which config/expected.yaml lists.
 
-    Each number is [OK] if it is equal as shown, [OKish] if another seed may cause the difference,
-    and [FAIL] otherwise; then the exit status is 1. Tables that other config files or seeds make
-    are left out.
+    A number is [OK] if it is equal as shown, and [OKish] if another seed may cause the difference.
+    Otherwise it is [FAIL], and the exit status is 1. Tables made by other config files or seeds are
+    omitted.
 
       --write       write the run's numbers into config/expected.yaml, and print their rows in
                     Markdown

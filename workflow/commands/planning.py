@@ -1,4 +1,4 @@
-"""Commands before and between runs: their plan, and orphaned training states."""
+"""Commands before and between runs: plan a run, and adopt orphaned training states."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def plan(
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
-      --config      values as for a run, such as seed=3
+      --config      values as for a run, such as 'seeds=[]'
       --set-scatter shards=N divides jobs as for a run
 
-    Times are sums of prices, which cdmae/plan/prices.csv lists with their sources; none is measured
-    on this machine.
+    Times are sums of prices per operation. cdmae/plan/prices.csv lists the prices with their
+    sources; none was measured on this machine.
 
     Examples:
       ./run plan
@@ -74,7 +74,7 @@ def plan(
 
 
 def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of ``--config`` and ``--set-scatter`` as Snakemake does."""
+    """Read the values of ``--config`` and ``--set-scatter`` in the same way as Snakemake."""
     from snakemake import cli
     from snakemake.exceptions import CliException
 
@@ -90,8 +90,8 @@ def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any]
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     """Resume from the newest training states that an edit of the code has orphaned.
 
-    Use it after edits that do not change any result. The states are moved to the folders in which
-    the edited code looks for them.
+    Use this command only after edits that do not change any result. It moves the states to the
+    folders in which the edited code looks for them.
 
       --configfile  config files as for a run, which overlay config/config.yaml
 

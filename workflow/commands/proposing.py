@@ -81,7 +81,7 @@ def new(
 
 
 def asked(option: str, question: str, choices: list[str]) -> str:
-    """Ask on a terminal; raise `InputError`, which names the option, if there is no terminal."""
+    """Ask a question; without a terminal, raise `InputError` with the option to use instead."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(f"{question} Name it with --{option}; there is: {', '.join(choices)}")
     listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
@@ -94,7 +94,7 @@ def asked(option: str, question: str, choices: list[str]) -> str:
 
 
 def published_encoder(model: str) -> Encoder | None:
-    """Return the encoder of the option, or of the hub if it answers; None for random weights."""
+    """Return the encoder of `--encoder`, or the hub's default; None for random weights."""
     from cdmae.proposal import hub
 
     if model == "none":

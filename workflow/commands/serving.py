@@ -1,4 +1,4 @@
-"""The command that serves a page: search, and judgments of what it finds."""
+"""The command that serves a page for searching, and for judging the passages found."""
 
 from __future__ import annotations
 

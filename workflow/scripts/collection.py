@@ -17,8 +17,8 @@ def main(
     """Make the collection `name` from its settings in the config, `source` included.
 
     batches: the split and the queries per step of each stage that trains on the collection, such as
-    ``{"stages.stage1": ["train", 64]}``. A split with fewer queries is refused now rather than when
-    the stage begins.
+    ``{"stages.stage1": ["train", 64]}``. A split with fewer queries than a step needs is refused
+    now rather than when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}

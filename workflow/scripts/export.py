@@ -1,4 +1,4 @@
-"""Write a run as a TREC file, and its metadata next to it."""
+"""Export a run as a TREC file, with its metadata in a second file."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fuse the runs of several systems."""
+"""Fuse the runs of several systems into one run per target."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Compute the importance of every word-piece of a collection: equations 7 and 8."""
+"""Compute the importance of every word-piece of a collection (equations 7 and 8)."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Measure the milliseconds that masking a batch takes: the paper's table 6."""
+"""Measure the time for masking a batch in milliseconds, for the paper's table 6."""
 
 from pathlib import Path
 

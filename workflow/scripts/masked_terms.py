@@ -19,7 +19,7 @@ def main(
     example: str,
     output: Path,
 ):
-    """Mask passages by importance and at random; write the masked words and an example."""
+    """Mask passages with both kinds of masks; write the masked words and an example."""
     found = terms.describe(
         read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
     )

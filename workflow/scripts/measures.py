@@ -1,4 +1,4 @@
-"""Compute every measure of every query of a system."""
+"""Compute every measure of a system for every query."""
 
 from pathlib import Path
 
@@ -21,9 +21,10 @@ def main(
     measures: list[str],
     output: Path,
 ):
-    """Measure the runs of `system`.
+    """Measure the runs of `system` on every target.
 
-    All lists have one entry per target; an entry of `measures` is a list separated by spaces.
+    All lists have one entry per target; an entry of `measures` is a list of measures separated by
+    spaces.
     """
     frames = []
     for name, collection, split, run, wanted in zip(

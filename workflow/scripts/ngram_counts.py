@@ -8,7 +8,7 @@ from cdmae.ranges import Part
 
 
 def main(*, keys: list[Path], part: str, table: Path, answers: Path):
-    """Count the n-grams of one range of keys, such as 3-of-7, for every shard."""
+    """Count the n-grams in one range of keys, such as 3-of-7, over every shard."""
     number, parts = Part.read(part)
     shards.merge_keys(table, answers, keys, number - 1, parts)
 

@@ -1,4 +1,4 @@
-"""Merge the words of a collection's shards."""
+"""Merge the vocabularies of a collection's shards into one."""
 
 from pathlib import Path
 

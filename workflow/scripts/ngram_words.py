@@ -1,4 +1,4 @@
-"""Number the words of a shard of a collection."""
+"""Assign a number to every distinct word in a shard of a collection."""
 
 from pathlib import Path
 from typing import Any

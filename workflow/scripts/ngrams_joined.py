@@ -15,10 +15,10 @@ def main(
     output: Path,
     consume: bool = False,
 ):
-    """Join the counts of all shards, and the tables of all ranges.
+    """Join the counts of all shards and the tables of all ranges of keys.
 
-    counts and tables are listed by order, and within an order by shard or range; there are as many
-    ranges as shards. consume: delete each file of counts once it is copied.
+    counts and tables are listed by order of n-grams, and within an order by shard or range; there
+    are as many ranges as shards. consume: delete each file of counts after copying it.
     """
     size = len(words)
     by_order = [counts[first : first + size] for first in range(0, len(counts), size)]

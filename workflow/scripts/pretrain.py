@@ -1,4 +1,4 @@
-"""Pre-train an encoder: sections 3.1 and 3.3, equations 1 to 6 and 9."""
+"""Pre-train an encoder (sections 3.1 and 3.3, equations 1 to 6 and 9)."""
 
 from cdmae.cli import run_command
 from cdmae.pretraining import trainer

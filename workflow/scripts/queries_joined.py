@@ -1,4 +1,4 @@
-"""Join a system's runs from ranges of the queries."""
+"""Join the runs of a system that were made for ranges of the queries."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import by_queries

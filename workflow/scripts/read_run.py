@@ -17,7 +17,7 @@ def main(
     outputs: list[Path],
     depth: int,
 ):
-    """Write each file as a run of the queries of a split, the best `depth` passages of each."""
+    """Write a run of the best `depth` passages per query for each file."""
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
         queries = read_queries(collection, split)
         columns = read_json(collection / "about.json").get("columns", {})

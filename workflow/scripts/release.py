@@ -1,4 +1,4 @@
-"""Write a trained model and its card in the layout of sentence-transformers."""
+"""Write a trained model and its model card in the layout of sentence-transformers."""
 
 from cdmae.cli import run_command
 from cdmae.report import card

@@ -1,4 +1,4 @@
-"""Write tables, figures and one page that opens offline."""
+"""Write the report: tables, figures, and one page that opens offline."""
 
 from cdmae.cli import run_command
 from cdmae.report import page

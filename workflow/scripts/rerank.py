@@ -1,4 +1,4 @@
-"""Reorder the best passages of other runs."""
+"""Rerank the best passages of other systems' runs."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import reranking

@@ -1,4 +1,4 @@
-"""Write a retriever's runs: on training queries for negatives, on other queries for measures."""
+"""Write a retriever's runs: for negatives on training queries, for measures on other queries."""
 
 from pathlib import Path
 
@@ -33,10 +33,10 @@ def main(
     """Search each collection for the queries of its split; write one run per output.
 
     vectors, tokens: one folder per distinct collection. With `tokens` instead of `vectors`, vectors
-    are made during the search and not kept. lengths: the length at which texts of each collection
-    are cut; 0: the model's own. candidates: a run per output, whose best passages are scored; none:
-    all passages. uses: the head of a unified retriever that is searched, `dense` or `sparse`. part:
-    the range of the passages to search, such as 3-of-7.
+    are computed during the search and not kept. lengths: the length at which texts of each
+    collection are cut; 0: the model's own. candidates: one run per output with the passages to
+    score; none: all passages are scored. uses: the head of a unified retriever that is searched,
+    `dense` or `sparse`. part: the range of the passages to search, such as 3-of-7.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 

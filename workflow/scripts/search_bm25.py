@@ -1,4 +1,4 @@
-"""Write BM25's runs."""
+"""Write the runs of BM25."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import lexical

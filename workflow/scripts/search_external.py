@@ -31,9 +31,10 @@ def main(
 ):
     """Search each collection for the queries of its split; write one run per output.
 
-    vectors: one folder per distinct collection; without them, vectors are made during the search
-    and not kept. lengths: the length at which texts of each collection are cut; 0: the model's own.
-    candidates: a run per output, whose best passages are scored; none: all passages.
+    vectors: one folder per distinct collection; without them, vectors are computed during the
+    search and not kept. lengths: the length at which texts of each collection are cut; 0: the
+    model's own. candidates: one run per output with the passages to score; none: all passages are
+    scored.
     """
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}

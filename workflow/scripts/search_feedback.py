@@ -1,4 +1,4 @@
-"""Write the runs of a dense system with vector feedback."""
+"""Write a dense system's runs with vector pseudo-relevance feedback."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import feedback

@@ -1,4 +1,4 @@
-"""Take the weights that the training of another encoder kept at an earlier step."""
+"""Copy the weights that another encoder's pre-training saved at an earlier step."""
 
 from cdmae.cli import run_command
 from cdmae.pretraining import snapshots

@@ -1,4 +1,4 @@
-"""Score a student's candidates with the reranker."""
+"""Score a student's candidates with its teacher, the reranker."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import reranking

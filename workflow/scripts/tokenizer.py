@@ -1,4 +1,4 @@
-"""Make the tokenizer of an initial model: its checkpoint's, or one trained on a collection."""
+"""Make the tokenizer of an initial model: the checkpoint's own, or one trained on a collection."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from cdmae.tokens import tokenise
 
 
 def main(*, start: dict[str, Any], collection: Path | None = None, output: Path):
-    """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's."""
+    """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's own."""
     if start.get("checkpoint"):
         tokenizer = tokenise.load_tokenizer(start["checkpoint"])
     else:

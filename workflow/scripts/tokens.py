@@ -1,4 +1,4 @@
-"""Tokenise a collection."""
+"""Tokenise a collection into word-pieces."""
 
 from pathlib import Path
 

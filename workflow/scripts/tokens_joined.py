@@ -1,4 +1,4 @@
-"""Join the word-pieces of a collection from ranges of its passages."""
+"""Join a collection's word-pieces that were made for ranges of the passages."""
 
 from cdmae.cli import run_command
 from cdmae.tokens import corpus

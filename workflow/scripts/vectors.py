@@ -1,4 +1,4 @@
-"""Encode a collection with a retriever."""
+"""Encode a collection with a retriever into vectors."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import vectors

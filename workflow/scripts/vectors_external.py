@@ -1,4 +1,4 @@
-"""Encode a collection with a third-party retriever."""
+"""Encode a collection with a third-party retriever into vectors."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import external

@@ -1,4 +1,4 @@
-"""Give the vectors of one head of a unified retriever a folder of their own."""
+"""Link the vectors of one head of a unified retriever into a folder of their own."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import vectors

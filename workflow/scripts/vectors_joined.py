@@ -1,4 +1,4 @@
-"""Join a collection's vectors from ranges of its passages."""
+"""Join a collection's vectors that were computed for ranges of the passages."""
 
 from cdmae.cli import run_command
 from cdmae.retrieval import parts

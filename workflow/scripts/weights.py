@@ -1,4 +1,4 @@
-"""Choose the weights of a fusion."""
+"""Choose the weights of a fusion: given, equal, or tuned on judged queries."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def main(
 ):
     """Write the weights of a fusion: `weights`, equal weights, or weights tuned on judged queries.
 
-    tuned: a split and a measure; the weights maximise the measure of the fused `runs` on the split.
-    judged: a file in the folder of the collection that the split belongs to.
+    tuned: a split and a measure; the weights maximise this measure of the fused `runs` on the
+    split. judged: a file in the folder of the collection with this split.
     """
     about = {
         "method": method,

@@ -1,1 +1,1 @@
-"""Compare the paper's tables, figures and claims with our numbers."""
+"""Compare the paper's tables, figures and claims with the numbers of a run."""

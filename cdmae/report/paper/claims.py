@@ -4,9 +4,9 @@ A claimed difference of two systems is true if it is significant with the noise 
 together. It is false if the opposite difference is significant.
 
 The claims are rows of ``claims.csv``: the statement; its section; the evidence (a pair of `sides`,
-or a function of `JUDGES`); the config that the evidence needs; and the paper's number. That number
-is the difference of two rows of the section's table, by name and stage, or the share in one row, or
-else `number`, with its `value`. Its unit is points of the paper's measure.
+or a function of `JUDGES`); the config that the evidence needs; and the paper's number. That number,
+in points of the paper's measure, is taken from the section's table: the difference of two rows,
+given by name and stage, or the share in one row. Otherwise it is `number`, with its `value`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CORPORA_COMPARED = ("general, then domain", "domain")
 
 
 class Evidence(NamedTuple):
-    """A run's evidence on a claim: outcome, number, interval, and compared systems."""
+    """A run's evidence on a claim: outcome, number, interval, and the compared systems."""
 
     outcome: str
     here: Cell
@@ -68,7 +68,7 @@ def claims() -> list[Any]:
 def papers_number(claim: Any) -> Cell:
     """Return the paper's number: MRR@10 on MS MARCO dev, or the average of table 3.
 
-    The number is read when it is shown.
+    The number is read only when it is needed.
     """
     if not claim.row:
         return Cell(claim.number, float(claim.value)) if claim.number else DASH
@@ -85,7 +85,7 @@ def papers_number(claim: Any) -> Cell:
 
 
 def score(claim: Any, facts: Facts) -> Evidence | None:
-    """Score whether the first system of a pair beats the second in the main measure.
+    """Judge whether the first system of a pair beats the second in the main measure.
 
     They are compared on the main target, or on the zero-shot collections. The result is None if the
     run lacks the pair.
@@ -115,9 +115,9 @@ def _zero_shot(claim: Any) -> bool:
 def sides(facts: Facts) -> dict[str, Sequence[str]]:
     """Return the pairs of systems that claims compare, by the name of the pair.
 
-    The system that the paper claims to be better comes first. The paper's method and another method
-    differ in the pre-training alone. Claims on later stages use another encoder's chain if that
-    chain is longer.
+    The system that the paper claims to be better comes first. A pair of the paper's method and
+    another method differs only in the pre-training. Claims about later stages use another encoder's
+    chain if that chain is longer.
     """
     first = main_chain(facts)[:1]
     groups = arms(facts, "stage.group")
@@ -145,9 +145,9 @@ def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
 
 
 def diminishing(facts: Facts) -> Evidence | None:
-    """Score whether importance-aware masks gain more at the first stage than at the last.
+    """Judge whether importance-aware masks gain more at the first stage than at the last.
 
-    The gain is over uniform masks.
+    The gain is measured against uniform masks.
     """
     chain = main_chain(facts)
     uniform = dict(masking_pairs(facts))
@@ -168,7 +168,7 @@ def diminishing(facts: Facts) -> Evidence | None:
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
-    """Score whether stop-words and punctuation are masked less often by importance."""
+    """Judge whether importance-aware masks cover stop-words and punctuation less often."""
     if not facts.masked_terms:
         return None
     shares = by_kind(facts.masked_terms[shown_encoder(facts)], "stop_word_share")
@@ -181,7 +181,7 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
 
 
 def no_expense(facts: Facts) -> Evidence | None:
-    """Score whether the pre-training takes no longer than with uniform masks."""
+    """Judge whether the pre-training takes no longer than with uniform masks."""
     systems = sides(facts).get("masks")
     if not systems:
         return None
@@ -199,7 +199,7 @@ def no_expense(facts: Facts) -> Evidence | None:
 
 
 def cheaper_masks(facts: Facts) -> Evidence | None:
-    """Score whether a mask by importance is cheaper than RetroMAE's and SimLM's.
+    """Judge whether a mask by importance is cheaper than RetroMAE's and SimLM's masks.
 
     SimLM's cost includes its generator.
     """
@@ -220,7 +220,7 @@ JUDGES = {
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
-    """List all claims: first those that the run tests, then the rest with their requirements."""
+    """List all claims: the tested claims first, then the others with their requirements."""
     scored = [(claim, score(claim, facts)) for claim in claims()]
     rows = []
     for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):

@@ -1,8 +1,8 @@
 """Declare the paper's tables and figures as targets, each with the systems that it shows.
 
-``./run table_stages`` trains the systems that `wanted` finds in the config, and writes the result
-of `table` or `figure` from their measures. The page's section on the paper shows the claims, and
-the exhibits with numbers.
+``./run table_stages`` trains the systems that `wanted` finds in the config, and writes the output
+of `table` or `figure` for their measures. The page's section on the paper shows the claims and the
+exhibits that have numbers.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Wanted(NamedTuple):
 
 
 def _main(facts: Facts) -> list[Entry]:
-    """List every method of table 1, and the last stage of the methods that are trained here.
+    """List all methods of table 1, and the last stage of the methods that are trained here.
 
-    A system is compared with the paper's row only after the same number of stages.
+    A system is compared with a row of the paper only after the same number of stages.
     """
     chains = {"BM25": [facts.bm25], **methods(facts)}
     entries = []
@@ -78,7 +78,7 @@ def _reads_titles(facts: Facts) -> bool:
 
 
 def _stages(facts: Facts) -> list[Entry]:
-    """List the methods of table 2 after stage 1, 2 and 3."""
+    """List the methods of table 2 after stages 1, 2 and 3."""
     chains = methods(facts)
     rows = published.rows("table 2")
     entries = []
@@ -91,7 +91,7 @@ def _stages(facts: Facts) -> list[Entry]:
 
 
 def _beir(facts: Facts) -> list[Entry]:
-    """List the same systems for table 3, the zero-shot results."""
+    """List the systems for table 3, the zero-shot results."""
     chains = {
         "BM25": [facts.bm25],
         **methods(facts, published.GENERAL),
@@ -122,24 +122,24 @@ def _projection(facts: Facts) -> list[Entry]:
 
 
 def _corpora(facts: Facts) -> list[Entry]:
-    """List table 5, and the general corpus alone.
+    """List the corpora of table 5, and the general corpus alone.
 
-    The first system of a corpus is compared with the paper's row.
+    The first system of each corpus is compared with the paper's row.
     """
     return _beside("table 5", dict.fromkeys(CORPORA, [""]) | corpora(facts))
 
 
 def _negatives(facts: Facts) -> list[Entry]:
-    """List the group sizes of figure 4, with a constant number of passages per step."""
+    """List the group sizes of figure 4; the number of passages per step is constant."""
     systems = arms(facts, "stage.group")
     sizes = sorted({*(int(name) for name, _ in published.rows("figure 4")), *systems})
     return _beside("figure 4", {str(size): [systems.get(size, "")] for size in sizes})
 
 
 def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """Pair the rows of a published table without stages with the systems of the same label.
+    """Pair the rows of a published table without stages with the systems that have the same label.
 
-    Only the first system of a label is paired with the row.
+    If several systems share a label, only the first is paired with the row.
     """
     rows = {name: row for (name, _), row in published.rows(source).items()}
     entries = []
@@ -153,7 +153,7 @@ def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
 
 
 def _growth(facts: Facts) -> list[Entry]:
-    """List pre-training steps, per encoder."""
+    """List the steps of pre-training, per encoder."""
     return [
         Entry((name, str(step)), system)
         for name, points in growth(facts).items()
@@ -198,9 +198,9 @@ FORMS = {
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """Return the inputs of an exhibit in a config (`Config.values`).
+    """Return the inputs that an exhibit needs from a config (`Config.values`).
 
-    Raises `InputError` if the config lacks some.
+    Raises `InputError` if the config lacks some of them.
     """
     facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
@@ -223,7 +223,7 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
 
 
 def table(name: str, facts: Facts) -> Table:
-    """Return the numbers of an exhibit."""
+    """Return the table of an exhibit."""
     if name in GRIDS:
         return grids.table(GRIDS[name], name, facts)
     if name in OF_MASKS:
@@ -232,9 +232,9 @@ def table(name: str, facts: Facts) -> Table:
 
 
 def _latency(facts: Facts, name: str) -> Table:
-    """Make a row per form of masking: the paper's milliseconds and ours, and multiples of MAE's.
+    """Make a row per form of masking: the paper's milliseconds, ours, and multiples of MAE's.
 
-    The last times are for one passage of n word-pieces.
+    The last times are measured on one passage of n word-pieces.
     """
     batch = facts.latency["batch"]
     growth = facts.latency["growth"]
@@ -266,7 +266,7 @@ _multiple = "{:.1f}\N{NO-BREAK SPACE}x".format
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the claims scored on this run, and the tables on the paper's collections."""
+    """Show the claims judged on this run, and the tables on the paper's collections."""
     claims = claims_table(facts)
     beside = [
         grids.table(grid, name, facts) for name, grid in GRIDS.items() if _is_shown(grid, facts)

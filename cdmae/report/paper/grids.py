@@ -1,7 +1,7 @@
 """Show systems in a table or a figure of the paper, with the paper's numbers next to ours.
 
-An entry has the lines *paper*, *ours*, *difference* and *band* where the collections are the
-paper's. On other collections it has only the line *ours*, as the caption states.
+On the paper's collections, an entry has the lines *paper*, *ours*, *difference* and *band*. On
+other collections it has only the line *ours*, as the caption states.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Grid:
     """A table of systems: `entries` below `heads`, compared with the paper's table `source`.
 
     It needs at least `least` entries with a system. lacks: a description of the entries that a
-    config may lack. has: a config file that has them. measures: the columns if the paper's
+    config may lack. has: a config file with these entries. measures: the columns if the paper's
     collections are not measured; by default the main measure.
     """
 
@@ -67,14 +67,14 @@ class Grid:
         return [entry.system for entry in self.entries(facts) if entry.system]
 
     def columns(self, facts: Facts) -> list[Column]:
-        """Return the paper's columns if its queries are measured; else our own."""
+        """Return the paper's columns if its queries are measured; otherwise this run's columns."""
         if self.source in SETS:
             return _zero_shot(facts, self.source)
         theirs = _papers(facts, self.source) if self.source else []
         return theirs or self._own_columns(facts)
 
     def _own_columns(self, facts: Facts) -> list[Column]:
-        """Return columns of all in-domain targets in the grid's measures, or else the main one."""
+        """Return columns of all in-domain targets, in the grid's measures or in the main one."""
         columns = []
         for column in in_domain(facts):
             measured = facts.measures_of(column.target)
@@ -85,7 +85,7 @@ class Grid:
 
 
 def _papers(facts: Facts, source: str) -> list[Column]:
-    """Return the columns of one of the paper's tables that are measured here."""
+    """Return the columns of one of the paper's tables that this run measures."""
     named = {published.dataset(facts, column.target): column.target for column in in_domain(facts)}
     columns = []
     keys = [key for row in published.rows(source).values() for key in row.values]
@@ -102,7 +102,7 @@ def _papers(facts: Facts, source: str) -> list[Column]:
 def _zero_shot(facts: Facts, source: str) -> list[Column]:
     """Return a column per collection, and their average if there are several.
 
-    NanoBEIR has columns for its own sets alone.
+    The table of NanoBEIR has columns only for NanoBEIR's collections.
     """
     theirs = {key for row in published.rows(source).values() for key in row.values}
     theirs.discard(published.AVERAGE)
@@ -122,7 +122,7 @@ def _zero_shot(facts: Facts, source: str) -> list[Column]:
 
 
 def planned(config: dict[str, Any]) -> Facts:
-    """Return the facts of a complete run of the config, without any numbers."""
+    """Return the facts that a complete run of the config would have, but without numbers."""
     evaluation = Facts(config).evaluation
     values = {}
     for system in config["systems"]:
@@ -141,8 +141,8 @@ def planned(config: dict[str, Any]) -> Facts:
 def table(grid: Grid, name: str, facts: Facts) -> Table:
     """Return the lines of a grid; many collections are rows instead of columns.
 
-    The entries come from the whole config, because a run of a single exhibit measures only the
-    exhibit's systems.
+    The entries come from the whole config, because a run that makes only one exhibit measures only
+    its systems.
     """
     columns = grid.columns(facts)
     caption = grid.caption
@@ -170,7 +170,7 @@ def _turned(
     columns: Sequence[Column],
     labelled: Sequence[tuple[list[str], list[Cell]]],
 ) -> Table:
-    """Make a row per collection and a column per line."""
+    """Make the transposed table: a row per collection and a column per line."""
     across = []
     for (*label, line, source), _ in labelled:
         across.append(", ".join(filter(None, (*label, line, source if line == "ours" else ""))))
@@ -187,7 +187,10 @@ def _turned(
 def _lines(
     facts: Facts, entry: Entry, columns: Sequence[Column], whose: str
 ) -> Iterator[tuple[list[str], list[Cell]]]:
-    """Yield labels and cells of an entry's lines: `whose`, ours, difference and band, if known."""
+    """Yield labels and cells of an entry's lines: published, ours, difference and band, if known.
+
+    whose: the label of the published line.
+    """
     paper = entry.paper if whose else None
     points = [paper.values.get(column.key, math.nan) if paper else math.nan for column in columns]
     if paper:
@@ -211,7 +214,7 @@ def _lines(
 
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
-    """Draw a panel per column: ours over the entries, and the paper's line if comparable."""
+    """Draw a panel per column: our values over the entries, and the paper's line if comparable."""
     everything = grid.entries(planned(facts.config))
     panels = []
     for column in grid.columns(facts):

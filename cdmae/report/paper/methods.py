@@ -18,7 +18,7 @@ CORPORA = ("general", "domain", "general, then domain")
 
 
 def main_chain(facts: Facts) -> list[str]:
-    """Return the available systems of stages 1, 2 and 3 for the encoder with importance masks."""
+    """Return the available systems of stages 1, 2 and 3 for the importance-masked encoder."""
     masking = {
         name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()
     }
@@ -35,7 +35,7 @@ def methods(
 ) -> dict[str, list[str]]:
     """Return the systems of stages 1, 2 and 3 of each method trained here, by the paper's name.
 
-    checkpoints: maps each published checkpoint to the method that produced it.
+    checkpoints: the method that produced each published checkpoint.
     """
     trained = {published.OURS: main_chain(facts)}
     encoders = facts.entries("encoders")
@@ -54,7 +54,7 @@ def methods(
 
 
 def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
-    """Return baselines that the paper's tables lack: uniform masks, and no pre-training."""
+    """Return the baselines that the paper's tables lack: uniform masks, and no pre-training."""
     ours = main_chain(facts)[:1]
     uniform = [uniform for aware, uniform in masking_pairs(facts) if [aware] == ours]
     without = [not_pretrained(facts, name) for name in ours]
@@ -65,7 +65,7 @@ def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> d
 
 
 def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
-    """Return the longest chain that begins with one of `firsts`; else the first of `default`."""
+    """Return the longest chain that begins with one of `firsts`, or the first of `default`."""
     found = [chain for chain in chains(facts) if chain[0] in firsts]
     return max(found, key=len, default=default[:1])
 
@@ -79,10 +79,11 @@ def _chain_of(facts: Facts, encoder: str) -> list[str]:
 def corpora(facts: Facts) -> dict[str, list[str]]:
     """Return retrievers by the corpora of their pre-training: ``general``, ``domain`` or both.
 
-    A corpus is general if it is not the fine-tuning's. It may be the encoder's own, its earlier
-    encoder's (`after`), or that of a published checkpoint for retrieval; a config with both has two
-    systems with the same label. The paper's own setting, the method's first stage, comes first.
-    Another corpus may have another number of `steps` for the same number of passes.
+    A corpus is general if it is not the corpus of the fine-tuning. It may be the corpus of the
+    encoder, of the encoder that it continues (`after`), or of a published checkpoint for retrieval.
+    A config with several of these has several systems with the same label; the paper's own setting,
+    the method's first stage, comes first. To make the same number of passes, `steps` may differ
+    between corpora.
     """
     systems: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:
@@ -96,7 +97,7 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
 
 
 def _corpus(facts: Facts, system: str) -> str:
-    """Name the corpora that a system's encoder was pre-trained on; "" without pre-training."""
+    """Name the corpora on which a system's encoder was pre-trained; "" without pre-training."""
     entry = facts.entries("systems")[system]
     encoders = facts.entries("encoders")
     encoder = encoders[entry["encoder"]]

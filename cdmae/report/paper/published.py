@@ -1,6 +1,7 @@
-"""Read published numbers, each with its source: the paper's, and results on NanoBEIR.
+"""Read published numbers, each with its source: from the paper, and results on NanoBEIR.
 
-`dataset` and `nano` return the name of a target's dataset. Values are points: measures times 100.
+`dataset` and `nano` map a target to the name of its published dataset. Values are points: measures
+times 100.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ METHODS = pd.read_csv(
 
 
 def _methods(column: str) -> dict[str, str]:
-    """Return the non-empty cells of a column of the table of methods, by method."""
+    """Return a column's non-empty cells in the table of methods, by method."""
     return {str(method): value for method, value in METHODS[column].items() if value}
 
 
@@ -64,7 +65,7 @@ GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
 
 
 def rows(table: str) -> dict[tuple[str, int], Row]:
-    """Return the rows of a table of the paper by name and fine-tuning stage, 0 without stages."""
+    """Return a table's rows from the paper by name and fine-tuning stage, 0 without stages."""
     return _read(FILE)[table]
 
 

@@ -36,7 +36,7 @@ class Section:
     """A section of the page; its tables and figures are also written as files.
 
     The template ``<id>.html.j2`` has the text around its `values`. Empty tables and missing figures
-    are left out.
+    are omitted.
     """
 
     id: str
@@ -50,20 +50,20 @@ class Section:
 
     @cached_property
     def text(self) -> TemplateModule:
-        """Fill the template, which sets a `title`, and `short` if links use another name."""
+        """Fill the template, which sets a `title`, and also a `short` title if links need one."""
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
 
 def colour(facts: Facts, system: str) -> int:
-    """Choose the colour of a system: its encoder's, or grey if it was not trained here."""
+    """Choose the colour of a system: its encoder's colour, or grey if it was not trained here."""
     return encoder_colour(facts, facts.encoder_of(system))
 
 
 def encoder_colour(facts: Facts, encoder: str) -> int:
     """Choose the colour of an encoder.
 
-    The first encoder that masks by importance has the first colour, the first other encoder the
-    second. The first encoder without pre-training has the third, which is grey.
+    The first encoder with importance-aware masks has the first colour, and the first encoder with
+    other masks the second. The first encoder without pre-training has the third colour, grey.
     """
     first_of = ["", "", ""]  # encoder by colour
     others = []
@@ -81,7 +81,7 @@ def encoder_colour(facts: Facts, encoder: str) -> int:
 
 
 def difference_cells(gap: Difference | None) -> list[Cell]:
-    """Make cells for a difference in points, its interval and its p-value; dashes for None."""
+    """Make the cells of a difference: points, interval and p-value; dashes for None."""
     if gap is None:
         return [Cell(formats.NONE)] * 3
     difference = Cell(formats.signed(gap.difference), 100 * gap.difference)
@@ -105,7 +105,7 @@ def comparison_table(name: str, system: str, reference: str, columns: Sequence[C
 
 
 def _compared_cell(column: Column, system: str, mean: float) -> Cell:
-    """Show a mean of a comparison, which counts only the seeds that both systems have."""
+    """Format a mean for a comparison, which counts only the seeds that both systems have."""
     if math.isclose(mean, column.value(system)):
         return column.cell(system)
     return Cell(formats.points(mean), 100 * mean, note=f"seed {column.facts.seed}")
@@ -114,7 +114,7 @@ def _compared_cell(column: Column, system: str, mean: float) -> Cell:
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw differences of means in points; None without any.
+    """Draw differences of means in points; None without differences.
 
     pairs: (label, system, reference, column).
     """

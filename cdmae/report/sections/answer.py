@@ -1,4 +1,4 @@
-"""Make the first and the last section: the effect of masking by importance, and its limits."""
+"""Make the first and the last section: the effect of importance-aware masks, and its limits."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PAPER_PASSAGES = 80_000 * 2048
 def _basics(facts: Facts) -> dict[str, Any]:
     """Gather the facts of both sections: targets, difference, and the size of the run.
 
-    The difference is the run's one planned comparison, over all targets together. So it is tested
-    alone, without a correction for the other comparisons of the page.
+    The difference, over all targets together, is the one planned comparison of the run. It is
+    therefore tested alone, without a correction for the page's other comparisons.
     """
     pairs = masking_pairs(facts)
     column = main_column(facts)
@@ -53,14 +53,14 @@ def _basics(facts: Facts) -> dict[str, Any]:
 
 
 def is_small(facts: Facts) -> bool:
-    """Return whether a run has too few queries or steps for conclusions."""
+    """Return whether a run has too few queries or training steps for conclusions."""
     column = main_column(facts)
     queries = facts.queries(column.target) if column else 0
     return queries < SMALL_QUERIES or 0 < _steps(facts) < SMALL_STEPS
 
 
 def _steps(facts: Facts) -> int:
-    """Return the steps of the longest pre-training."""
+    """Return the number of steps of the longest pre-training."""
     return max((training.steps for training in facts.encoders.values()), default=0)
 
 
@@ -99,7 +99,7 @@ def section(facts: Facts) -> Section | None:
 def _best(column: Column) -> dict[str, Any]:
     """Return the system with the highest mean, and its difference from BM25 if they are compared.
 
-    If several systems have the same mean, the first one is returned.
+    If several systems share the highest mean, the first of them is returned.
     """
     facts = column.facts
     means = {name: column.value(name) for name in facts.systems}
@@ -119,7 +119,7 @@ def _best(column: Column) -> dict[str, Any]:
 
 
 def _counting_seconds(facts: Facts, encoder: str) -> float:
-    """Return the seconds that counting n-grams and scoring words took; nan if unknown."""
+    """Return the seconds spent on counting n-grams and scoring words; nan if unknown."""
     entry = facts.entries("encoders")[encoder]
     job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
     jobs = facts.benchmarks
@@ -128,7 +128,7 @@ def _counting_seconds(facts: Facts, encoder: str) -> float:
 
 
 def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
-    """List (reranker, the system whose run it reorders, their difference, its verdict)."""
+    """List rerankers: (reranker, the system that provides its input run, difference, verdict)."""
     facts = column.facts
     found = []
     for name in facts.systems:
@@ -140,7 +140,7 @@ def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
 
 
 def limits(facts: Facts) -> Section | None:
-    """Gather the facts that limit the conclusions from this run."""
+    """Gather the facts that limit the conclusions that this run allows."""
     values = _basics(facts)
     column = values["column"]
     judged = 0.0
@@ -166,7 +166,7 @@ def limits(facts: Facts) -> Section | None:
 
 
 def _unjudged(facts: Facts) -> list[dict[str, Any]]:
-    """Return the systems' shares of judged passages for each target with a measure Judged@k."""
+    """Return each system's share of judged passages, for each target with a measure Judged@k."""
     found = []
     for target in facts.targets:
         corpus = facts.collections.get(target.collection)
@@ -190,7 +190,7 @@ def _unjudged(facts: Facts) -> list[dict[str, Any]]:
 
 
 def _levels(column: Column, a: str, b: str) -> Figure | None:
-    """Draw the means of two maskings next to no pre-training and BM25."""
+    """Draw the means for two kinds of masking, compared with no pre-training and BM25."""
     labels = {
         not_pretrained(column.facts, a): "no pre-training",
         b: "uniform masking",

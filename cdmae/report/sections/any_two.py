@@ -1,4 +1,4 @@
-"""Compare any two systems: a matrix, and a table whose baseline and measure the reader chooses."""
+"""Compare any two systems: a matrix, and a table with the baseline that the reader chooses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def matrix(column: Column, pairs: dict[tuple[str, str], Difference]) -> Table:
-    """Make a row and a column per system, best first: row minus column in points."""
+    """Make a matrix of differences in points, row minus column, with the best systems first."""
     names = [name for name in column.facts.systems if not math.isnan(column.value(name))]
     names.sort(key=column.value, reverse=True)
     body = []
@@ -74,9 +74,9 @@ def _certainty(gap: Difference) -> int:
 def choices(facts: Facts, main: Column) -> dict[str, Any]:
     """Gather all targets and measures for the page's script.
 
-    means: points with four decimals, one per system, or null. tests: for every pair in the order of
-    `itertools.combinations`, the half-width of the interval in hundredths of a point, p in
-    thousandths, and its certainty; null for a pair without a test.
+    means: points with four decimals, one per system, or null. tests: one entry per pair, in the
+    order of `itertools.combinations`, or null for a pair without a test. An entry has the
+    half-width of the interval in hundredths of a point, p in thousandths, and the certainty.
     """
     columns = []
     for target in facts.targets:

@@ -35,10 +35,10 @@ def distances(
     over: str,
     shown: Mapping[str, Column] | None = None,
 ) -> pd.DataFrame:
-    """Make a row per (system, reference): labels, means, and the difference under the name `over`.
+    """Make a row per (system, reference): labels, means, and the difference in the column `over`.
 
-    shown: the columns whose means are shown, by name; by default only `column`. Pairs that the
-    report does not compare have no difference.
+    shown: the columns with means to show, by name; by default only `column`. Pairs that the report
+    does not compare have no difference.
     """
     pairs = list(pairs)
     shown = shown or {column.unit: column}
@@ -74,7 +74,7 @@ def stages(facts: Facts) -> Section | None:
 
 
 def stage_table(column: Column) -> Table:
-    """Make a row per stage of each chain: its measures, and its gain over the previous stage."""
+    """Make a row per stage of each chain: its means, and its gain over the previous stage."""
     facts = column.facts
     target = column.target
     before = comparisons.steps(facts)
@@ -93,7 +93,7 @@ def stage_table(column: Column) -> Table:
 
 
 def _levels(column: Column) -> Figure | None:
-    """Draw a line per chain over its stages, with BM25 unless it is far above them."""
+    """Draw a line per chain over its stages, and BM25 if it is not far above them."""
     facts = column.facts
     target = column.target
     encoders = [facts.encoder_of(chain[0]) for chain in chains(facts)]
@@ -146,7 +146,7 @@ def growth(facts: Facts) -> Section | None:
 
 
 def over_steps(column: Column) -> Figure | None:
-    """Draw the measure over the steps, a line per pre-training."""
+    """Draw the measure over the pre-training steps, one line per pre-training."""
     series = []
     for encoder, points in comparisons.growth(column.facts).items():
         steps = [step for step, _ in points]
@@ -162,7 +162,7 @@ def over_steps(column: Column) -> Figure | None:
 
 
 def section(facts: Facts) -> Section | None:
-    """Show settings with several values one by one, then the other changes, then the seeds."""
+    """Show each setting with several values, then the other changes, then the seeds."""
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
     column = main_column(facts)
     if not column or not (shown or repeated(facts)):
@@ -176,7 +176,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference); return groups of several values, and the rest."""
+    """Group changes by (setting, reference); return groups with several values, and the rest."""
     groups: dict[tuple[str, str], list[Change]] = {}
     for change in shown:
         groups.setdefault((change.setting, change.reference), []).append(change)
@@ -185,7 +185,7 @@ def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], l
 
 
 def _number(text: str) -> float:
-    """Parse a shown value for sorting; texts that are not numbers become infinite."""
+    """Parse the value of a setting for sorting; texts that are not numbers become infinite."""
     try:
         return float(text.replace("∞", "inf"))
     except ValueError:
@@ -193,7 +193,7 @@ def _number(text: str) -> float:
 
 
 def values(group: list[Change]) -> list[tuple[str, str]]:
-    """List (value, system) of a setting, the reference among them, ascending."""
+    """List (value, system) for a setting in ascending order, including the reference."""
     both = [
         (group[0].before, group[0].reference),
         *((change.after, change.system) for change in group),
@@ -202,7 +202,7 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
 
 
 def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
-    """Show the values of one setting: a table, and a figure if there are at least three numbers."""
+    """Show the values of one setting: a table, and a figure for at least three numbers."""
     setting = group[0].setting
     reference = group[0].reference
     shown = [value for value, _ in values(group)]
@@ -229,7 +229,7 @@ def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
 
 
 def change_table(column: Column, shown: list[Change]) -> Table:
-    """Tabulate changed settings, both values, and the difference of the means."""
+    """Tabulate changes of settings: both values, and the difference of the means."""
     shown = [one for one in shown if column.difference(one.system, one.reference)]
     labels = {
         "setting": [one.setting for one in shown],
@@ -244,7 +244,7 @@ def change_table(column: Column, shown: list[Change]) -> Table:
 
 
 def seed_table(column: Column) -> Table:
-    """Tabulate the means of the same recipe with other seeds."""
+    """Tabulate the means of a recipe with different seeds."""
     facts = column.facts
     target = column.target
     body = []

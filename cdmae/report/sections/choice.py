@@ -33,7 +33,7 @@ AXES = (
 
 
 class Candidate(NamedTuple):
-    """A system of the first screen: its roles, its mean, and its difference from BM25."""
+    """A system on the first screen: its roles, its mean, and its difference from BM25."""
 
     name: str
     roles: list[str]
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
 
 class Setback(NamedTuple):
-    """A retriever that is worse than the checkpoint from which its training started."""
+    """A retriever that is worse than the checkpoint that initialised its training."""
 
     system: str
     checkpoint: str  # the system that is the checkpoint as it was published
@@ -52,7 +52,7 @@ class Setback(NamedTuple):
 
 
 def section(facts: Facts) -> Section | None:
-    """Recommend the simplest system that no other system is shown to exceed."""
+    """Recommend the simplest system that no other system significantly outperforms."""
     column = main_column(facts)
     values: dict[str, Any] = {"facts": facts, "column": column, "pick": ""}
     if not column:
@@ -91,13 +91,13 @@ def section(facts: Facts) -> Section | None:
 
 
 def _single(facts: Facts, name: str) -> bool:
-    """Return whether a system is a retriever with a network that searches alone."""
+    """Return whether a system is a single retriever with a network, not a combination."""
     kind = facts.kind(name)
     return kind.searches and kind.neural and not costs.parts(facts, name)
 
 
 def _simplest(column: Column, names: list[str]) -> str:
-    """Return the first name that the last one is not shown to exceed."""
+    """Return the first system that the last one does not significantly outperform."""
     best = names[-1]
     for name in names[:-1]:
         gap = column.difference(best, name) if name and name != best else None
@@ -118,7 +118,7 @@ def _candidate(column: Column, name: str, roles: list[str]) -> Candidate:
 
 
 def cost_table(column: Column, means: dict[str, float]) -> Table:
-    """Make a row per system, best first: its mean and its cost."""
+    """Make a row per system, best first: the system's mean and its cost."""
     body = []
     for name in sorted(means, key=means.__getitem__, reverse=True):
         spent = costs.cost(column.facts, name)
@@ -132,7 +132,7 @@ def cost_table(column: Column, means: dict[str, float]) -> Table:
 def _figure(
     column: Column, means: dict[str, float], roles: dict[str, list[str]], field: str, axis: str
 ) -> Figure | None:
-    """Draw the means against one cost; systems without a record of it are left out."""
+    """Plot each system's mean against one kind of cost; omit systems without a recorded cost."""
     form = next(form for _, name, form in COLUMNS if name == field)
     points = []
     for name, mean in means.items():
@@ -145,7 +145,7 @@ def _figure(
 
 
 def setbacks(column: Column) -> list[Setback]:
-    """List the retrievers that are worse than their initial checkpoint, searched as it is.
+    """List the retrievers that are worse than their initial checkpoint without any training.
 
     The checkpoint must be measured as a system of kind external.
     """

@@ -13,7 +13,7 @@ from cdmae.report.tables import Table
 def section(facts: Facts) -> Section | None:
     """Compare fusions with BM25 and with their parts, and rerankers with their input run.
 
-    Only comparisons that the config lists are shown.
+    Only comparisons that the config names are shown.
     """
     tables = [weights(facts)]
     figures = []
@@ -33,7 +33,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def combinations(facts: Facts) -> list[tuple[str, str]]:
-    """List the compared pairs (fusion, BM25 or a part of it) and (reranker, the run it reads)."""
+    """List the compared pairs: a fusion with BM25 or a part, a reranker with its input run."""
     entries = {name: facts.system(name) for name in facts.systems}
     pairs = [
         (name, part)
@@ -46,7 +46,7 @@ def combinations(facts: Facts) -> list[tuple[str, str]]:
 
 
 def weights(facts: Facts) -> Table:
-    """Tabulate the parts of every fusion, their weights, and the queries that chose these."""
+    """Tabulate each fusion's parts, their weights, and the queries on which these were chosen."""
     body = []
     for name, about in facts.fusions.items():
         parts = zip(about["systems"], about["weights"], strict=True)

@@ -1,4 +1,4 @@
-"""Show ranks query by query in two systems, with the passages that each puts first.
+"""Show the ranks of two systems query by query, with the passages that each ranks first.
 
 The page's script lets the reader choose the two systems and a query; without it, the page shows
 the scatter of the default pair.
@@ -70,7 +70,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def shown_systems(column: Column) -> list[str]:
-    """Choose systems with runs: BM25, the best retriever, the best of all, and the masking pair."""
+    """Choose systems with runs: BM25, the best retriever, the best system, and the masking pair."""
     facts = column.facts
     runs = facts.paths.get("runs", {})
     means = {name: column.value(name) for name in facts.systems if name in runs}
@@ -87,7 +87,7 @@ def shown_systems(column: Column) -> list[str]:
 
 
 def _explained(ranks: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Choose the queries that changed most between the first two systems, and evenly spaced."""
+    """Choose queries: the largest changes between the first two systems, and evenly spaced ones."""
     extremes = insight.select(ranks[:2], asked)
     rows = [*asked[insight.evenly(len(asked), EXPLAINED)]]
     return np.unique(np.concatenate([rows, *extremes.values()]).astype(np.int64))
@@ -101,10 +101,11 @@ def _details(
     runs: list[Run],
     queries: np.ndarray,
 ) -> dict[str, Any]:
-    """Gather texts: of the queries; of their judged passages; and of each system's first passages.
+    """Gather the texts of the queries, of judged passages, and of each system's first passages.
 
-    A passage is its index in `texts`, whose entries have the text, its title's length, and a digit
-    of importance for each word (0 to 5), or nothing where the words have no importance.
+    A passage is an index into `texts`. An entry of `texts` has the passage's text, the length of
+    its title, and a digit of importance for each word (0 to 5), or nothing if the words have no
+    importance.
     """
     relevant = judged[judged["query"].isin(queries)].groupby("query")["passage"].agg(list)
     judged_of = [relevant.get(query, [])[:FIRST] for query in queries]
@@ -131,7 +132,7 @@ def _details(
 
 
 def digits(shades: Shades, text: str) -> str:
-    """Return the darkest shade of each word of a text, between spaces: a digit from 0 to 5."""
+    """Return a digit from 0 to 5 for each word between spaces: the darkest shade in the word."""
     levels = "".join(str(span.shade) * len(span.text) for span in shades.spans(text))
     found = []
     at = 0

@@ -1,8 +1,8 @@
 """Analyse runs beyond measures: overlap of negatives, false negatives, and changed ranks.
 
-From a long run, `SAMPLE` evenly spaced queries are used. Negatives are the passages of a run except
-the query's judged passages, as in training (`cdmae.finetuning.groups`); a key is query x passages +
-passage.
+Of a long run, only `SAMPLE` evenly spaced queries are analysed. As in training
+(`cdmae.finetuning.groups`), negatives are the passages of a run except the query's judged passages.
+A pair of query and passage has the key: query x number of passages + passage.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def evenly(count: int, most: int) -> np.ndarray:
 
 
 def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
-    """Return the best `depth` of every query of a run, without the `judged` keys.
+    """Return the best `depth` passages of every query of a run, without the pairs `judged`.
 
-    The frame has the columns key, query, rank (from 1, without the judged), passage and score.
+    The frame has the columns key, query, rank (from 1, judged passages not counted), passage and
+    score.
     """
     lengths = np.diff(run.starts)
     query = np.repeat(np.arange(len(run)), lengths)
@@ -62,7 +63,7 @@ def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd
 
 
 def relevant(folder: str, split: str) -> pd.DataFrame:
-    """Read the judgments of relevant passages, with their keys."""
+    """Read the judgments of relevant passages, with the keys of the pairs."""
     qrels = read_qrels(folder, split)
     judged = qrels[qrels["grade"] > 0].astype({"query": np.int64, "passage": np.int64})
     return judged.assign(key=judged["query"] * _WIDTH + judged["passage"])
@@ -72,7 +73,7 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show the overlap of the importance-aware chain's negatives, and the last teacher's scores."""
+    """Show the overlap of negatives along the importance-aware chain, and the teacher's scores."""
     pairs = overlaps(facts)
     by_pair = pairs.groupby(["negatives of", "and of"], sort=False)
     teachers = facts.paths.get("teachers", {})
@@ -100,7 +101,7 @@ def negatives(facts: Facts) -> Section | None:
 
 
 def _overlap_figure(pairs: pd.DataFrame, title: str) -> Figure | None:
-    """Draw the overlap by depth, with a line per pair of lists."""
+    """Draw the overlap by depth, one line per pair of lists."""
     depths = sorted(pairs["best K"].unique())
     series = []
     for names, pair in pairs.groupby(["negatives of", "and of"], sort=False):
@@ -120,7 +121,7 @@ def _overlap_figure(pairs: pd.DataFrame, title: str) -> Figure | None:
 
 
 def _audit_figure(facts: Facts, student: str, buckets: pd.DataFrame) -> Figure | None:
-    """Draw the share of negatives above the judged passage by mined rank."""
+    """Draw, by rank, the share of mined negatives that score above the judged passage."""
     entries = []
     for label, _, above in buckets.itertuples(index=False):
         hue = GREY if label == RANDOM else colour(facts, student)
@@ -131,7 +132,7 @@ def _audit_figure(facts: Facts, student: str, buckets: pd.DataFrame) -> Figure |
 
 
 def overlaps(facts: Facts) -> pd.DataFrame:
-    """Compare the lists of negatives of the importance-aware chain's stages, pair by pair.
+    """Compare the lists of negatives of the importance-aware chain's stages in pairs.
 
     The frame has the columns of the report's table. Jaccard indices are means over the queries.
     """
@@ -157,7 +158,7 @@ def overlaps(facts: Facts) -> pd.DataFrame:
 def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
     """Return the mean over queries of |A and B| / |A or B|, for the best `depth` passages.
 
-    Queries without any passage count as 0.
+    A query without passages counts as 0.
     """
     a, b = (negatives[negatives["rank"] <= depth] for negatives in (first, second))
     both = a.loc[a["key"].isin(b["key"]), "query"].value_counts()
@@ -179,7 +180,8 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
     """Count, by mined rank, the negatives that score above the best judged passage of their query.
 
     Scored passages that were not mined are random negatives; they form the last row. The frame has
-    the columns negatives, scored (their number) and above (the share).
+    the columns negatives, scored (the number of negatives) and above (the share that scores
+    higher).
     """
     scores = lists(teacher)
     positive = scores["key"].isin(judged)
@@ -198,7 +200,7 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
 
 
 def queries(facts: Facts) -> Section | None:
-    """Show the queries whose ranks changed most, and the hardest ones, in folded lists."""
+    """Show the queries with the largest changes of rank, and the hardest ones, in folded lists."""
     frame = cases(facts)
     if frame.empty:
         return None
@@ -239,7 +241,7 @@ def rank_in_words(rank: int) -> str:
 
 
 def compared(facts: Facts) -> tuple[str, str] | None:
-    """Return (before, after): the first section's pair, or else the baseline and the last stage."""
+    """Return (before, after): the first section's systems, or the baseline and the last stage."""
     pairs = masking_pairs(facts)
     chain = main_chain(facts)
     if pairs:
@@ -296,7 +298,7 @@ def _first_passages(run: Run, queries: pd.Series) -> list[int]:
 
 
 def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
-    """Return the rank of each query's first relevant passage, int64 [Q]; 0 if the run lacks it."""
+    """Return the rank of each query's first relevant passage, int64 [Q]; 0 if the run has none."""
     ranked = lists(run)
     ranks = ranked[ranked["key"].isin(relevant)].groupby("query")["rank"].min()
     return ranks.reindex(range(len(run)), fill_value=0).to_numpy()
@@ -305,9 +307,9 @@ def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
 def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
     """Choose rows of queries by their ranks before and after [2, Q].
 
-    The kinds are the most improved and the most worsened (by ratio), and the hardest. A passage
-    that was not found counts as one rank after the last. The hardest queries are sampled evenly,
-    because they are often many.
+    The kinds are the most improved and the most worsened queries (by ratio of ranks), and the
+    hardest queries. A passage that was not found counts as one rank after the last. The hardest
+    queries are sampled evenly, because they are often many.
     """
     filled = np.where(ranks[:, judged] > 0, ranks[:, judged], ranks.max(initial=0) + 1)
     gain = np.log(filled[0] / filled[1])

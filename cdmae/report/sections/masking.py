@@ -1,4 +1,4 @@
-"""Show which words are masked: terms (figure 2), an example (figure 3), and sigma's effect."""
+"""Show the masked words: frequent terms (figure 2), an example (figure 3), and sigma's effect."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ percent = partial(formats.percent, decimals=1)
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the masks of the first section's encoder, or else of the first encoder."""
+    """Show the masks of the encoder in the first section, or else of the first encoder."""
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
@@ -52,7 +52,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def shown_encoder(facts: Facts) -> str:
-    """Choose the encoder whose masks are shown."""
+    """Choose the encoder for the examples of masks."""
     encoders = [facts.encoder_of(system) for system, _ in masking_pairs(facts)]
     return next(
         encoder for encoder in [*encoders, *facts.masked_terms] if encoder in facts.masked_terms
@@ -60,12 +60,12 @@ def shown_encoder(facts: Facts) -> str:
 
 
 def by_kind(masked: dict[str, Any], key: str) -> list[float]:
-    """Look up a value for uniform masks and for masks by importance."""
+    """Look up a value for uniform masks and for importance-aware masks."""
     return [masked[kind][key] for kind, _, _ in KINDS]
 
 
 def masked_figures(masked: dict[str, Any]) -> list[Figure]:
-    """Draw the most frequently masked terms of each kind of mask, on one scale."""
+    """Draw the most frequently masked terms for each kind of mask, on one scale."""
     highest = 100 * max((share for top in by_kind(masked, "top") for _, share in top), default=0)
     figures = []
     for kind, name, hue in KINDS:
@@ -80,7 +80,7 @@ def masked_figures(masked: dict[str, Any]) -> list[Figure]:
 
 
 def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
-    """Tabulate the ten most masked terms of each kind, with their shares."""
+    """Tabulate the ten most frequently masked terms for each kind of mask, with their shares."""
     ranked = zip_longest(*by_kind(masked, "top"), fillvalue=(formats.NONE, None))
     body = [[str(rank), *first, *second] for rank, (first, second) in enumerate(ranked, 1)]
     uniform, aware = (
@@ -94,7 +94,7 @@ def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
 
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
-    """Tabulate the example's words: importance, and probability under each kind of mask."""
+    """Tabulate the example's words: importance, and the probability under each kind of mask."""
     names = {"words": "word", "seen": "n-grams seen", "importance_aware": "importance-aware"}
     frame = pd.DataFrame(masked["example"]).rename(columns=names)
     forms = dict.fromkeys(frame.columns[1:], lambda value: formats.minus(f"{value:.2f}"))
@@ -102,7 +102,7 @@ def example_table(masked: dict[str, Any], name: str) -> Table:
 
 
 def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
-    """Show sigma against the masked words' stop-word share and the overlap of two epochs' masks."""
+    """Show sigma's effect on the share of masked stop-words and on the overlap of epochs' masks."""
     frame = pd.DataFrame(masked["sigma"]).T[list(SWEPT)].rename(index=float).sort_index()
     forms = {
         "σ": shown,
@@ -130,7 +130,7 @@ def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
 
 
 def sampling(example: dict[str, Any]) -> Figure | None:
-    """Draw the probability of masking each word of the example: the paper's figure 3."""
+    """Draw the probability of masking each word of the example, as in the paper's figure 3."""
     entries = [
         Row(word, f"{aware:.2f}", dots=((uniform, 1), (aware, 0)))
         for word, uniform, aware in zip(

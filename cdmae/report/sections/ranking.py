@@ -20,7 +20,7 @@ LEAST = 4  # the number of encoders that a ranking needs
 
 
 class Ranking(NamedTuple):
-    """The retrievers of a stage that differ only in their encoders, best mean first.
+    """The retrievers of one stage that differ only in their encoders, with the best mean first.
 
     systems: maps each system to its encoder.
     """
@@ -32,7 +32,7 @@ class Ranking(NamedTuple):
     def judged(self, reference: str) -> dict[str, tuple[Difference, str]]:
         """Subtract `reference` from every other system; return differences and verdicts.
 
-        The p-values are corrected after Holm.
+        The p-values have Holm's correction.
         """
         gaps = self.column.compared(self.systems, reference)
         return {name: (gap, self.column.verdict(gap)) for name, gap in gaps.items()}
@@ -49,7 +49,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def _part(ranked: Ranking, facts: Facts) -> dict[str, object]:
-    """Gather the table, the figures and the tests of a ranking."""
+    """Gather the table, the figures and the tests for one ranking."""
     stage, column, systems = ranked
     pairs = [(encoder, system, facts.baseline, column) for system, encoder in systems.items()]
     title = f"{column.unit} over {facts.baseline}, {column.target}"
@@ -65,10 +65,10 @@ def _part(ranked: Ranking, facts: Facts) -> dict[str, object]:
 
 
 def rankings(facts: Facts) -> list[Ranking]:
-    """Order the encoders of each stage with more than three, by the main target's main measure.
+    """Rank the encoders of each stage with more than three, by the main target's main measure.
 
-    The systems differ only in the encoder from the baseline, or from the first system if the stage
-    lacks the baseline. Encoders with equal means are ordered by the mean over all targets.
+    The systems differ from the baseline only in the encoder; if the stage lacks the baseline, its
+    first system replaces it. Encoders with equal means are ordered by the mean over all targets.
     """
     column = main_column(facts)
     if not column:
@@ -89,7 +89,7 @@ def rankings(facts: Facts) -> list[Ranking]:
 
 
 def _alike(facts: Facts, stage: str) -> list[str]:
-    """List the retrievers of a stage that differ from its reference in the encoder alone."""
+    """List the retrievers of a stage that differ from its reference only in the encoder."""
     encoders = facts.entries("encoders")
     names = [
         name
@@ -106,7 +106,7 @@ def _alike(facts: Facts, stage: str) -> list[str]:
 
 
 def ranking_table(ranked: Ranking) -> Table:
-    """Tabulate the measure, its distance from the baseline, and the cost of the pre-training."""
+    """Tabulate the measure, the difference from the baseline, and the cost of the pre-training."""
     stage, column, systems = ranked
     facts = column.facts
     frame = pd.DataFrame({"encoder": systems.values(), column.unit: map(column.cell, systems)})
@@ -123,7 +123,7 @@ def ranking_table(ranked: Ranking) -> Table:
 
 
 def _seconds(facts: Facts, encoder: str) -> float:
-    """Return the seconds of an encoder's pre-training (first seed); nan without pre-training."""
+    """Return the duration of an encoder's pre-training in seconds (first seed); nan without any."""
     if facts.entries("encoders").get(encoder, {}).get("objective") == "none":
         return math.nan
     return facts.pretraining_seconds(encoder)

@@ -1,7 +1,7 @@
-"""Compare every system on every collection: overview, distance from the baseline, all measures.
+"""Compare every system on every collection: overview, difference from the baseline, all measures.
 
-Collections without training queries have a separate section, with the customary table: nDCG@10 per
-collection and the average.
+Collections without training queries have a section of their own, with the customary table: nDCG@10
+per collection and the average.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WIDE = 8  # above this number, zero-shot columns become rows, or are divided amo
 
 
 def section(facts: Facts) -> Section | None:
-    """Show the overview with the distance from the baseline, then the in-domain collections."""
+    """Show the overview with the difference from the baseline, then the in-domain collections."""
     columns = everywhere(facts)
     tables = [measures_table(column) for column in in_domain(facts)]
     if not tables:
@@ -59,7 +59,7 @@ def measures_table(column: Column) -> Table:
 
 
 def _across(columns: Mapping[str, Column]) -> pd.DataFrame:
-    """Make a row per system and a column per name, the best of each column marked."""
+    """Make a row per system and a column per name, and mark the best value of each column."""
     cells = pd.DataFrame({name: system_cells(column) for name, column in columns.items()})
     return cells.apply(highlight).reset_index(names="system")
 
@@ -90,8 +90,8 @@ def system_cells(column: Column) -> pd.Series:
 def against_baseline(column: Column) -> Figure | None:
     """Draw the differences from the baseline with their intervals.
 
-    BM25 and fusions are omitted if there are other systems: their differences are so large that
-    they would flatten the scale.
+    BM25 and fusions are omitted if there are other systems, because their differences are so large
+    that the others would be too short to compare.
     """
     facts = column.facts
     if not facts.baseline:
@@ -110,7 +110,7 @@ def _file_name(text: str) -> str:
 
 
 def zero_shot(facts: Facts) -> Section | None:
-    """Show a table for each measure, and the average distance from the baseline."""
+    """Show a table for each measure, and the average difference from the baseline."""
     measured = zero_shot_measures(facts)
     if not measured:
         return None
@@ -139,7 +139,7 @@ def zero_shot(facts: Facts) -> Section | None:
 
 
 def _further(measured: list[list[Column]]) -> list[list[Column]]:
-    """List the zero-shot columns in the measures that have no table yet, if all sets have them."""
+    """List the zero-shot columns in the measures without a table so far, if all sets have them."""
     columns = measured[0]
     facts = columns[0].facts
     targets = [target for column in columns for some in column.sets for target in some]
@@ -154,7 +154,7 @@ def _further(measured: list[list[Column]]) -> list[list[Column]]:
 def _zero_shot_tables(columns: list[Column]) -> list[Table]:
     """Tabulate systems by collection, with the average.
 
-    Many collections become rows instead, in several tables with a few systems each.
+    If there are many collections, they become the rows of several tables with a few systems each.
     """
     first = columns[0]
     shown = [*columns, together(columns, "average")] if len(columns) > 1 else columns

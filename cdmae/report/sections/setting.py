@@ -58,14 +58,14 @@ in_words = partial(phrase, "setting.txt.j2")
 
 
 def section(facts: Facts) -> Section | None:
-    """Show tables of collections and encoders, and fold the rest."""
+    """Show the tables of collections and encoders, and the other tables folded."""
     tables = [collections(facts), encoders(facts), systems(facts)]
     section = Section("setting", {"facts": facts, "long": LONG}, tables)
     return section if section.tables else None
 
 
 def collections(facts: Facts) -> Table:
-    """Make a row per collection: its size and its uses."""
+    """Make a row per collection: the size and the uses of the collection."""
     used = {entry.get("encoder") for entry in facts.entries("systems").values()}
     encoders = facts.entries("encoders")
     pretrained = [entry.get("collection") for name, entry in encoders.items() if name in used]
@@ -91,7 +91,7 @@ def collections(facts: Facts) -> Table:
 
 
 def encoders(facts: Facts) -> Table:
-    """Make a row per encoder: its initial weights and its pre-training."""
+    """Make a row per encoder: the initial weights and the pre-training."""
     body = []
     for name, entry in facts.entries("encoders").items():
         training = facts.encoders.get(name, Training())
@@ -114,7 +114,7 @@ def encoders(facts: Facts) -> Table:
 
 
 def systems(facts: Facts) -> Table:
-    """Make a row per measured system: its kind and its training."""
+    """Make a row per measured system: the kind and the training of the system."""
     body = []
     for name in facts.systems:
         entry = facts.entries("systems").get(name, {})
@@ -131,7 +131,7 @@ def systems(facts: Facts) -> Table:
 
 
 def cost(facts: Facts) -> Section | None:
-    """Show a bar and a row per step, and the longest jobs."""
+    """Show a bar and a row per step of the workflow, and the longest jobs."""
     if facts.benchmarks.empty:
         return None
     order = {rule: index for index, rule in enumerate(STEPS)}
@@ -160,7 +160,7 @@ def _sums(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _step_figure(seconds: pd.Series) -> Figure | None:
-    """Draw a bar per step; steps of less than 1 % share one."""
+    """Draw a bar per step; steps of less than 1 % of the time share one bar."""
     large = seconds[seconds >= 0.01 * seconds.sum()]
     unit = 60.0 if seconds.max() >= 120 else 1.0
     entries = [

@@ -1,4 +1,4 @@
-"""Show the records of trainings: loss curves, and the use of a passage's vector."""
+"""Show the records of trainings: loss curves, and how a passage's vector is used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANCE = sum(1 / rank for rank in range(1, 11))
 def section(facts: Facts) -> Section | None:
     """Show pre-training losses for encoder and decoder, and fine-tuning losses by stage.
 
-    Curves of one stage are comparable.
+    Only losses of the same stage can be compared.
     """
     pretraining = []
     for side in ("encoder", "decoder"):
@@ -66,7 +66,7 @@ def section(facts: Facts) -> Section | None:
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
-    """Return at most `POINTS` points, each a mean over some steps; None without data."""
+    """Return at most `POINTS` points of a curve, each a mean over steps; None without data."""
     if training.curve is None or column not in training.curve:
         return None
     frame = training.curve[["step", column]].apply(pd.to_numeric, errors="coerce").dropna()
@@ -77,7 +77,7 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 
 def loss_figures(name: str, title: str, series: list[Series]) -> list[Figure]:
-    """Draw one figure, or several with the same scale if there are too many curves for one."""
+    """Draw one figure, or several on the same scale if there are too many curves for one."""
     if not series:
         return []
     low = min(min(line.y) for line in series)
@@ -108,7 +108,7 @@ def _several(
 
 
 def bottleneck(facts: Facts) -> Section | None:
-    """Show the information in the vector, for the decoder and for a search."""
+    """Show how much information the vector holds, for the decoder and for a search."""
     losses = _probed(facts, "bottleneck", list(VECTORS))
     searches = _probed(facts, "retrieval", ["passages", "rr"])
     if losses.empty and searches.empty:
@@ -156,7 +156,7 @@ def bottleneck(facts: Facts) -> Section | None:
 
 
 def _vector_figures(losses: pd.DataFrame) -> list[Figure | None]:
-    """Draw a figure per encoder with the decoder's loss for each kind of vector."""
+    """Draw a figure per encoder: the decoder's loss for each kind of vector."""
     figures = []
     for name, frame in losses.groupby("encoder", sort=False):
         series = [
@@ -170,7 +170,7 @@ def _vector_figures(losses: pd.DataFrame) -> list[Figure | None]:
 
 
 def _probed(facts: Facts, probe: str, columns: list[str]) -> pd.DataFrame:
-    """Join the records of a probe for every encoder with more than one step."""
+    """Join the records of a probe for all encoders with more than one recorded step."""
     frames = [pd.DataFrame(columns=["encoder", "step", *columns], dtype=float)]
     for name, training in facts.encoders.items():
         frame = getattr(training, probe)

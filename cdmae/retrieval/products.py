@@ -1,8 +1,8 @@
-"""Inner products of single pairs of vectors, and a bound of the error of any other summation.
+"""Inner products of single pairs of vectors, and a bound on the error of other summations.
 
-A float32 dot product, summed in any order, has an error of at most g = D 2^-24 |q| |p| [Higham,
-Accuracy and Stability of Numerical Algorithms, section 3.1]. Therefore, two products of a pair that
-were computed in different ways differ by at most 2 g, the slack.
+A float32 dot product, summed in any order, has an error of at most g = D 2^-24 |q| |p| (Higham,
+Accuracy and Stability of Numerical Algorithms, section 3.1). Two products of the same pair,
+computed in different ways, therefore differ by at most 2 g, the slack.
 
 D dimensions; b queries, n passages, k columns.
 """
@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 
 
-def products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def pairwise(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Multiply each query by its passages `columns` [b, k], pair by pair; -1 means no passage."""
     scores = np.empty(columns.shape, np.float32)
     columns = np.ascontiguousarray(columns)
@@ -31,9 +31,9 @@ def lengths(vectors: np.ndarray) -> np.ndarray:
 
 
 def slack(dimensions: int, queries: np.ndarray, longest: float) -> np.ndarray:
-    """Return the largest difference of two products of a pair, float64 [b].
+    """Return the largest difference of two computations of a pair's product, float64 [b].
 
-    queries: the norms of queries [b]; longest: the norm of the longest passage.
+    queries: the norms of queries [b]; longest: the norm of the longest passage vector.
     """
     # The 0.02 covers terms of higher order.
     return 2.02 * dimensions * 2.0**-24 * queries * longest
