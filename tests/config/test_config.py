@@ -214,7 +214,7 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
     values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
     put(values, "systems.three.teacher", "theirs")
     assert refusal(values).startswith(
-        "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run"
+        "stages.stage3.random_negatives is 10, but theirs, the teacher of systems.three, "
     )
     put(values, "stages.stage3.random_negatives", 0)
     assert refusal(values).startswith(
