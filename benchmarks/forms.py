@@ -1,4 +1,4 @@
-"""Measure every form of a step in its own process: no form inherits memory, caches or kernels."""
+"""Measure each form of a step in its own process: no form inherits memory, caches or kernels."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def loss_by_hand(model: BertModel, work: retriever.Batch) -> Tensor:
 
 
 def loss_of_theirs(model: BertModel, work: retriever.Batch, chunk: int, *, cached: bool) -> Tensor:
-    """Return the loss by sentence-transformers, a column of passages for each rank in a group."""
+    """Return sentence-transformers' loss, with a column of passages per position in a group."""
     from sentence_transformers.multi_vector_encoder import losses as theirs
 
     encoder = ColBERT(model).train()

@@ -1,4 +1,4 @@
-"""Measure counting, importance and exact search on made-up collections that grow tenfold.
+"""Measure counting, importance and exact search on synthetic collections that grow tenfold.
 
     python -m benchmarks.scale --passages 100000 --vectors 200000      a minute
     python -m benchmarks.scale --folder /scratch --output results

@@ -75,7 +75,7 @@ def loss_by_hand(model: BertForMaskedLM, work: retriever.Batch) -> Tensor:
 def loss_of_theirs(
     model: BertForMaskedLM, work: retriever.Batch, chunk: int, *, cached: bool
 ) -> Tensor:
-    """Return the loss by sentence-transformers, a column of passages for each rank in a group."""
+    """Return sentence-transformers' loss, with a column of passages per position in a group."""
     from sentence_transformers.sparse_encoder import losses as theirs
 
     encoder = Splade(model).train()

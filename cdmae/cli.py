@@ -159,7 +159,7 @@ def _read(hint: Any, value: Any, key: str) -> Any:
 
 
 def _all_parts(pattern: Path) -> list[Path]:
-    """List the paths of all parts for ``*-of-7``, in their order; any other path is alone."""
+    """List the paths of all parts for ``*-of-7``, in order; return any other path alone."""
     found = re.search(r"(?<=/)\*-of-(\d+)(?![^/.])", str(pattern))
     if not found:
         return [pattern]
@@ -247,8 +247,8 @@ def _end_on_sigterm() -> None:
 def _end_with_parent() -> None:
     """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
 
-    A workflow engine that is killed leaves its jobs running; the next run would start the same jobs
-    a second time.
+    A killed workflow engine would otherwise leave its jobs running, and the next run would start
+    the same jobs a second time.
     """
     value = os.environ.get(PARENT, "")
     if not value:

@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 
 
 class Part(NamedTuple):
-    """Identify one of several ranges; numbers start at 1, as in Snakemake's scatter items."""
+    """One of several ranges; numbers begin with 1, as in Snakemake's scatter items."""
 
     number: int
     parts: int

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the modules and packages in a package of cdmae, whose names a config may use."""
+    """List the modules in a package of cdmae; a config may use their names."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -51,7 +51,7 @@ class Start:
     )
     collection: str = setting(
         "",
-        meaning="the collection whose text trains the tokenizer of random initial weights",
+        meaning="the collection with the text that trains the tokenizer of random initial weights",
         names="collections",
     )
     vocabulary: int = setting(
@@ -153,12 +153,12 @@ class Encoder:
 
     @property
     def masked_by_importance(self) -> bool:
-        """Return whether one of its masks is importance-aware."""
+        """Return whether the encoder's or the decoder's mask is importance-aware."""
         return "importance" in self.maskings
 
     @property
     def reads_importance(self) -> bool:
-        """Return whether one of its masks reads the importance, or its n-grams."""
+        """Return whether a mask reads the importance values, or the n-grams behind them."""
         return any(masking in READ_IMPORTANCE for masking in self.maskings)
 
     @property
@@ -179,7 +179,7 @@ class Pretraining(Encoder):
     """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
 
     decoder_layers: the number of Transformer layers in addition to the encoder's.
-    held_layers: the number of these layers whose activations are in memory at the same time.
+    held_layers: the number of these layers with activations in memory at the same time.
     spans: the number of parts of a passage that the encoder reads separately.
     in_words: the end of the sentence "Its encoder was pre-trained ..." in model cards. `{masked}`
     in it stands for a description of the masked words.
@@ -220,10 +220,10 @@ class Pretraining(Encoder):
         high=math.inf,
     )
     mask_share: float = setting(
-        0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1
+        0.8, meaning="share of masked tokens replaced by [MASK]", source="eq. 1", low=0, high=1
     )
     random_share: float = setting(
-        0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1
+        0.1, meaning="share of masked tokens replaced at random", source="eq. 1", low=0, high=1
     )
     max_length: int = setting(
         150,
@@ -246,7 +246,10 @@ class Pretraining(Encoder):
         low=0,
     )
     take_step: int = setting(
-        0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0
+        0,
+        meaning="the step that provides the encoder's weights; 0: the last step",
+        source="A: 80,000",
+        low=0,
     )
     snapshot_of: str = setting(
         "",
@@ -270,7 +273,7 @@ class Pretraining(Encoder):
     )
 
     def __post_init__(self) -> None:
-        """Refuse shares whose sum is above 1, and a `take_step` after the last step."""
+        """Refuse shares that add up to more than 1, and a `take_step` after the last step."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
@@ -359,7 +362,7 @@ class Pretraining(Encoder):
         return 0.0
 
     def kept(self, network: Any) -> float:
-        """Count the numbers that it keeps from step to step without training them."""
+        """Count the numbers that the objective keeps from step to step without training them."""
         return 0.0
 
 
@@ -377,7 +380,7 @@ class Pooled(Pretraining):
 
 @settings
 class DecoderMasked(Pretraining):
-    """An objective whose decoder has a mask of its own."""
+    """An objective with a separate mask for its decoder."""
 
     decoder_masking: Masking = setting(
         "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1"
@@ -400,7 +403,7 @@ class DecoderMasked(Pretraining):
         return (self.encoder_ratio + self.decoder_ratio) * tokens
 
     def check_nested(self) -> None:
-        """Refuse a decoder that masks less than the encoder, all of whose masks it repeats."""
+        """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
         if self.decoder_ratio < self.encoder_ratio:
             masked = (
                 f"with objective {self.objective}, whose decoder masks all that the encoder masks"
@@ -414,7 +417,7 @@ class DecoderMasked(Pretraining):
 
 @settings
 class Decoded(DecoderMasked, Pooled):
-    """An objective whose decoder, with a mask of its own, reads a vector from the last layer."""
+    """An objective with a separately masked decoder that reads a vector from the last layer."""
 
 
 @settings
@@ -427,7 +430,7 @@ class Layered(Pretraining):
 
     @property
     def held_layers(self) -> int:
-        """Return the number of decoder layers whose activations are in memory at the same time."""
+        """Return the number of decoder layers with activations in memory at the same time."""
         return self.decoder_layers
 
 

@@ -1,4 +1,4 @@
-"""Masking (equation 1): which word-pieces the encoder or decoder must predict, and its input.
+"""Masking (equation 1): choose the word-pieces to predict, and make the masked input.
 
 The folder `strategies` has one file per strategy. The file's name is the strategy's name in the
 config (`encoder_masking`, `decoder_masking`), unless it begins with ``_``. A strategy defines
@@ -60,7 +60,7 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last ten fields serve objectives whose masks differ from equation 1.
+    The last ten fields serve objectives with masks that differ from equation 1.
     """
 
     strategy: str

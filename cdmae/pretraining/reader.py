@@ -1,4 +1,4 @@
-"""The steps of a pre-training: passages in a seeded order, masked on every side.
+"""The steps of pre-training: passages in a seeded order, masked on every side.
 
 Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
 the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone.
@@ -40,7 +40,7 @@ MIDDLE = (0.25, 0.75)  # the part of a passage from which the cut into two spans
 
 
 class Reader:
-    """Reads the steps of a pre-training.
+    """Read and mask the passages of pre-training steps.
 
     length: the maximum word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
     store: the word-pieces of all texts, which begin with the passages. read_rows: the passages that
@@ -67,7 +67,7 @@ class Reader:
         per file. With either, values are also those of the further texts.
         """
         if not len(tokens):
-            raise InputError("the collection has no passages; there is nothing to pre-train on")
+            raise InputError("the collection has no passages to pre-train on; choose another one")
         self.tokens = tokens
         self.asked = asked
         self.written = written

@@ -73,11 +73,11 @@ def pretrain(
 ) -> None:
     """Make the encoder `name`; with objective none it keeps its initial weights.
 
-    after: another encoder, whose weights replace the initial checkpoint's. tokens: the
+    after: another encoder; its weights replace the initial checkpoint's. tokens: the
     collection's tokens, by the same tokenizer. importance: the folder of importance values for the
     tokens, or of n-grams if the masks need only these; None if the masks need neither. asked: the
-    collection, if the objective reads its queries or ids. snapshots: steps whose weights are also
-    written (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
+    collection, if the objective reads its queries or ids. snapshots: steps to write as snapshots
+    (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
     encoder's folder.
     """
     device = setup.set_up(threads)
