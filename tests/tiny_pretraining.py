@@ -12,9 +12,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertTokenizer
 
-from cdmae.config.encoders import Encoder, Start
+from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.starts import Start
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer
 from cdmae.pretraining.reader import Reader

@@ -16,7 +16,7 @@ from cdmae.errors import InputError
 from cdmae.fields import asdict, pick, setting, settings, show, unfit
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Start
+    from cdmae.config.starts import Start
 
 FRAME = 2  # special tokens around a text
 

@@ -9,7 +9,7 @@ from cdmae.errors import InputError
 from cdmae.fields import Name, asdict, pick, setting, settings
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Start
+    from cdmae.config.starts import Start
 
 
 @settings

@@ -19,11 +19,12 @@ from pydantic import BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import fits_in_paths, read_measure
-from cdmae.config.encoders import HomePath, Start
+from cdmae.config.encoders import HomePath
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
+from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import (
     LARGEST,

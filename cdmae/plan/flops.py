@@ -15,7 +15,8 @@ from cdmae.collections import readable
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Pretraining, Start
+    from cdmae.config.encoders import Pretraining
+    from cdmae.config.starts import Start
     from cdmae.plan.sizes import Size
 
 BACKWARD = 2  # cost, in forward passes, of the gradients of the inputs and of the weights

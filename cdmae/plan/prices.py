@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdmae.plan import work
+from cdmae.plan import jobs
 
 if TYPE_CHECKING:
     from cdmae.plan.machine import Machine
@@ -47,7 +47,7 @@ class Price(NamedTuple):
 
 def price(planned: Planned, job: Job) -> Price:
     """Price a job by the table; the memory is host memory and excludes GPU memory."""
-    counted = work.count(planned, job)
+    counted = jobs.count(planned, job)
     table = of(job.rule)
     units = {"job": 1.0, **counted.units}
     if "core" in table:

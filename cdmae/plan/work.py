@@ -7,7 +7,7 @@ follow from the config and the sizes of its collections.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,12 +16,11 @@ from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD
 from cdmae.plan.sizes import PIECES_A_WORD
-from cdmae.ranges import Part
 
 if TYPE_CHECKING:
     from cdmae.config.recipe import Stage
     from cdmae.plan.flops import Network
-    from cdmae.plan.planned import Job, Planned
+    from cdmae.plan.planned import Planned
     from cdmae.plan.sizes import Size
 
 TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
@@ -38,13 +37,6 @@ class Work(NamedTuple):
 
     flops: float = 0.0
     units: Mapping[str, float] = MappingProxyType({})
-
-
-def count(planned: Planned, job: Job) -> Work:
-    """Count the work of a job."""
-    if job.rule not in WORK:
-        return Work()
-    return WORK[job.rule](planned, *job.name.split("/"))
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -247,7 +239,7 @@ def index_bm25(planned: Planned, name: str) -> Work:
     return Work(units={"word": planned.size(name).all_words})
 
 
-def _searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, float]:
+def searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, float]:
     """Count the queries of a search, the passages compared with them, and the hits.
 
     mined: the (collection, split) of training queries; empty: everything that is evaluated.
@@ -265,13 +257,13 @@ def _searched(planned: Planned, name: str, mined: tuple[str, ...]) -> dict[str, 
 
 def search_bm25(planned: Planned, name: str, *mined: str) -> Work:
     """Search by BM25 for everything that is evaluated, or for training queries."""
-    return Work(units=_searched(planned, name, mined))
+    return Work(units=searched(planned, name, mined))
 
 
 def search(planned: Planned, name: str, *mined: str) -> Work:
     """Search with a retriever for everything that is evaluated, or for training queries."""
     network = planned.network(name)
-    found = _searched(planned, name, mined)
+    found = searched(planned, name, mined)
     operations = found["query"] * network.forward(QUERY_TOKENS)
     operations += found["query"] * _head(planned, name, QUERY_TOKENS)
     unified = planned.config.systems[name].is_unified(planned.config)
@@ -381,7 +373,7 @@ def weights(planned: Planned, name: str) -> Work:
 
 def fuse(planned: Planned, name: str, *mined: str) -> Work:
     """Add up the weighted scores of several runs, and sort the passages."""
-    found = _searched(planned, name, mined)
+    found = searched(planned, name, mined)
     votes = found["hit"] * len(planned.config.systems[name].of)
     return Work(units={"query": found["query"], "hit": found["hit"], "vote": votes})
 
@@ -390,104 +382,3 @@ def report(planned: Planned, name: str) -> Work:
     """Make tables, figures and significance tests from the measures of every query."""
     compared = len(planned.config.systems) * sum(planned.evaluated)
     return Work(units={"compared query": compared, "hit read": planned.largest_run})
-
-
-# --- parts of these jobs, with --set-scatter shards=N ---------------------------------------------
-
-# units that are divided among parts that are ranges of the passages, or of the queries
-BY_PASSAGES = ("passage", "piece", "whole piece", "byte", "word", "count", "component")
-BY_QUERIES = ("query", "scanned passage", "hit", "pair")
-
-
-def part_of(
-    rule: Callable[..., Work], divided: tuple[str, ...] = BY_PASSAGES
-) -> Callable[..., Work]:
-    """Return the work of a parallel job, whose last wildcard is its part, such as 3-of-7."""
-
-    def part(planned: Planned, *wildcards: str) -> Work:
-        *whole, name = wildcards
-        parts = Part.read(name).parts
-        work = rule(planned, *whole)
-        units = {
-            unit: number / parts if unit in divided else number
-            for unit, number in work.units.items()
-        }
-        return Work(work.flops / parts, units)
-
-    return part
-
-
-def joined_runs(planned: Planned, name: str, *mined: str) -> Work:
-    """Merge the runs that the parallel jobs of a search wrote."""
-    return Work(units={"hit": _searched(planned, name, mined)["hit"]})
-
-
-def joined_scores(planned: Planned, student: str) -> Work:
-    """Merge the teacher's scores that the parallel jobs wrote."""
-    return Work(units={"pair": teacher(planned, student).units["pair"]})
-
-
-def ngrams_of_order(planned: Planned, entry: str, start: str, name: str, order: str) -> Work:
-    """List or count the n-grams of one order."""
-    return Work(units={"word": planned.size(name).all_words})
-
-
-def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Work:
-    """Merge the distinct words of all shards into one vocabulary."""
-    return Work(units={"distinct word": TYPES * math.sqrt(planned.size(name).all_words)})
-
-
-RULES = (
-    collection,
-    tokenizer,
-    tokens,
-    ngrams,
-    importance,
-    pretrain,
-    untrained,
-    train_retriever,
-    train_reranker,
-    teacher,
-    index_bm25,
-    search_bm25,
-    search,
-    search_feedback,
-    vectors,
-    vectors_head,
-    sparsity,
-    rerank,
-    measures,
-    weights,
-    fuse,
-    report,
-)
-WORK: dict[str, Callable[..., Work]] = {
-    **{rule.__name__: rule for rule in RULES},
-    "mine_bm25": search_bm25,
-    "mine": search,
-    "mine_external": search,
-    "mine_fusion": fuse,
-    "mine_feedback": search_feedback,
-    "search_external": search,
-    "vectors_external": vectors,
-    "tokens_part": part_of(tokens),
-    "tokens_joined": tokens,
-    "ngram_words": part_of(ngrams),
-    "ngram_vocabulary": ngram_vocabulary,
-    "ngram_keys": part_of(ngrams_of_order),
-    "ngram_counts": part_of(ngrams_of_order),
-    "ngrams_joined": ngrams,
-    "vectors_part": part_of(vectors),
-    "search_part": part_of(search),
-    "mine_part": part_of(search),
-    "search_joined": joined_runs,
-    "mine_joined": joined_runs,
-    "search_bm25_part": part_of(search_bm25, BY_QUERIES),
-    "mine_bm25_part": part_of(search_bm25, BY_QUERIES),
-    "search_bm25_joined": joined_runs,
-    "mine_bm25_joined": joined_runs,
-    "rerank_part": part_of(rerank, BY_QUERIES),
-    "rerank_joined": joined_runs,
-    "teacher_part": part_of(teacher, BY_QUERIES),
-    "teacher_joined": joined_scores,
-}

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from cdmae import masking
 from cdmae.config.checks import check_step
-from cdmae.config.encoders import Pretraining, Start
+from cdmae.config.encoders import Pretraining
 from cdmae.config.objectives import AnyEncoder
+from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cdmae import formats
-from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
 from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
-from cdmae.evaluation.per_query import read_measures, read_table
+from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Difference, paired
 from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
+from cdmae.report.records import BENCHMARK, Corpus, Training, benchmarks, corpus, training
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 # the keys of the facts file that hold paths
@@ -33,7 +33,6 @@ FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
     "teachers", "runs", "fusions", "indexes", "latency", "shades",
 }  # fmt: skip
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
 
 
@@ -46,41 +45,6 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         """Return the target's name as shown in tables."""
         return f"{self.collection} {self.split}"
-
-
-@dataclass(frozen=True)
-class Training:
-    """The records of a training: its loss curve, its about.json, and its probes.
-
-    curve: a frame with `step` and losses, or None. bottleneck: the decoder's losses with three
-    vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results
-    of `cdmae.pretraining.probes.halves` at these steps, or None.
-    """
-
-    curve: pd.DataFrame | None = None
-    about: dict[str, Any] = field(default_factory=dict)
-    bottleneck: pd.DataFrame | None = None
-    retrieval: pd.DataFrame | None = None
-
-    @property
-    def steps(self) -> int:
-        """Return the number of training steps; 0 if it is not recorded."""
-        return int(self.about.get("steps", 0))
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The size of a collection: passages; by split, its queries, judged queries and judgments."""
-
-    passages: int
-    queries: dict[str, int]
-    judged: dict[str, int]
-    judgments: dict[str, int]
-    about: dict[str, Any]
-
-    def per_query(self, split: str) -> float:
-        """Compute the judgments per judged query; 0 without judgments."""
-        return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +283,7 @@ def read(path: Path | str, root: str = "") -> Facts:
         config=config,
         values=_values(file["measures"]),
         collections={
-            name: _corpus(config, name, folder) for name, folder in file["collections"].items()
+            name: corpus(config, name, folder) for name, folder in file["collections"].items()
         },
         encoders={name: training(folder) for name, folder in file["encoders"].items()},
         trained={name: training(folder) for name, folder in file["trained"].items()},
@@ -345,52 +309,6 @@ def located(paths: Any, root: str) -> Any:
     if isinstance(paths, dict):
         return {name: os.path.join(root, path) for name, path in paths.items()}
     return os.path.join(root, paths)
-
-
-def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
-    """Count a collection's contents in the splits that are used for training or evaluation."""
-    stages = [
-        stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name
-    ]
-    measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
-    splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
-    qrels = {split: read_qrels(folder, split)["query"] for split in splits}
-    return Corpus(
-        passages=count_passages(folder),
-        queries={split: len(read_queries(folder, split)) for split in splits},
-        judged={split: rows.nunique() for split, rows in qrels.items()},
-        judgments={split: len(rows) for split, rows in qrels.items()},
-        about=read_json(Path(folder, "about.json")),
-    )
-
-
-def training(folder: Path | str) -> Training:
-    """Read the records of a training: about.json, its curve and its probes; each may be missing."""
-    about = Path(folder, "about.json")
-    return Training(
-        curve=_table(Path(folder, "steps.tsv"), gaps=True),
-        about=read_json(about) if about.exists() else {},
-        bottleneck=_table(Path(folder, "bottleneck.tsv"), gaps=False),
-        retrieval=_table(Path(folder, "retrieval.tsv"), gaps=False),
-    )
-
-
-def _table(path: Path, *, gaps: bool) -> pd.DataFrame | None:
-    """Read a table from a file; None if the file does not exist."""
-    return read_table(path, gaps=gaps) if path.exists() else None
-
-
-def benchmarks(folder: Path | str | None) -> pd.DataFrame:
-    """Read Snakemake's benchmark files: a frame with the columns `BENCHMARK`, nan where unknown."""
-    rows = []
-    for path in sorted(Path(folder).rglob("*.tsv")) if folder else []:
-        rule, *job = path.relative_to(folder).with_suffix("").parts
-        frame = read_table(path).rename(columns=str.strip)
-        if frame.empty or "s" not in frame or rule == "report":
-            continue
-        last = pd.to_numeric(frame.iloc[-1].reindex(["s", "cpu_time", "max_rss"]), errors="coerce")
-        rows.append((rule, "/".join(job) or rule, *last.astype(float)))
-    return pd.DataFrame(rows, columns=BENCHMARK)
 
 
 def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:

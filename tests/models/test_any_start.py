@@ -12,8 +12,8 @@ from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
-from cdmae.config.encoders import Start
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms

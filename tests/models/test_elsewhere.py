@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from tiny_pretraining import Killed
 from tiny_training import encoder, stage, together
 
-from cdmae.config.encoders import Start
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.starts import Start
 from cdmae.finetuning import reranker, retriever
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer

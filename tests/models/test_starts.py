@@ -18,7 +18,7 @@ from transformers import (
     GPT2Config,
 )
 
-from cdmae.config.encoders import Start
+from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.models import checkpoint, networks
 from cdmae.tokens import tokenise

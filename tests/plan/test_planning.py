@@ -22,19 +22,22 @@ from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.encoders import Start, concepts
+from cdmae.config.encoders import concepts
 from cdmae.config.load import load
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.reading import gather
+from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, prices, sizes, work
+from cdmae.plan import jobs as counting
 from cdmae.plan.flops import Network
+from cdmae.plan.jobs import count
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Task, longest_chain, tasks_of, text, wall_time
 from cdmae.plan.planned import Job, Planned
 from cdmae.plan.prices import Price, price
 from cdmae.plan.sizes import Size, size
-from cdmae.plan.work import Work, count
+from cdmae.plan.work import Work
 from workflow import commands
 from workflow.commands import configs
 
@@ -375,7 +378,9 @@ def test_a_price_is_the_sum_of_the_units_of_a_job(planned, monkeypatch):
     }
     table = {unit: dict(zip(prices.PRICED, row, strict=True)) for unit, row in rows.items()}
     monkeypatch.setattr(prices, "of", lambda rule: table)
-    monkeypatch.setattr(work, "count", lambda planned, job: Work(10.0, {"weight": 100, "query": 6}))
+    monkeypatch.setattr(
+        counting, "count", lambda planned, job: Work(10.0, {"weight": 100, "query": 6})
+    )
     one = price(planned, Job("pretrain", "cdmae"))
     assert one == (10.0, 4.0, 3.0, 400.0, 1e9 + 48 + 1600)
     assert price(planned, Job("pretrain", "cdmae", gpus=2)).memory == 2 * (1e9 + 48 + 2.5e9)

@@ -11,7 +11,7 @@ from cdmae.models import architectures, checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.pretraining.probes import bottleneck
-from cdmae.report import facts
+from cdmae.report import records
 from cdmae.report.facts import Facts
 from cdmae.report.sections import training
 
@@ -55,7 +55,7 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_sea
         is None
     )
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
-    trained = {"x": facts.training(tmp_path / "encoder")}
+    trained = {"x": records.training(tmp_path / "encoder")}
     found = training.bottleneck(
         Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained)
     )
@@ -65,7 +65,7 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_sea
 
 
 def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
-    recorded = facts.training(pretrained)
+    recorded = records.training(pretrained)
     found = training.bottleneck(
         Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded})
     )

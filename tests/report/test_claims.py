@@ -7,8 +7,9 @@ import pytest
 import synthetic_run
 from test_exhibits import LATENCY, measured
 
-from cdmae.report.facts import Target, Training
+from cdmae.report.facts import Target
 from cdmae.report.paper import claims, exhibits
+from cdmae.report.records import Training
 
 DEV = Target("pydocs", "dev")
 BY_STATEMENT = {claim.statement: claim for claim in claims.claims()}

@@ -14,7 +14,8 @@ from cdmae import formats
 from cdmae.evaluation.significance import pooled
 from cdmae.report import charts, comparisons
 from cdmae.report.columns import Column
-from cdmae.report.facts import Difference, Facts, Target, benchmarks
+from cdmae.report.facts import Difference, Facts, Target
+from cdmae.report.records import benchmarks
 from cdmae.report.sections import changes
 from cdmae.report.tables import Cell, Table, highlight
 

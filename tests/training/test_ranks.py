@@ -15,8 +15,8 @@ import torch
 from any_kind import as_objective
 from tiny_training import encoder, stage, write_teacher
 
-from cdmae.config.encoders import Start
 from cdmae.config.objectives.mae import Mae
+from cdmae.config.starts import Start
 from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.teacher import Teacher

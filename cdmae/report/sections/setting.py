@@ -10,8 +10,9 @@ from cdmae import formats
 from cdmae.config.kinds import AnySystem
 from cdmae.fields import parse
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.facts import Facts, Training
+from cdmae.report.facts import Facts
 from cdmae.report.recipes import shown
+from cdmae.report.records import Training
 from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase

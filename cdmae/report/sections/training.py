@@ -12,7 +12,8 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Series, lines, nice
-from cdmae.report.facts import Facts, Training
+from cdmae.report.facts import Facts
+from cdmae.report.records import Training
 from cdmae.report.sections import Section, colour, encoder_colour
 from cdmae.report.tables import Table
 
