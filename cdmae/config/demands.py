@@ -54,11 +54,10 @@ def check(config: Config) -> None:
         collections.check_batch(
             f"stages.{name}", stage.queries, stage.collection, stage.split, known
         )
-    edges = {name: named(system) for name, system in config.systems.items()}
-    check_cycles(
-        "systems",
-        {name: [other for _, other, part in edges[name] if part == "systems"] for name in edges},
-    )
+    edges = {}
+    for name, system in config.systems.items():
+        edges[name] = [other for _, other, part in named(system) if part == "systems"]
+    check_cycles("systems", edges)
     for name, collection, split in systems.mined(config):
         _within(("systems", name), config.systems[name].check_mined, config, collection, split)
     _check_targets(config)

@@ -279,15 +279,15 @@ class Config:
 
     def values(self) -> dict[str, Any]:
         """Return plain values for `cdmae.config.load`, with all defaults, without seed replicas."""
-        named = {section: getattr(self, section) for section in SECTIONS}
+        sections = {}
+        for section in SECTIONS:
+            entries = getattr(self, section)
+            sections[section] = {name: entries[name].values() for name in replicas.first(entries)}
         return {
             "results": self.results,
             "seed": self.seed,
             "seeds": list(self.seeds),
-            **{
-                name: {key: part[key].values() for key in replicas.first(part)}
-                for name, part in named.items()
-            },
+            **sections,
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }

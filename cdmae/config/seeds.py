@@ -54,20 +54,16 @@ def replicate(config: Config) -> Config:
 
     grown = config
     for seed in config.seeds[1:]:
-        replicas = {
-            section: {
-                name: f"{name}{MARK}{seed}"
-                for name in getattr(config, section)
-                if decided(section, name)
-            }
-            for section in ("encoders", "stages", "systems")
-        }
-        for section, names in replicas.items():
+        replicas = {}
+        for section in ("encoders", "stages", "systems"):
+            names = [name for name in getattr(config, section) if decided(section, name)]
+            replicas[section] = {name: f"{name}{MARK}{seed}" for name in names}
+        for section, renamed in replicas.items():
             of_seed = {} if section == "systems" else {"seed": seed}
             entries = getattr(config, section)
             more = {
                 own: replace(_renamed(entries[name], replicas), **of_seed)
-                for name, own in names.items()
+                for name, own in renamed.items()
             }
             grown = replace(grown, **{section: getattr(grown, section) | more})
     return grown

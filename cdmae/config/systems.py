@@ -222,7 +222,7 @@ def waiting(config: Config) -> dict[str, dict[str, int]]:
     def chain(section: str, name: str) -> int:
         return max((1 + chain(*user) for user in users.get((section, name), [])), default=0)
 
-    return {
-        section: {name: chain(section, name) for name in entries}
-        for section, entries in sections.items()
-    }
+    chains = {}
+    for section, entries in sections.items():
+        chains[section] = {name: chain(section, name) for name in entries}
+    return chains

@@ -56,10 +56,11 @@ class Column:
 
     def value(self, system: str) -> float:
         """Return a system's mean, from 0 to 1; nan unless it was measured on all targets."""
-        return fmean(
-            fmean(self.facts.value(system, target, self.measure) for target in some)
-            for some in self.sets
-        )
+        means = []
+        for targets in self.sets:
+            values = [self.facts.value(system, target, self.measure) for target in targets]
+            means.append(fmean(values))
+        return fmean(means)
 
     def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
         """Show a system's mean in points with its spread over seeds; a dash for nan."""

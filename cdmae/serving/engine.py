@@ -135,10 +135,10 @@ class Engine:
         rows, scores = (values[:count] for values in answer.run.ranked(0))
         passages = self._kept(read_passages, self.folders[collection]).take(rows).to_pylist()
         summaries = self.summaries.get(collection, {})
-        listed = [
-            dict(zip(*(values.tolist() for values in part.run.ranked(0)), strict=True))
-            for part in answer.parts
-        ]
+        listed = []
+        for part in answer.parts:
+            ranked, values = part.run.ranked(0)
+            listed.append(dict(zip(ranked.tolist(), values.tolist(), strict=True)))
         names = [part["name"] for part in described["parts"]]
         hits = []
         for index, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):

@@ -126,10 +126,9 @@ def make(
         result = await anyio.to_thread.run_sync(
             engine.search, q, system, collection, min(k, engine.depth), limiter=turns
         )
-        hits = [
-            {key: value for key, value in asdict(hit).items() if key != "row"}
-            for hit in result.hits
-        ]
+        hits = [asdict(hit) for hit in result.hits]
+        for hit in hits:
+            del hit["row"]  # which is not part of the answer
         return {
             "query": q,
             "system": system,

@@ -57,14 +57,15 @@ def convert(questions: Path, most: int = QUERIES) -> Files:
         own = pages[title]
         room = [name for name in ("test", "dev") if len(splits[name]) + len(own) <= most]
         splits[[*room, "train"][0]].extend(own)
+    queries = {}
+    relevant = {}
+    for number, row in enumerate(rows, 1):
+        name = f"q{number:04}"
+        queries[name] = row["question"]
+        relevant[number] = (name, passages[collapsed(row["passage"])].name, 1)
     qrels = {
-        split: [
-            (f"q{number:04}", passages[collapsed(rows[number - 1]["passage"])].name, 1)
-            for number in sorted(numbers)
-        ]
-        for split, numbers in splits.items()
+        split: [relevant[number] for number in sorted(numbers)] for split, numbers in splits.items()
     }
-    queries = {f"q{number:04}": row["question"] for number, row in enumerate(rows, 1)}
     return Files(list(passages.values()), queries, qrels)
 
 

@@ -37,10 +37,10 @@ def convert(folder: Path) -> Files:
         Passage(entry["I"], entry.get("W", ""), entry.get("T", ""))
         for entry in _entries(folder / "CISI.ALL")
     ]
-    queries = {
-        entry["I"]: " ".join(entry[key] for key in ("T", "W") if entry.get(key))
-        for entry in _entries(folder / "CISI.QRY")
-    }
+    queries = {}
+    for entry in _entries(folder / "CISI.QRY"):
+        parts = (entry.get("T"), entry.get("W"))
+        queries[entry["I"]] = " ".join(filter(None, parts))
     rows = []
     path = folder / "CISI.REL"
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
