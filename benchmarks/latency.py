@@ -2,8 +2,8 @@
 
     python -m benchmarks.latency
 
-This is the paper's table of masking latency: a passage of n word-pieces, masked for the decoder by
-each method. MAE masks whole words at random; CDMAE by importance; RetroMAE separately for every
+This is the paper's table of masking latency: each method masks a passage of n word-pieces for the
+decoder. MAE masks whole words at random; CDMAE by importance; RetroMAE separately for every
 position. SimLM masks at least the encoder's masks, then samples every masked token of both sides
 from a generator of ELECTRA-base's size. All rows are our code; one more row is RetroMAE's own
 collator, in Python. The paper reports 0.4, 1.1, 11.6 and 0.4 ms on a CPU (2.8 ms for the generator

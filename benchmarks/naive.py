@@ -61,10 +61,10 @@ def added(attended: Tensor) -> Tensor:
 
 
 class Naive(nn.Module):
-    """The loss of an objective, by its name, that has the weights of `network`."""
+    """The padded form of an objective, by its name, with the weights of `network`."""
 
     def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
-        """Share every weight with an objective of `cdmae.pretraining.objectives`."""
+        """Use the weights of an objective of `cdmae.pretraining.objectives`, without copies."""
         super().__init__()
         self.name = name
         self.model = network.model
@@ -84,12 +84,12 @@ class Naive(nn.Module):
     # --- the objectives ---------------------------------------------------------------------------
 
     def mlm(self, step: Step) -> Tensor:
-        """Equation 3: the mean of -log P(x | h) over the encoder's masked tokens."""
+        """Compute equation 3: the mean of -log P(x | h) over the encoder's masked tokens."""
         encoder = Side.of(step, "encoder")
         return self.loss(self.states(encoder)[-1], encoder)
 
     def mae(self, step: Step) -> Tensor:
-        """CDMAE, equation 9; the decoder restores the encoder's own text."""
+        """Compute equation 9; the decoder restores the encoder's own text."""
         encoder = Side.of(step, "encoder")
         decoder = Side.of(step, "decoder")
         states = self.states(encoder)[-1]
@@ -139,7 +139,15 @@ class Naive(nn.Module):
         states = self.decoded(
             "neighbour", self.vector(self.states(encoder)[-1], encoder), following
         )
-        return self.mae(step) + self.loss(states, following)
+        loss = self.mae(step) + self.loss(states, following)
+        for side, layers in self.network.texts.items():
+            text = Side.of(step, side)
+            h = self.vector(self.states(encoder)[-1], encoder)
+            states = torch.cat([h, self.model.bert.embeddings(text.ids)[:, 1:]], dim=1)
+            for layer in layers:
+                states = layer(states, attention_mask=text.hidden)
+            loss = loss + self.loss(states, text)
+        return loss
 
     def retromae(self, step: Step) -> Tensor:
         """Compute enhanced decoding and a loss on all tokens.
@@ -169,7 +177,7 @@ class Naive(nn.Module):
         )
 
     def bowdpr(self, step: Step) -> Tensor:
-        """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
+        """Add -1 / |set(x)| x sum over the set of log P(t | h_c) to the encoder's loss."""
         encoder = Side.of(step, "encoder")
         bags = self.bags(Side.of(step, "passage"))
         states = self.states(encoder)[-1]
@@ -221,7 +229,7 @@ class Naive(nn.Module):
         return functional.cross_entropy(scores, torch.zeros(len(q), dtype=torch.int64))
 
     def simlm(self, step: Step) -> Tensor:
-        """Compute the losses of both sides, which restore a generator's replacements and the rest.
+        """Compute the losses of both sides; each predicts the original of every token.
 
         The generator learns from the encoder's masks.
         """

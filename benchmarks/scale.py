@@ -1,4 +1,4 @@
-"""Measure counting, importance and exact search on made-up collections that grow tenfold.
+"""Measure counting, importance and exact search on synthetic collections that grow tenfold.
 
     python -m benchmarks.scale --passages 100000 --vectors 200000      a minute
     python -m benchmarks.scale --folder /scratch --output results
@@ -158,7 +158,7 @@ def report(output: Path, unit: str, points: list[Point]) -> None:
 
 
 def main() -> None:
-    """Print the tables and write the pictures."""
+    """Measure counting and search at every size; print the tables and draw the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -4,10 +4,10 @@
     python -m benchmarks.serving --clients 8 --seconds 10
 
 Each client keeps one connection of the loopback address, and asks the next query as soon as it has
-an answer. The clients share the processor cores with the server. The queries are those of the first
+an answer. The clients share the processor cores with the server. The queries belong to the first
 evaluated split. Memory is the server's peak, next to the estimate that it printed before loading.
-The processor time of a query is that of the server alone, and hardly depends on other work of the
-machine, which latencies do.
+The processor time of a query counts only the server. Unlike latency, it hardly depends on other
+work of the machine.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def search(configs: list[str], system: str, collection: str, query: str) -> dict
 
 
 def main() -> None:
-    """Print both tables."""
+    """Measure the server under load and `./run search`, and print a table for each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -6,8 +6,8 @@ words, which also follow Zipf's law, so long n-grams repeat. Phrases are not sto
 a hash of their rank. A block is the same in collections of every size.
 
 Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others contain a
-shorter n-gram that occurs once); in English 98, 62 and 30 %. Made-up text has neither syntax nor
-topics: it serves to measure time and memory.
+shorter n-gram that occurs once); in English 98, 62 and 30 %. Synthetic text has neither syntax
+nor topics: it serves to measure time and memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read and write NumPy arrays and Parquet tables; a damaged file is an `InputError`.
 
-Separate from `cdmae.files` because the workflow starts without NumPy.
+This module is separate from `cdmae.files` because the workflow starts without NumPy.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def appending(
 ) -> Iterator[Callable[[np.ndarray], None]]:
     """Yield a function that appends arrays to one file.
 
-    The file is the same as if `write_array` had written the concatenated arrays, in `rows` equal
-    rows if that is given.
+    The file equals `write_array`'s for the concatenated arrays, divided into `rows` rows if `rows`
+    is given.
     """
     length = 0
 
@@ -159,7 +159,7 @@ def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
 
 
 def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
-    """Read all rows and columns of a file that has at least the columns of `schema`."""
+    """Read all rows and columns of a file; it must have the columns of `schema`."""
     file = open_parquet(path, schema)
     with reading(path):
         return file.read().to_pandas()

@@ -43,9 +43,10 @@ _REMEDY = {
 def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = None) -> NoReturn:
     """Call a function with the options of the command line, and end the process.
 
-    Every parameter is an option. Annotations are Path, str, int, float, bool (a flag), settings or
-    ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
-    with or without a value). In a list of paths, ``*-of-7`` stands for all seven parts.
+    Every parameter is an option. Simple annotations are Path, str, int, float and bool (a flag).
+    Settings and ``dict`` are JSON text, ``list[...]`` is values separated by spaces, and
+    ``X | None`` is optional, with or without a value. In a list of paths, ``*-of-7`` stands for
+    all seven parts.
 
     arguments: the arguments to use instead of the command line's.
     """
@@ -159,7 +160,7 @@ def _read(hint: Any, value: Any, key: str) -> Any:
 
 
 def _all_parts(pattern: Path) -> list[Path]:
-    """List the paths of all parts for ``*-of-7``, in their order; any other path is alone."""
+    """List the paths of all parts for ``*-of-7``, in order; return any other path alone."""
     found = re.search(r"(?<=/)\*-of-(\d+)(?![^/.])", str(pattern))
     if not found:
         return [pattern]
@@ -247,8 +248,8 @@ def _end_on_sigterm() -> None:
 def _end_with_parent() -> None:
     """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
 
-    A workflow engine that is killed leaves its jobs running; the next run would start the same jobs
-    a second time.
+    A killed workflow engine would otherwise leave its jobs running, and the next run would start
+    the same jobs a second time.
     """
     value = os.environ.get(PARENT, "")
     if not value:

@@ -24,7 +24,7 @@ from numba.extending import intrinsic
 def compiled(
     function: Callable[..., Any] | None = None, *, fastmath: Collection[str] = ()
 ) -> Callable[..., Any]:
-    """Compile `function` to release the interpreter lock, so that threads run it in parallel.
+    """Compile `function`; it releases the interpreter lock, and threads run it in parallel.
 
     fastmath: LLVM's flags for its floating-point operations; without `function`, the result is a
     decorator.

@@ -42,7 +42,7 @@ def cause(error: BaseException) -> str:
 
 
 def said(sentences: object) -> str:
-    """Return sentences for printing: each line begins with ``cdmae:`` and is printable."""
+    """Prefix each line of a message with ``cdmae:``, and escape unprintable characters."""
     return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))
 
 

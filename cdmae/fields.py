@@ -1,4 +1,4 @@
-"""Settings: frozen pydantic dataclasses whose fields define type, default, range, unit and source.
+"""Settings: frozen pydantic dataclasses; fields define type, default, range, unit and source.
 
 The error for an invalid value names its key, the value and the allowed values. All mistakes in a
 config are reported together. Entries of several kinds are a union of classes that pydantic
@@ -96,7 +96,7 @@ def tags_of(union: Any) -> list[str]:
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
-    """Return the class of a union that plain values select, or None if they select no class."""
+    """Return the class of a union that plain values select; None if they select no class."""
     for kind in kinds_of(union):
         rules = rules_of(kind)
         if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):

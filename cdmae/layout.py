@@ -20,9 +20,9 @@ Paths are below ``results/``.
 ``measures/{system}.tsv``, by `evaluation.per_query`
     collection, split, query_id, measure, value
 
-`cdmae.files` writes them to a hidden path, syncs and renames them: they exist only when complete.
-This module imports none of these modules, because a job depends on the formats that it imports and
-runs again when they change.
+`cdmae.files` writes each file to a hidden path, syncs it and renames it: a file exists only when
+complete. This module imports none of the modules above, because a job depends on the formats that
+it imports and runs again when they change.
 
 The rules (``workflow/rules``) contain the paths of their results; other code calls `place`.
 """

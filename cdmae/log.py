@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Count the steps of a command, and report its pace and remaining time.
+    """Count a command's steps, and report its pace and remaining time.
 
     total: the number of steps, or 0 if it is unknown. start: the step from which a command resumes;
     earlier steps are done, but do not count towards the pace.

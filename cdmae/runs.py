@@ -49,7 +49,7 @@ class Run:
         return Run(self.passages[kept], self.scores[kept], starts)
 
     def split(self, counts: Iterable[int]) -> list[Run]:
-        """Split into runs of consecutive queries; `counts` are the numbers of queries per run."""
+        """Split a run into runs of consecutive queries; counts: the number of queries per run."""
         runs = []
         for first, last in pairwise(np.cumsum([0, *counts]).tolist()):
             starts = self.starts[first : last + 1]
@@ -89,7 +89,7 @@ def count_queries(path: Path | str) -> int:
 def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     """Read a run; with `rows`, read only these queries' lists and leave the other lists empty.
 
-    Memory holds each list once, whatever the size of the file.
+    Memory holds each list once, regardless of the size of the file.
     """
     file = open_parquet(Path(path), RUN)
     capacity = 0

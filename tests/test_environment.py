@@ -370,7 +370,7 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
 def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
     result = "results/encoders/cdmae"
     assert handed("-n", place.format(result))[0] == [result]
-    assert handed(place.format(result), "--config", "seed=3")[0] == [result], (
+    assert handed(place.format(result), "--config", "seeds=[]")[0] == [result], (
         "what only Snakemake checks, too"
     )
     config = tmp_path / "own.yaml"
@@ -381,7 +381,7 @@ def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
 
 def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
     """Snakemake would read targets as configs; configs are relative to the working directory."""
-    (tmp_path / "own.yaml").write_text("seed: 3\n")
+    (tmp_path / "own.yaml").write_text("seed: 42\n")
     monkeypatch.chdir(tmp_path)
     words = [
         "--configfile",
@@ -460,8 +460,8 @@ def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypat
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     overlay = tmp_path / "own.yaml"
     more = tmp_path / "more.yaml"
-    overlay.write_text("seed: 3\n")
-    more.write_text("seed: 4\n")
+    overlay.write_text("seed: 3\nseeds: []\n")
+    more.write_text("seed: 4\nseeds: []\n")
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
     words, options = commands.read(name, ["--configfile", "own.yaml", "sorted", "lists"])
@@ -540,7 +540,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("--rerun-incomplete --cores=2 serch", SERCH),
         ("--until pretrain -n all serch", SERCH),
         ("plan serch", SERCH),
-        ("-n --config seed=3 --configfile SMOKE serch", SERCH),
+        ("-n --config seeds=[] --configfile SMOKE serch", SERCH),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_path, monkeypatch):
@@ -620,13 +620,23 @@ def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_p
         (
             False,
             True,
-            ["update", "install -y --no-install-recommends slurmctld slurmd slurm-client munge"],
+            [
+                "update",
+                "install -y --no-install-recommends slurmctld slurmd slurm-client munge",
+                "update",
+                "install -y --no-install-recommends chromium chromium-driver",
+            ],
             [],
         ),
-        (False, False, ["update"], ["SLURM cannot be installed here, "]),
+        (
+            False,
+            False,
+            ["update", "update"],
+            ["SLURM cannot be installed here, ", "Chromium cannot be installed her"],
+        ),
     ],
 )
-def test_continuous_integration_installs_slurm_where_it_can(
+def test_continuous_integration_installs_slurm_and_chromium_where_it_can(
     tmp_path, programs, there, works, asked, said
 ):
     """Then audits the packages, and ends with the tests in any case."""
@@ -634,7 +644,7 @@ def test_continuous_integration_installs_slurm_where_it_can(
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/python").symlink_to(shutil.which("echo"))
     scripts = {"apt-get": f'echo "$*" >>"$0.log"; {works}'.lower()} | (
-        {"sbatch": "exit"} if there else {}
+        {"sbatch": "exit", "chromedriver": "exit"} if there else {}
     )
     log = programs(scripts, ["bash", "dirname"], alone=True) / "apt-get.log"
     log.touch()
@@ -698,7 +708,6 @@ def test_what_is_required_is_locked_and_what_pyserini_alone_requires_is_not(devi
                 assert version in asked.specifier
     assert not locked.keys() & {
         "flask",
-        "fastapi",
         "openai",
         "datasets",
         "pytest",
@@ -711,7 +720,6 @@ def test_of_what_was_left_out_nothing_is_imported():
     left_out = [
         "connection_pool",
         "flask",
-        "fastapi",
         "openai",
         "onnxruntime",
         "datasets",

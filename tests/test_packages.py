@@ -47,8 +47,7 @@ def test_every_folder_is_a_package_and_module_names_are_unique():
         if path.is_dir() and path.name != "__pycache__"
     }
     assert folders == set(PACKAGES)
-    # settings share the name of their code, and the config names sources
-    named = {ROOT / "cdmae/config", ROOT / "cdmae/collections/sources"}
-    own = [path for path in MODULES if path.stem != "__init__" and named.isdisjoint(path.parents)]
+    settings = ROOT / "cdmae/config"  # settings share the name of their code
+    own = [path for path in MODULES if path.stem != "__init__" and settings not in path.parents]
     names = Counter(path.stem for path in own)
     assert not {name for name, count in names.items() if count > 1}

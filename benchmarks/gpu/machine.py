@@ -1,4 +1,4 @@
-"""Record the machine that the rows were measured on, and its packages."""
+"""Record the machine and the packages with which the rows were measured."""
 
 from __future__ import annotations
 

@@ -2,14 +2,14 @@
 
 The parts are attention, every objective, and the three trainers. An error is the distance of all
 computed numbers as one vector: |here - reference| / |reference|. The error of a training step is
-the larger one of its gradient's and its loss's.
+the larger of two errors, of its gradient and of its loss.
 
 In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 after some layers. The
 limit is 1e-4, below the error of TF32 (1e-3 for one product). In bfloat16 a number has 8 bits, so a
 single product is off by up to 4e-3 and a gradient by several percent. The only measure of this is
 the CPU's own bfloat16. Twice its error is allowed, because the kernels round at other positions.
-simlm, dupmae and lexmae choose, by a draw or by a maximum. Nearly equal numbers may fall on either
-side, so four times is allowed there.
+simlm, dupmae and lexmae choose, by a draw or by a maximum. Nearly equal numbers may swap their
+order, so four times the error is allowed there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Learn = Callable[
 
 
 def rows(here: Run) -> Iterator[Row]:
-    """Compare everything, the smallest first."""
+    """Compare attention, objectives and training steps, the smallest first."""
     for size in (64, 128, 26):  # the packed kernel takes the first two
         for case, chosen in CHOSEN.items():
             name = f"attention, heads of {size}, {case}"
@@ -87,7 +87,7 @@ def _row(
 
 
 def error(computed: Parts, reference: Parts) -> float:
-    """Return the largest relative error of some tensors, NaN where one has it."""
+    """Return the largest relative error of some tensors; NaN if a tensor contains NaN."""
     pairs = zip(computed, reference, strict=True)
     return float(
         torch.stack(

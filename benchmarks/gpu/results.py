@@ -15,7 +15,7 @@ from cdmae.files import write_json, write_text
 
 @dataclass(frozen=True)
 class Row:
-    """A value in its unit, or a word; `passed`: whether it reaches its target (None: no target)."""
+    """A measured value with its unit, or a word; passed: whether it reaches its target, if any."""
 
     name: str
     value: float | str = ""

@@ -9,7 +9,7 @@ from cdmae.plan.flops import Network
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of the parts.
+    """The sizes of every part of the GPU benchmark.
 
     network: a key of `benchmarks.pretraining.SIZES`
     batch, length: passages of a pre-training step, and their length
@@ -41,7 +41,7 @@ class Sizes:
 
     @property
     def plan(self) -> Network:
-        """Return the network as the plan prices it."""
+        """Return the network's dimensions, in the form that `cdmae.plan` counts."""
         from benchmarks.pretraining import SIZES  # which needs more packages than some parts do
 
         layers, width, heads = SIZES[self.network]

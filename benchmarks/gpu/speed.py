@@ -4,8 +4,8 @@ A step is the trainers' own, with dropout, masking and packing on the host, clip
 real tokens count. Operations are counted as in the plan (`cdmae.plan.flops`), which counts the
 whole last layer, although ours computes it only at the rows that a loss reads. Gradient caching
 computes most of a forward pass twice; MFU counts it once. Peers also compute in bfloat16. The peak
-is the dense one for the device's name, which a row names; for a CPU it is an assumed speed per
-core.
+is the device's speed without sparsity, by the name in the device's row; for a CPU, it is an assumed
+speed per core.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _seconds(here: Run, step: Callable[[], object]) -> float:
 def _beside(
     here: Run, name: str, tokens: int, ours: float, step: Callable[[], object], target: float = 0.0
 ) -> Row:
-    """Time another form; target: how many times faster ours has to be."""
+    """Time another form; target: the required speed-up of ours over it."""
     theirs = _seconds(here, step)
     passed = theirs / ours >= target if target and here.on_gpu else None
     note = f"ours {tokens / ours:,.0f}, {theirs / ours:.2f} times"
@@ -268,7 +268,7 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
 
         def learn() -> None:
             with torch.device(here.device), setup.autocast("bf16", here.device):
-                finetuning.step(form, network, batch, stage.chunk, stage.passage_length)
+                finetuning.step(form, network, batch, stage.chunk, here.sizes.network)
 
         yield _beside(
             here,

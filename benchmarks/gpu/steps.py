@@ -1,4 +1,4 @@
-"""Run the steps of a part: a step that fails or is impossible is a row, and the next one runs."""
+"""Run the steps of a part: a failed or impossible step becomes a row, and the next step runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Run:
 
     @property
     def device(self) -> torch.device:
-        """Return the measurements."""
+        """Return this process's device."""
         return self.group.device
 
     @property

@@ -144,13 +144,15 @@ def _queries(queries: Rows) -> pd.DataFrame:
 
     table = _table((row for _, row in queries.rows()), query_id=pa.string(), text=pa.string())
     if not len(table):
-        raise InputError(f"{queries.path} holds no queries")
+        raise InputError(f"{queries.path} holds no queries; add queries or delete the file")
     frame = table.to_pandas()
     empty = frame["text"].str.strip() == ""
     if empty.any():
         index = int(empty.argmax())
         name = _short(frame["query_id"][index])
-        raise InputError(f"{_where(queries, index)}: the query {name} has no text")
+        raise InputError(
+            f"{_where(queries, index)}: the query {name} has no text; add it or delete the line"
+        )
     _check_unique(queries, table["query_id"])
     return frame
 

@@ -39,7 +39,7 @@ def words_of(text: str) -> list[str]:
 
 
 def key_of(text: str) -> str:
-    """Return a key for a text; texts that differ only in case and punctuation share their key."""
+    """Return a key for a text; texts that differ only in case and punctuation have the same key."""
     return " ".join(words_of(text))
 
 
@@ -95,8 +95,8 @@ def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -
     for split in shares:
         if split in judged:
             raise InputError(
-                f"holdout names {split}, but {name} already has queries of this split; leave it "
-                "out, or choose another name"
+                f"holdout names {split}, but {name} already has queries of this split; remove it "
+                "from holdout, or choose another name"
             )
     return judged | dict.fromkeys(shares, True)
 

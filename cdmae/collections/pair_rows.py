@@ -51,9 +51,9 @@ class Passage:
 class Pair:
     """A query, its passages, and the scores of all passages, if the row has scores.
 
-    relevant: whether the first passages are relevant. scores: of the positives, then of the
-    negatives; empty without scores. margins: whether the scores are margins, which are comparable
-    only for the same positive.
+    relevant: whether the first passages are relevant. scores: first of the positives, then of
+    the negatives; empty without scores. margins: whether the scores are margins, which are
+    comparable only for the same positive.
     """
 
     query: str
@@ -84,7 +84,7 @@ class Columns:
         return cls(query, positive)
 
     def pair(self, path: Path, number: int, row: Row) -> Pair:
-        """Return a row's pair; raises `InputError` with the row's line for a value that is none."""
+        """Return a row's pair; raises `InputError` with the row's line for an invalid value."""
         reader = _Reader(path, number, row)
         query = reader.text(self.query)
         positives = reader.passages(self.positive)
@@ -122,7 +122,7 @@ def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int,
             columns = Columns.found(path, row, query, positive)
         yield number, columns.pair(path, number, row)
     if columns is None:
-        raise InputError(f"{path} holds no pairs")
+        raise InputError(f"{path} holds no pairs; add rows, or remove the table from the config")
 
 
 def read_corpus(path: Path) -> Iterator[tuple[int, Passage]]:

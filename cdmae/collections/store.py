@@ -101,7 +101,8 @@ def _numbered(
     unknown = judgments[query.isna() | passage.isna()]
     if len(unknown):
         raise InputError(
-            f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}"
+            f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}; add "
+            "the query or passage, or remove the judgment"
         )
     rows = pd.DataFrame(
         {"split": split, "query": query, "passage": passage, "grade": judgments["grade"]}

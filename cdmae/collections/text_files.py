@@ -83,7 +83,7 @@ class File:
     """Combine a text file and the parser of its lines.
 
     The parser returns a row of `judged.Rows`, or None for a header. For an invalid line it raises
-    ValueError, whose message describes the line and the allowed content.
+    ValueError; the message describes the line and the allowed content.
     """
 
     path: Path
@@ -151,7 +151,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                         continue
                 if first_empty:
                     raise InputError(
-                        f"{path}, line {first_empty} is empty; every line holds one entry"
+                        f"{path}, line {first_empty} is empty; delete it: each line is an entry"
                     )
                 yield number, line
     except UnicodeDecodeError as error:

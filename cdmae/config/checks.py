@@ -52,7 +52,7 @@ def check_name(name: str, section: str) -> None:
 
 
 def check_results(results: str) -> None:
-    """Refuse a results folder whose path the workflow cannot use, or that contains code."""
+    """Refuse a results folder that contains code, or has a path that the workflow cannot use."""
 
     def refused(words: str) -> InputError:
         return refusal(("results",), f" is {show(results)}{words}")
@@ -87,7 +87,7 @@ def check_results(results: str) -> None:
 
 
 def check_example(example: str) -> None:
-    """Refuse a text that is too long for the command line of a job."""
+    """Refuse an example text that is too long for a job's command line."""
     if len(example) > MOST_EXAMPLE:
         words = f" has {len(example):,} characters; allowed: up to {MOST_EXAMPLE:,}"
         raise refusal(("report", "example"), words)
@@ -115,9 +115,9 @@ def check_step(step: int, last: int, owner: str) -> None:
 
 
 def check_time(file: Path | str, keys: Keys) -> None:
-    """Refuse a file whose modification time is in the future.
+    """Refuse a file with a modification time in the future.
 
-    Snakemake would consider results that are made from it outdated, and delete them.
+    Snakemake would consider all results made from this file outdated, and delete them.
     """
     if os.stat(file).st_mtime > time.time() + SKEW:
         raise refusal(
@@ -144,7 +144,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
         words = (
-            f"{section} depend on each other in a circle: {' -> '.join(names)}; allowed: no circle"
+            f"{section} depend on each other in a circle: {' -> '.join(names)}; remove a reference"
         )
         raise InputError(words, keys=(section, names[0])) from None
 

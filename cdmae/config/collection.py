@@ -12,11 +12,11 @@ from cdmae.fields import refusal, rules_of, show, suggestion
 
 
 def filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config's values, in which everything but the evaluation names its collection.
+    """Return a config's values with `collection` filled in for every entry but the evaluation.
 
-    The defaults of pre-training and of the stages get the name, and so do random initial weights,
-    whose tokenizer learns from the collection's text, and a fusion whose `tuned_on` holds only a
-    split. Raises `InputError` if `collections` lacks the name.
+    The defaults of pre-training and of the stages get the name. So do random initial weights,
+    because their tokenizer learns from the collection's text, and each fusion with only a split
+    in `tuned_on`. Raises `InputError` if `collections` lacks the name.
     """
     name = values.get("collection")
     if not isinstance(name, str) or not name:
@@ -54,8 +54,8 @@ def _system(entry: Any, name: str) -> Any:
 def evaluated(config: Config, name: str) -> dict[str, tuple[str, ...]]:
     """Return the evaluated splits by collection, which include the collection `name`.
 
-    Unless the evaluation names it, it comes first, with its judged splits, except the training
-    split and splits that a stage trains on.
+    Unless the evaluation names this collection, it comes first, with all judged splits that no
+    stage trains on, except the training split.
     """
     named = config.evaluation.collections
     if not config.systems or name not in config.collections or name in named:

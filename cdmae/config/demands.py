@@ -103,7 +103,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
-    """Check a collection's files, and read them if they are small; the job reads large ones.
+    """Check a collection's files: read small files whole; a job reads large files later.
 
     Returns, for each split, the number of queries with a relevant passage, if it is known in
     advance.
@@ -160,7 +160,7 @@ def _check_stage(config: Config, name: str) -> None:
 
 
 def _check_targets(config: Config) -> None:
-    """Refuse splits without judgments, splits for training, and systems that are not measured."""
+    """Refuse to measure unjudged splits and training splits; refuse systems without a measure."""
     evaluated = config.evaluation.collections
     if config.systems and not any(evaluated.values()):
         words = " names no split, but there are systems; allowed: at least one split"
@@ -212,7 +212,7 @@ def _check_measures(config: Config) -> None:
 
 
 def _check_lengths(config: Config) -> None:
-    """Refuse lengths of collections that are not evaluated, or that exceed a system's positions."""
+    """Refuse evaluation lengths for unevaluated collections, or above a system's maximum input."""
     for collection, length in config.evaluation.lengths.items():
         keys = ("evaluation", "lengths", collection)
         if collection not in config.evaluation.collections:

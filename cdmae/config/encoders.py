@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def concepts(package: str) -> list[str]:
-    """List the modules and packages in a package of cdmae, whose names a config may use."""
+    """List the modules in a package of cdmae; a config may use their names."""
     modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
@@ -33,6 +33,8 @@ Masking = Literal[tuple(concepts("masking/strategies"))]
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
+QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
+ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
 @settings
@@ -49,7 +51,7 @@ class Start:
     )
     collection: str = setting(
         "",
-        meaning="the collection whose text trains the tokenizer of random initial weights",
+        meaning="the collection with the text that trains the tokenizer of random initial weights",
         names="collections",
     )
     vocabulary: int = setting(
@@ -136,7 +138,8 @@ class Encoder:
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
-    collection = after = importance = snapshot_of = generator = ""
+    collection = after = importance = snapshot_of = generator = asked = ""
+    texts = ()
     take_step = 0
     in_words = ""
 
@@ -150,12 +153,12 @@ class Encoder:
 
     @property
     def masked_by_importance(self) -> bool:
-        """Return whether one of its masks is importance-aware."""
+        """Return whether the encoder's or the decoder's mask is importance-aware."""
         return "importance" in self.maskings
 
     @property
     def reads_importance(self) -> bool:
-        """Return whether one of its masks reads the importance, or its n-grams."""
+        """Return whether a mask reads the importance values, or the n-grams behind them."""
         return any(masking in READ_IMPORTANCE for masking in self.maskings)
 
     @property
@@ -176,7 +179,7 @@ class Pretraining(Encoder):
     """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
 
     decoder_layers: the number of Transformer layers in addition to the encoder's.
-    held_layers: the number of these layers whose activations are in memory at the same time.
+    held_layers: the number of these layers with activations in memory at the same time.
     spans: the number of parts of a passage that the encoder reads separately.
     in_words: the end of the sentence "Its encoder was pre-trained ..." in model cards. `{masked}`
     in it stands for a description of the masked words.
@@ -217,10 +220,10 @@ class Pretraining(Encoder):
         high=math.inf,
     )
     mask_share: float = setting(
-        0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1
+        0.8, meaning="share of masked tokens replaced by [MASK]", source="eq. 1", low=0, high=1
     )
     random_share: float = setting(
-        0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1
+        0.1, meaning="share of masked tokens replaced at random", source="eq. 1", low=0, high=1
     )
     max_length: int = setting(
         150,
@@ -243,7 +246,10 @@ class Pretraining(Encoder):
         low=0,
     )
     take_step: int = setting(
-        0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0
+        0,
+        meaning="the step that provides the encoder's weights; 0: the last step",
+        source="A: 80,000",
+        low=0,
     )
     snapshot_of: str = setting(
         "",
@@ -267,7 +273,7 @@ class Pretraining(Encoder):
     )
 
     def __post_init__(self) -> None:
-        """Refuse shares whose sum is above 1, and a `take_step` after the last step."""
+        """Refuse shares that add up to more than 1, and a `take_step` after the last step."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
@@ -356,7 +362,7 @@ class Pretraining(Encoder):
         return 0.0
 
     def kept(self, network: Any) -> float:
-        """Count the numbers that it keeps from step to step without training them."""
+        """Count the numbers that the objective keeps from step to step without training them."""
         return 0.0
 
 
@@ -374,7 +380,7 @@ class Pooled(Pretraining):
 
 @settings
 class DecoderMasked(Pretraining):
-    """An objective whose decoder has a mask of its own."""
+    """An objective with a separate mask for its decoder."""
 
     decoder_masking: Masking = setting(
         "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1"
@@ -397,7 +403,7 @@ class DecoderMasked(Pretraining):
         return (self.encoder_ratio + self.decoder_ratio) * tokens
 
     def check_nested(self) -> None:
-        """Refuse a decoder that masks less than the encoder, all of whose masks it repeats."""
+        """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
         if self.decoder_ratio < self.encoder_ratio:
             masked = (
                 f"with objective {self.objective}, whose decoder masks all that the encoder masks"
@@ -411,7 +417,7 @@ class DecoderMasked(Pretraining):
 
 @settings
 class Decoded(DecoderMasked, Pooled):
-    """An objective whose decoder, with a mask of its own, reads a vector from the last layer."""
+    """An objective with a separately masked decoder that reads a vector from the last layer."""
 
 
 @settings
@@ -424,8 +430,57 @@ class Layered(Pretraining):
 
     @property
     def held_layers(self) -> int:
-        """Return the number of decoder layers whose activations are in memory at the same time."""
+        """Return the number of decoder layers with activations in memory at the same time."""
         return self.decoder_layers
+
+
+@settings
+class Contextual(Pretraining):
+    """An objective that reads a passage in two parts, or a passage and a query for it."""
+
+    spans = 2
+
+    context: Literal["neighbour", "query"] = setting(
+        "neighbour",
+        meaning="the two texts: neighbouring spans of a passage, or a passage and a query that "
+        "the collection's split train judges relevant to it, such as a query of source pseudo; "
+        "then only passages with a query are read",
+        source="query: Wu et al. 2023, Query-as-context Pre-training",
+    )
+
+    @property
+    def asked(self) -> str:
+        """Return the collection whose queries it reads; empty if it reads none."""
+        return self.collection if self.context == "query" else ""
+
+    def check(self, config: Config) -> None:
+        """Refuse a collection without judged queries, and masks that queries have no values for."""
+        if self.asked:
+            words = config.collections[self.collection].unfit(self.collection, ASKED_SPLIT)
+            if words:
+                raise unfit(
+                    self,
+                    "context",
+                    f", but collections.{self.collection} has no judged split {ASKED_SPLIT}; "
+                    "allowed: neighbour, or another collection, such as one of source pseudo",
+                )
+            if self.masked_by_importance:
+                raise unfit(
+                    self,
+                    "context",
+                    ", but a masking is importance, which queries do not have; allowed: another "
+                    "encoder_masking and decoder_masking",
+                )
+        super().check(config)
+
+    def read_tokens(self, corpus: Any) -> float:
+        """Return the mean number of tokens of a span, or of a passage and a query.
+
+        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        """
+        if not self.asked:
+            return super().read_tokens(corpus)
+        return (corpus.tokens(self.max_length) + QUERY_TOKENS) / 2
 
 
 @settings

@@ -23,7 +23,7 @@ FRAME = 2  # special tokens around a text
 
 @settings
 class Retriever(Stage):
-    """The training of a retriever, whatever its head."""
+    """A recipe for training retrievers: the settings that all heads share."""
 
     lengths = ("query_length", "passage_length")
     prefixes = ()  # a setting of heads with one vector per text
@@ -49,12 +49,12 @@ class Retriever(Stage):
         source="E5, BGE",
     )
     in_batch: bool = setting(
-        True, meaning="passages of the other queries are negatives too", source="3.4"
+        True, meaning="the other queries' passages are also negatives", source="3.4"
     )
     symmetric: bool = setting(
         False,
-        meaning="the contrastive loss is the mean of two: queries find their positives, and "
-        "positives their queries among the batch's queries",
+        meaning="the contrastive loss is the mean of two losses: queries must find their "
+        "positives, and positives must find their queries, among the batch's texts",
         source="sentence-transformers: directions of MultipleNegativesRankingLoss",
     )
     temperature: float = setting(
@@ -121,7 +121,7 @@ class Retriever(Stage):
 
 @settings
 class Pooled(Retriever):
-    """The training of one vector per text, of a dense head or of the dense part of another."""
+    """The settings of a dense head, or of the dense part of a unified head."""
 
     pooling: Literal["cls", "mean"] = setting(
         "cls",
@@ -136,8 +136,8 @@ class Pooled(Retriever):
     )
     prefixes: tuple[Annotated[int, Strict(), Ge(1)], ...] = setting(
         (),
-        meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64], whose losses are "
-        "added to the whole vector's, so that `./run sizes` can cut the vectors there; with "
+        meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are "
+        "added to the whole vector's loss, and `./run sizes` can then cut vectors there; with "
         "similarity cosine, prefixes are scaled to length 1",
         source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",
     )
@@ -177,7 +177,7 @@ class Multi(Retriever):
 
     head: Literal["multi"] = setting(
         "multi",
-        meaning="a vector per word-piece: each of a query's vectors meets the best of a passage's",
+        meaning="a vector per word-piece: each query vector is matched to a passage vector",
         source="ColBERT, SIGIR 2020",
     )
     dimensions: int = setting(
@@ -190,8 +190,8 @@ class Multi(Retriever):
     )
     match: Literal["any", "equal"] = setting(
         "any",
-        meaning="any: vectors of length 1 meet all others (ColBERT); equal: vectors of any length "
-        "meet only vectors of the same word-piece, [CLS] included (COIL)",
+        meaning="any: vectors of length 1 are compared with all others (ColBERT); equal: vectors "
+        "of any length are compared only within the same word-piece, [CLS] included (COIL)",
         source="ColBERT; equal: COIL, NAACL 2021",
     )
     expansion: Literal["none", "unattended", "attended"] = setting(
@@ -214,7 +214,7 @@ class Multi(Retriever):
 
 @settings
 class Regularised(Retriever):
-    """The training of a weight per word-piece, most of them 0."""
+    """The settings of the regulariser that sets most weights of a sparse head to 0."""
 
     query_flops: float = setting(
         5e-3,
@@ -256,7 +256,7 @@ class Regularised(Retriever):
 
 @settings
 class Sparse(Regularised):
-    """A retriever with a weight for every word-piece of the vocabulary, most of them 0."""
+    """A retriever with one weight per word-piece of the vocabulary; most weights are 0."""
 
     # settings of the losses of `target: ranking`
     ranked = (

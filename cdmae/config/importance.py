@@ -36,7 +36,7 @@ class Importance:
     )
 
     def values(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the settings as plain values."""
         return asdict(self)
 
     def counting(self) -> dict[str, Any]:

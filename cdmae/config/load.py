@@ -51,9 +51,9 @@ class Written(Config):
     )
     collection: str = setting(
         "",
-        meaning="the collection of everything that names none: of pre-training, stages and the "
+        meaning="the collection of all entries that name none: of pre-training, stages and the "
         "tokenizers of random initial weights; of `tuned_on: [dev]` in a fusion; and of the "
-        "evaluation, which includes its judged splits, except train and what a stage trains on",
+        "evaluation, which then includes all judged splits that no stage trains on, except train",
     )
     standalone: bool = setting(False, meaning="true in an overlay: `config.yaml` is not read")
 
@@ -148,7 +148,7 @@ def _with_defaults(
 
 
 def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any]) -> InputError:
-    """Attribute an error to the section's defaults if the entry inherited the value."""
+    """Attribute an error to the section's defaults if the entry inherited the wrong value."""
     section, name, key = (*mistake.keys, "", "", "")[:3]
     if section not in DEFAULTS or key in mapping(entries[section].get(name)):
         return mistake
@@ -165,7 +165,7 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
-    """Reset the settings that have no effect on an encoder, so that changing them restarts no job.
+    """Reset settings without effect on an encoder; changing them then restarts no job.
 
     Raises `InputError` if the encoder itself sets such a setting, or needs an entry of `importance`
     and names none.
@@ -185,7 +185,7 @@ def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
 
 
 def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
-    """Join several errors into one, in the order of the files, up to a maximum number.
+    """Combine errors into one, in the order of the files, with a maximum number of lines.
 
     The same mistake of several encoders (``encoders.a: ...``) is reported once.
     """

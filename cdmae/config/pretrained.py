@@ -386,7 +386,7 @@ def _described(model: str, name: str = "config.json") -> dict[str, Any]:
 
 
 def check_plain(file: Path | str, keys: Keys) -> None:
-    """Refuse a file whose name contains a wildcard, such as `{shard}`.
+    """Refuse a file name with a wildcard, such as `{shard}`.
 
     keys: the keys of the config that contain the file's path.
     """

@@ -41,9 +41,9 @@ def places_of(values: Mapping[str, Any]) -> dict[str, Place | None]:
 class Loader(yaml.SafeLoader):
     """A loader that keeps the line numbers of keys and refuses ambiguous or unusable YAML.
 
-    It refuses repeated keys and keys that are not text; numbers that programs read differently
-    (``010`` is 8 in YAML 1.1); aliases that expand beyond memory; and text that no file
-    name or command line can contain.
+    It refuses repeated keys and keys that are not text. It refuses numbers that programs read
+    differently (``010`` is 8 in YAML 1.1), and aliases that expand beyond memory. It also
+    refuses text that no file name or command line can contain.
     """
 
     def get_single_node(self) -> yaml.Node | None:
@@ -216,7 +216,7 @@ def _removed_systems(values: Mapping[str, Any], layers: Iterable[Mapping[str, An
 
 
 def _drop_comparisons(values: Mapping[str, Any], removed: set[str]) -> None:
-    """Drop removed systems from ``report.compare``, so that one null removes a system."""
+    """Drop removed systems from ``report.compare``: one null then removes a system everywhere."""
     report = values.get("report")
     compare = report.get("compare") if isinstance(report, Mapping) else None
     if not isinstance(compare, dict):
@@ -278,9 +278,10 @@ def _scalar(text: str) -> Any:
 
 
 def lay(*layers: Mapping[str, Any]) -> Section:
-    """Merge mappings key by key; later values replace earlier ones, and null removes a key.
+    """Merge mappings key by key: a later value replaces an earlier value, and null removes a key.
 
-    Null for a key that no earlier layer has is a mistake; it remains, and the checks report it.
+    Null for a key that no earlier layer has is a mistake. It remains in the result, and the checks
+    report it.
     """
     merged = Section()
     merged.places = {}

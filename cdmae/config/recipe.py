@@ -19,10 +19,10 @@ class Stage:
     lengths = ()  # the settings at which texts are cut
 
     collection: Name = setting(
-        meaning="the collection whose queries, judgments and passages are trained on",
+        meaning="the collection with the training queries, judgments and passages",
         names="collections",
     )
-    split: str = setting("train", meaning="the split whose queries are trained on")
+    split: str = setting("train", meaning="the split of the training queries")
     depth: int = setting(
         200,
         unit="passages",

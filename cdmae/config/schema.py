@@ -58,9 +58,9 @@ class Collection:
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
-        """Call the source's ``judged``, ``depends`` or ``check``; errors name the collection.
+        """Call a method of the source, such as ``judged``, ``depends`` or ``check``.
 
-        An error in one of its files has no config keys.
+        Errors name the collection. An error in a file of the source has no config keys.
         """
         try:
             return getattr(self.settings, question)()
@@ -136,7 +136,7 @@ class Evaluation:
     depth: int = setting(
         1000,
         unit="passages",
-        meaning="length of a run per query",
+        meaning="number of passages per query in a run",
         source="4.1",
         low=1,
         high=100_000,
@@ -243,7 +243,7 @@ Section: Any = Field(default_factory=dict)
 
 @settings
 class Config:
-    """A whole, checked config."""
+    """A complete, checked config."""
 
     results: HomePath = setting(
         "results",
@@ -273,7 +273,7 @@ class Config:
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
                 f"seeds is {show(list(self.seeds))}; allowed: distinct seeds that begin with "
-                f"`seed`, {self.seed}"
+                f"`seed`, {self.seed}, or [] for that seed alone"
             )
 
     def values(self) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def replicate(config: Config) -> Config:
     """Add replicas to a checked config for every seed but the first, after their originals.
 
     Encoders and stages with the config's seed have replicas, except for a checkpoint without
-    pre-training; so do all systems that use such an encoder or stage, directly or through other
-    systems, unless they are trained `once`. BM25's results and the data do not depend on a seed.
+    pre-training. Systems that use such an encoder or stage, directly or through other systems,
+    also have replicas, unless they are trained `once`. BM25 and the data depend on no seed.
     """
 
     @cache

@@ -18,7 +18,7 @@ from cdmae.fields import setting, settings
 
 @settings
 class Reranker(Stage):
-    """The training of a reranker."""
+    """A recipe for training rerankers."""
 
     lengths = ("max_length",)
 

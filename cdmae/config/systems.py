@@ -1,4 +1,4 @@
-"""Look up entries of a config, whose names are the edges of the workflow's graph."""
+"""Look up entries of a config; their names are the edges of the workflow's graph."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; estimate: the input of the masks, ``importance`` or
-    ``ngrams``; checkpoint, generator: the files of models in local folders.
+    corpus: the pre-training collection; asked: the same if its queries or ids are read; texts: the
+    files of further texts; estimate: the input of the masks, ``importance`` or ``ngrams``;
+    checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
@@ -29,6 +30,8 @@ def encoders(config: Config) -> dict[str, Row]:
             "importance": encoder.importance,
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
+            "asked": encoder.asked,
+            "texts": list(encoder.texts),
             "estimate": (
                 "importance"
                 if encoder.masked_by_importance
@@ -84,13 +87,13 @@ def sparse(config: Config) -> list[str]:
 
 
 def searched(config: Config) -> list[str]:
-    """List the index folders, below the results, of collections that are only searched."""
+    """List the index folders of collections that are searched but not evaluated."""
     folders = [system.index.format(system=name) for name, system in config.systems.items()]
     return [folder for folder in dict.fromkeys(folders) if folder]
 
 
 def start_of(config: Config, system: str) -> str:
-    """Name the entry of `starts` whose tokenizer a trained system uses."""
+    """Name the entry of `starts` that provides a trained system's tokenizer."""
     return config.encoders[config.systems[system].encoder].start
 
 
@@ -107,7 +110,7 @@ def taught(config: Config) -> list[str]:
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Return the first student with the same candidates and teacher, whose scores are shared."""
+    """Return the first student with the same candidates and teacher: they share scores."""
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
@@ -121,9 +124,9 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A run from files that serves as a teacher is read to its end; a third-party model that does is
-    searched as deep as in the evaluation. The runs that a fusion sums are as deep as in the
-    evaluation, because their depth affects how their scores are scaled.
+    A teacher's run is read to its end if it comes from files. A third-party model as a teacher is
+    searched to the depth of the evaluation. Runs for a fusion also have the depth of the
+    evaluation, because the depth affects how scores are scaled.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -145,7 +148,7 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 def keeps_vectors(config: Config, name: str) -> bool:
     """Return whether a retriever's vectors are kept on disk after its search.
 
-    A replica keeps none if nothing but its own evaluation searches them: that search then encodes
+    A replica keeps no vectors if only its own evaluation searches them. That search then encodes
     the passages itself, which saves a job per collection.
     """
     if not config.evaluation.keep_vectors:
@@ -175,7 +178,7 @@ def batches(config: Config, collection: str) -> dict[str, list[Any]]:
 
 
 def trained_encoders(config: Config) -> list[str]:
-    """List the trained encoders of the first seed, without snapshots, which the report shows."""
+    """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
 
 
@@ -198,7 +201,7 @@ def before(config: Config, encoder: str) -> list[str]:
 
 
 def shown(config: Config) -> list[str]:
-    """Return the (collection, split) whose queries the report shows, preferably from training."""
+    """Return the (collection, split) of the queries in the report, preferably from training."""
     collections = {trains_on(config, name)[0] for name in trained(config)}
     candidates = [target for target in targets(config) if target[0] in collections] or targets(
         config

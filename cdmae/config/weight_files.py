@@ -108,7 +108,7 @@ def check_file(path: Path) -> None:
 
 
 def _read_header(path: Path) -> dict[str, Weight]:
-    """Return the weights in a safetensors file, whose length must match its header."""
+    """Return the weights in a safetensors file; refuse a length that contradicts its header."""
     size = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(8)

@@ -43,15 +43,15 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """The training of one kind of model in one stage.
+    """Everything that training one kind of model in one stage needs.
 
-    stage: the settings, including those that depend on the data. columns: the columns of the curve,
-    including the numbers that `learn` returns. batch: a function that makes the batch of the given
-    examples (rows [B]) in an epoch. learn: a function that adds a batch's gradient to the weights
-    and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a function that
-    returns a warning about the numbers of a step (counted from 1), or nothing, and raises
-    `InputError` if the training cannot recover. notes: warnings that are known before the training
-    begins.
+    stage: the settings, including settings that depend on the data. columns: the columns of the
+    curve, including the numbers that `learn` returns. batch: a function that makes the batch of
+    the given examples (rows [B]) in an epoch. learn: a function that adds a batch's gradient to
+    the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a
+    function that returns a warning about the numbers of a step (counted from 1), or nothing, and
+    raises `InputError` if the training cannot recover. notes: warnings that are known before the
+    training begins.
     """
 
     stage: Stage
@@ -169,8 +169,8 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
 
     The curve gets about 100 rows. An epoch has one step per complete batch. A `warmup_steps` below
     1 is a share of the steps, rounded up, as in transformers. A warm-up that would cover the whole
-    training is reduced to a tenth of the steps. At the paper's size, 1,000 steps are a
-    twenty-fourth of the training; on a small collection they would be all of it.
+    training is reduced to a tenth of the steps. In the paper, 1,000 steps are 1/24 of the training;
+    on a small collection they would be the whole training.
     """
     steps = steps_of(stage, examples, name)
     share = stage.warmup_steps < 1

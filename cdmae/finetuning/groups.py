@@ -88,7 +88,7 @@ class Examples:
     ) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
-        The incomplete batch at the end of an epoch is omitted, so that no batch repeats a query.
+        The incomplete batch at the end of an epoch is omitted: no batch repeats a query.
         """
         per_epoch = len(self) // queries
         order = np.empty(0, dtype=np.int64)
@@ -101,8 +101,8 @@ class Examples:
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Return a mask of the passages that must not be negatives of each query: bool [B, B x N].
 
-        They are false negatives according to the qrels or the margin, and passages with the same
-        text as one of these. The query's own positive is never masked.
+        These are false negatives according to the qrels or the margin, and passages with the same
+        text as a false negative. The query's own positive is never masked.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
@@ -161,9 +161,9 @@ def read(
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
     depth: the number of top ranks from which negatives are taken. ranking: a third-party teacher's
-    run; groups then contain only passages that it ranks, since it scores no others. The second
-    result is `Selection.counts`. Raises `InputError` if the files do not match, or if no example
-    remains.
+    run; groups then contain only passages that this run ranks, because it scores no others. The
+    second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
+    example remains.
     """
     qrels = read_qrels(collection, split)
     texts = text_ids(collection)
@@ -172,12 +172,14 @@ def read(
     for path, run in runs.items():
         if len(run) != len(ids):
             raise InputError(
-                f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(ids)}"
+                f"{path} has {len(run)} queries, the split {split!r} of {collection} has "
+                f"{len(ids)}; delete it and run again"
             )
         largest = run.passages.max(initial=-1)
         if largest >= len(texts):
             raise InputError(
-                f"{path} names passage {largest}, but {collection} has {len(texts)} passages"
+                f"{path} names passage {largest}, but {collection} has {len(texts)} passages; "
+                "delete it and run again"
             )
     selection = select(
         runs[negatives],

@@ -1,11 +1,11 @@
 """Scores of multi-vector retrievers in training: late interaction, with its own backward pass.
 
-s(q, d) = sum_i max_j q_i . d_j (ColBERT, equation 3). With match equal, the maximum is over the
-vectors of the same word-piece, and it is 0 where a passage lacks the word-piece (COIL, equation 4).
+s(q, d) = sum_i max_j q_i . d_j (ColBERT, equation 3). With match equal, the maximum is over
+vectors of the same word-piece. It is 0 where a passage lacks the word-piece (COIL, equation 4).
 
 The products of all pairs of vectors are never held together: they are computed for some passages at
 a time, and only the largest product and its row are kept. Its derivative has one entry per query
-vector and passage, so that the backward pass costs a fraction of the forward pass.
+vector and passage, so the backward pass costs a fraction of the forward pass.
 
     T  vectors of all queries        U  vectors of all passages        D  dimensions
     B  queries        P  passages        n  vectors of the longest passage of a block
@@ -72,10 +72,11 @@ def group_scores(queries: Texts, passages: Texts, match: str) -> Tensor:
 
 @dataclass(frozen=True)
 class _Block:
-    """Some passages of nearly equal lengths.
+    """A block of passages with nearly equal lengths.
 
-    columns: their numbers [b]. rows: the rows of their vectors, int64 [b, n]; a shorter passage
-    repeats its last row. apart: bool [b, n, T], pairs of different word-pieces; None if all meet.
+    columns: the passages' numbers [b]. rows: the rows of the passages' vectors, int64 [b, n]; a
+    shorter passage repeats its last row. apart: bool [b, n, T], pairs of different word-pieces;
+    None if all pairs count.
     """
 
     columns: Tensor

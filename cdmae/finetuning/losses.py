@@ -34,8 +34,8 @@ def contrastive(
     own N. excluded: bool [B, B x N], the candidates that the sum omits because they are false
     negatives; never the query's own positive. There is no temperature.
 
-    With `symmetric`, which needs `in_batch`, the result is the mean of this loss and of mean_q
-    -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
+    `symmetric` needs `in_batch`: the result is the mean of this loss and of mean_q -log( exp
+    s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
@@ -67,8 +67,8 @@ def kl(student: Tensor, teacher: Tensor) -> Tensor:
     """Return L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), equation 11.
 
     p(d|q) = softmax over the group. student, teacher: scores [B, N], both at temperature 1. The
-    result is a sum over the group and a mean over the queries; a mean over all B x N elements would
-    be N times too small.
+    result is a sum over the group and a mean over the queries. A mean over all B x N elements
+    would be N times too small.
     """
     target = log_softmax(teacher, dim=-1)
     return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()

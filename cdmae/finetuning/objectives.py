@@ -45,11 +45,11 @@ def objective(
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
     teacher_temperature.
-    vectors: [n, D], of the queries, followed by those of the passages. words: for a unified head,
+    vectors: [n, D], first of the queries, then of the passages. words: for a unified head,
     the number V of a text's weights, which its dense vector follows.
 
     The losses of the stage's prefixes (Matryoshka) and of both heads of a unified retriever are
-    added up; the numbers are those of whole vectors. accuracy: the share of groups in which the
+    added up; the numbers describe whole vectors. accuracy: the share of groups in which the
     positive scores best. spread: the standard deviation of the passages' vectors relative to their
     size; it is 0 if all vectors are equal.
     """
@@ -96,7 +96,7 @@ def _of_vectors(
 def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of a batch of multi-vector texts and its numbers, see `objective`.
 
-    vectors: the vectors of all word-pieces of the queries, followed by those of the passages.
+    vectors: the vectors of all word-pieces, first of the queries, then of the passages.
     """
     count = batch.queries
     queries = vectors.cut(slice(0, count))

@@ -1,10 +1,10 @@
 """Training of DeepCT: weights of word-pieces regressed on query term recall.
 
-The target of word-piece t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|, the share of the passage's
-training queries Q_d that contain t (Dai and Callan 2019, equation 1). The loss of a passage is the
-sum over its positions of the squared error (equation 2), here averaged over the passages of the
-global batch. DeepCT compares words; word-pieces are compared here, and every position of a
-word-piece has its target. Negatives and teachers are not read.
+The target of word-piece t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|: the share of the passage's
+training queries Q_d that contain t (Dai and Callan 2019, equation 1). A passage's loss is the sum
+of the squared errors at its positions (equation 2). Here the loss is averaged over the passages of
+the global batch. DeepCT compares words; here word-pieces are compared, and every position of a
+word-piece has the word-piece's target. Negatives and teachers are not read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def task(
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Make the training of a retriever with `target: recall`."""
+    """Set up the training of a retriever with `target: recall`."""
     del teacher, seed, device
     positives = data.examples.positives
     asked = sequences.texts(model, "query", data.queries, data.examples.queries)
@@ -79,7 +79,7 @@ def recalls(positives: Ragged, queries: sparse.csr_array) -> tuple[sparse.csr_ar
     """Return the recall of word-pieces in passages, [p, V], and the row of each passage, [P].
 
     positives: the passages that each query is relevant for; queries: the counts of their
-    word-pieces, [E, V]. The passages of no query have the row -1.
+    word-pieces, [E, V]. Passages without a query have the row -1.
     """
     asked = np.repeat(np.arange(len(positives)), positives.lengths)
     passages, row_of = np.unique(positives.values, return_inverse=True)

@@ -76,7 +76,7 @@ def learn(
     """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
 
     Every process receives the whole gradient. pairs: B x N, query by query. The loss is the mean
-    over the B queries, whatever the chunks and processes. Dropout is drawn for (seed, step, chunk,
+    over the B queries, regardless of chunks and processes. Dropout is drawn for (seed, step, chunk,
     process).
     """
     device = next(network.parameters()).device

@@ -117,8 +117,8 @@ def spread_of_scores(
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
     Dropout is active as in training. For random weights it causes most of the spread, because their
-    vectors are nearly equal. The result is rounded to three digits, so that a training that resumes
-    on another machine computes the same number. It is 0 if the spread is only rounding error.
+    vectors are nearly equal. The result is rounded to three digits: a training that resumes on
+    another machine then computes the same number. It is 0 if the spread is only rounding error.
     """
     network = model.network.to(device)
     head = heads.of(stage.head)
@@ -234,8 +234,8 @@ def learn(
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes a share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk
-    use the same mask. sparsity: the regulariser of a sparse head, which is added to the loss.
+    whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk use
+    the same mask. sparsity: the regulariser of a sparse head, which is added to the loss.
     """
     device = next(network.parameters()).device
     head = heads.of(stage.head)

@@ -1,11 +1,11 @@
-"""Selecting passages for training queries: a run minus the qrels, then filters (section 3.4).
+"""Select passages for training queries: a run minus the qrels, then filters (section 3.4).
 
 Filters, in this order:
 
-1. `mined`: keeps the best passages of the run, except relevant passages, passages that the qrels
-exclude (BRIGHT's grade of -100), and passages with the same text as either. 2. `limit_by_margin`:
-removes passages that the run scores nearly as high as the relevant one. 3. `limit_to_ranked`: keeps
-only passages that a third-party teacher has scored.
+1. `mined`: keeps the best passages of the run. It removes relevant passages, passages that the
+   qrels exclude (BRIGHT's grade of -100), and copies of either.
+2. `limit_by_margin`: removes passages that the run scores nearly as high as the relevant passage.
+3. `limit_to_ranked`: keeps only passages that a third-party teacher has scored.
 
 Shapes: `Q` queries of the split, `P` passages.
 """
@@ -99,9 +99,9 @@ class Selection:
         self.sizes["left by the margin"] = left
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
-        """Keep only passages that a teacher's run ranks, since it scores no others.
+        """Keep only passages that a teacher's run ranks, since the run scores no other passages.
 
-        A query is left out if no relevant passage or fewer than `negatives` negatives remain.
+        A query is omitted if no relevant passage or fewer than `negatives` negatives remain.
         """
         before = self.negatives.lengths
         self.positives = _ranked(self.positives, teacher)

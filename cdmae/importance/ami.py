@@ -1,6 +1,6 @@
 """Token importance: the average mutual information of words with their neighbours (eq. 7 and 8).
 
-Words that often occur together are easy to guess from one another. All of them are important:
+Words that often occur together are easy to guess from one another. All these words are important:
 the decoder's mask hides them together, and only the passage's vector can restore them
 (section 3.2).
 
@@ -46,15 +46,15 @@ def ami(
 ) -> np.ndarray:
     """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
-    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where the n-gram would
-    leave its segment; totals [L].
+    counts [L, W]: the occurrences of the n-gram that begins at each word, 0 where the n-gram would
+    leave its segment. totals [L]: the number of n-grams of each order.
 
-    Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all ways
-    of cutting the n-gram into at least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine
-    et al. 2021, eq. 3). `product` cuts it into single words. Counts are divided by the number of
-    n-grams of their order, as in equation 7, or (`pooled`) of all orders. `literal` divides each
-    side by L - 1, with 0 for n-grams that do not exist at the segment's edges. `mean` takes twice
-    the mean of the n-grams that exist; inside a segment both are the same.
+    Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all cuts
+    into at least two pieces: log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3).
+    `product` cuts it into single words. Counts are divided by the number of n-grams of their order,
+    as in equation 7, or (`pooled`) of all orders. `literal` divides each side by L - 1, with 0 for
+    n-grams that do not exist at the segment's edges. `mean` takes twice the mean of the n-grams
+    that exist; inside a segment both are the same.
     """
     for name, value, allowed in (
         ("pmi", pmi, PMI),
@@ -117,7 +117,7 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
 
 @compiled
 def _log_shares(count, logs, norm, shares):  # noqa: ANN001, ANN202
-    """Write log p of the n-grams to `shares`, from their counts and the log of their number."""
+    """Write each n-gram's log p to `shares`, from its count and the log of the total."""
     for i in range(len(count)):
         seen = count[i]
         log = logs[seen] if seen < len(logs) else np.log(np.float64(seen))
@@ -143,7 +143,7 @@ def _best_cut(best, order, smallest, sums):  # noqa: ANN001, ANN202
 
 @compiled
 def _add(count, pmi, order, size, sums, number):  # noqa: ANN001, ANN202
-    """Add each n-gram's PMI to the sums of its first and its last word, and count the n-grams."""
+    """Add each n-gram's PMI to the sums of its first and its last word, and count the summands."""
     for i in range(size):
         exists = count[i] > 0
         pmi[i] = pmi[i] if exists else 0.0
@@ -207,8 +207,7 @@ class Table:
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """Return, for each word, the share of its n-grams that the collection repeats: float64 [n].
 
-        The n-grams of a word are the n-grams that `score` averages. If there are none, the share is
-        1.
+        The n-grams of a word are the n-grams that `score` averages; without n-grams the share is 1.
         """
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         repeated = np.zeros(len(words))
@@ -238,7 +237,7 @@ def estimate(
 
     Memory does not grow with the collection: passages are scored in blocks.
 
-    counted: the folder of n-grams whose table scores new text. The output refers to it by a
+    counted: the folder of n-grams; its table scores new text. The output refers to it by a
     relative path. settings: the arguments of `ami`.
     """
     counts = ngrams.Counts.read(counted)

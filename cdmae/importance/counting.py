@@ -5,7 +5,7 @@ without strings and without collisions. If the first or the last n-1 words of an
 once, the n-gram occurs only once, too, and need not be counted.
 
 Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of
-the bigrams), so that a partition's table fits the cache. A partition keeps the order of the text.
+the bigrams): a partition's table therefore fits the cache. A partition keeps the order of the text.
 After it is counted, its counts replace its keys, and a second walk over the text reads them in
 order, partition by partition. There are no random reads or writes, and the result does not depend
 on the number of threads. No processor prefetches this many streams by itself, so each read and each
@@ -61,11 +61,11 @@ def no_words():
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
     """Assign numbers to the words of the segments `first` to `last`; return the keys of long words.
 
-    The number of a word of one word-piece is its id. Longer words are numbered from ``size`` on,
-    in the order of the text; their keys are ``number of the word without its last piece x size +
-    last piece``, uint64.
+    A word of a single word-piece has the number of that piece. Longer words are numbered from
+    ``size`` on, in the order of the text. Their keys, uint64, are ``number of the word without its
+    last piece x size + last piece``.
 
-    size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W],
+    size: the number of word-pieces. segments int64 [S + 1]: edges in words. words uint32 [W]:
     written.
     """
     slots, keys = no_words()

@@ -40,10 +40,10 @@ Repeated = tuple[np.ndarray, np.ndarray]  # keys and counts of n-grams that occu
 class Counts:
     """The n-gram counts of a collection, orders 1 to L.
 
-    counts uint32 [L, W]: ``counts[n - 1, i]`` occurrences of the n-gram that begins at word i, 0
-    where the n-gram would leave its segment; segments int64 [2 P + 1]: the offset of each title and
-    each text, in words; totals int64 [L]: the number of n-grams of each order; table: the same
-    counts by n-gram.
+    counts uint32 [L, W]: ``counts[n - 1, i]`` is the number of occurrences of the n-gram that
+    begins at word i, 0 where the n-gram would leave its segment. segments int64 [2 P + 1]: the
+    offset of each title and each text, in words. totals int64 [L]: the number of n-grams of each
+    order. table: the same counts by n-gram.
     """
 
     counts: np.ndarray
@@ -63,7 +63,7 @@ class Counts:
 def count_to(
     folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int = 1
 ) -> None:
-    """Count n-grams as `count` does, and write them to a folder.
+    """Count n-grams as `count` does, and write the counts to a folder.
 
     The counts by position are computed in a memory-mapped file of the folder.
     """
@@ -200,7 +200,7 @@ def words_of(
 
 
 class LongWords:
-    """Number the words of several texts that consist of several word-pieces, in order."""
+    """Number words of several word-pieces in several texts, in the order of the texts."""
 
     def __init__(self, pieces: int) -> None:
         """Start without words; the first word will have the number `pieces`."""
@@ -214,7 +214,7 @@ class LongWords:
         return self._keys[: self._used]
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Add a text's words, whose keys may refer to each other; return their numbers, uint32."""
+        """Add a text's words and return their numbers, uint32; keys may refer to earlier keys."""
         self._slots, self._keys, self._used, numbers = counting.merge_words(
             self._pieces, self._slots, self._keys, self._used, keys
         )

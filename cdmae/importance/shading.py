@@ -50,7 +50,7 @@ class Shades:
     """A table of importance with its tokenizer, for any number of texts."""
 
     def __init__(self, table: Path | str, tokenizer: Path | str) -> None:
-        """Read both from disk."""
+        """Read the table of importance and the tokenizer from disk."""
         self.table = ami.Table.read(table)
         self.tokeniser = Tokeniser(tokenizer, 1)
         self.backend = read_backend(tokenizer)

@@ -13,9 +13,8 @@ of a shard, not of the collection:
 - `gather` joins the parts.
 
 A key is ``row of the first n-1 words in the table x V + last word``, as in the table. Ranges are
-cut by regular sampling (Shi and Schaeffer 1992), so that they are of about equal size whatever the
-text. Files between jobs are mapped without reading their checksums, since every job reads a part of
-every file.
+cut by regular sampling (Shi and Schaeffer 1992) and have about equal sizes for every text. Files
+between jobs are mapped without reading their checksums, since every job reads a part of every file.
 
 N shards, R ranges, W words, V words in the vocabulary.
 """
@@ -176,8 +175,8 @@ def list_keys(
 ) -> None:
     """Write the counts of order n - 1 by position, and the distinct keys of order n with counts.
 
-    order: from 2 to window + 1, which has no keys: its folder is empty. before: the step of the
-    previous order, from order 3.
+    order: from 2 to window + 1; the last order has no keys, and an empty folder. before: the step
+    of the previous order, from order 3.
     """
     if before is None:
         counts = shard.occurrences[shard.words]

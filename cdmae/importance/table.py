@@ -1,6 +1,6 @@
 """Look up the n-grams of new text among the n-grams that a collection repeats.
 
-An n-gram that is not in the table occurs once or never; either way it counts as once. The n-grams
+An n-gram that is not in the table occurs at most once in the collection, and counts as 1. N-grams
 of the collection itself therefore have exactly the counts of `cdmae.importance.ngrams`.
 """
 
@@ -53,7 +53,7 @@ class Table:
         return len(self.keys) + 1
 
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the words of one segment's word-pieces: numbers (-1 if unknown) and offsets."""
+        """Return each word's number (-1 if unknown) and offset, for one segment's word-pieces."""
         ids = np.asarray(ids, dtype=np.int64)
         if self.unit == "wordpiece":
             begins = np.ones(len(ids), bool)

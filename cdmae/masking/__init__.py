@@ -1,4 +1,4 @@
-"""Masking (equation 1): which word-pieces the encoder or decoder must predict, and its input.
+"""Masking (equation 1): choose the word-pieces to predict, and make the masked input.
 
 The folder `strategies` has one file per strategy. The file's name is the strategy's name in the
 config (`encoder_masking`, `decoder_masking`), unless it begins with ``_``. A strategy defines
@@ -60,7 +60,7 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last nine fields serve objectives whose masks differ from equation 1.
+    The last ten fields serve objectives with masks that differ from equation 1.
     """
 
     strategy: str
@@ -79,6 +79,7 @@ class Side:
     crops: tuple[float, float] | None = None
     deleted: float = 0.0  # share of the word-pieces of a crop that are deleted
     rest: bool = False  # the second crop is the passage without the first crop
+    written: int = 0  # the input is the passage's text of this file of written texts, from 1
     crop: int = 0  # with one span per passage: the crop that this side reads, 0 or 1
 
 

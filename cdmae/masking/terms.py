@@ -57,12 +57,12 @@ def describe(
 
     The result has these keys:
 
-    ``uniform``, ``importance``: the most frequent masked words with their share of the masked
-    words, the share of stop-words and punctuation among the masked word-pieces, and the entropy of
-    these word-pieces in bits.
+    ``uniform``, ``importance``: three facts about the masks. The most frequent masked words and
+    their share of the masked words; the share of stop-words and punctuation among the masked
+    word-pieces; the entropy of the masked word-pieces in bits.
 
-    ``sigma``: the same share and entropy for each standard deviation of the noise, and the share of
-    masked word-pieces that the next epoch masks again.
+    ``sigma``: for each standard deviation of the noise, the same share and entropy, and the share
+    of masked word-pieces that the next epoch masks again.
 
     ``example``: its words with their importance, the share of their n-grams that the collection
     repeats, and the probability that each is masked.
@@ -120,7 +120,7 @@ def describe(
 
 
 def _typical(batch: masking.Batch) -> list[int]:
-    """Choose passages from the whole collection: the first of enough words in each part of it."""
+    """Choose passages across the collection: in each part, the first passage with enough words."""
     words = batch.word_starts.sum(axis=1)
     chosen = []
     for part in np.array_split(np.arange(len(words)), PASSAGES):
@@ -172,7 +172,7 @@ def _entropy(ids: np.ndarray) -> float:
 def _top(
     batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]
 ) -> list[list[Any]]:
-    """Return the commonest words whose first piece is masked, and their shares."""
+    """Return the words with the most frequently masked first pieces, and their shares."""
     rows, begins = np.nonzero(mask & batch.word_starts)
     words = zip(rows.tolist(), begins.tolist(), ends[rows, begins].tolist(), strict=True)
     counts = Counter(tuple(batch.ids[row, begin:end].tolist()) for row, begin, end in words)

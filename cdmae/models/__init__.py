@@ -1,1 +1,1 @@
-"""Encoders that read packed rows, and models on disk."""
+"""Encoders over packed sequences, the heads of retrievers, and models on disk."""

@@ -11,8 +11,8 @@ masked grid     with a mask: torch's ``scaled_dot_product_attention`` (`_masked`
                 ModernBERT's windows
 ==============  ===================================================================================
 
-Read `Grid` first, which spreads rows over padded cells during one call and collects them again.
-Then read `attend` and its implementations, and `Distances` last. The grids `to` (of queries) and
+Read `Grid` first: it spreads rows over padded cells during one call and collects them again. Then
+read `attend` and its implementations, and `Distances` last. The grids `to` (of queries) and
 `of` (of keys and values) differ if the last layer is computed only at selected rows.
 
 Torch offers three alternatives to this file. All of them are slower on a CPU, where tests and small
@@ -87,7 +87,7 @@ class Grid:
 
     @cached_property
     def cell_positions(self) -> Tensor:
-        """Return each cell's position, int64 [B, n]; padding gets 0, so that it can see a row."""
+        """Return each cell's position, int64 [B, n]; padding gets 0, and so can see a row."""
         layout = self.layout
         count = len(layout) * layout.longest
         positions = torch.zeros(count, dtype=torch.int64, device=layout.cells.device)
@@ -123,9 +123,9 @@ def attend(
     """Attend within each passage: scaled dot products.
 
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0.
-    mask: [B, H or 1, m, n], either booleans, true where a row sees another row, or numbers to add
-    to the scores, -inf where it does not. No row may see padding, and every row must see at least
-    one row. Head sizes that the packed kernel refuses are computed on the padded grid.
+    mask: [B, H or 1, m, n]. Booleans are true where a row sees another row; numbers are added to
+    the scores, -inf where a row must not see another row. No row may see padding, and every row
+    must see at least one row. Head sizes that the packed kernel refuses use the padded grid.
     """
     if mask is not None:
         return _masked(query, key, value, to, of, mask)

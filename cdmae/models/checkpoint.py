@@ -4,8 +4,8 @@
 encoder         an encoder of `cdmae.models.architectures` with its LM head. If it was pre-trained,
                 it is also a sentence-transformers model, with the pooling of its training
 retriever       a sentence-transformers model ([CLS] or mean pooling; dot product or cosine). Its
-                top level also loads with ``transformers.AutoModel``, whose ``last_hidden_state`` is
-                pooled: ``[:, 0]`` or the mean over tokens. With a sparse head it is a
+                top level also loads with ``transformers.AutoModel``; pool ``last_hidden_state``
+                yourself: ``[:, 0]`` or the mean over tokens. With a sparse head it is a
                 ``SparseEncoder``, and loads with ``transformers.AutoModelForMaskedLM``. With a
                 multi-vector head it has PyLate's layout, which ``MultiVectorEncoder`` loads. With a
                 unified head it is the ``SparseEncoder`` of its sparse head; the model card has the

@@ -1,4 +1,4 @@
-"""The largest of many numbers and its position, much faster than the indices of ``torch.max``."""
+"""Find the largest of many numbers and its position, much faster than ``torch.max``."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def read(
     `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
     Missing weights are drawn with `seed`; their names are the second result.
 
-    Raises `InputError` if a file is missing or damaged, if the type of the model is unknown, if
-    weights contradict config.json or contain NaN or infinity, or if required weights are missing.
+    Raises `InputError` for a missing or damaged file, and for an unknown type of model. Weights
+    must be complete and finite, and agree with config.json.
     """
     folder, revision = pretrained.divided(str(source))
     with _reported(name, remedy):
@@ -137,7 +137,7 @@ def _from_pretrained(
 
 
 def _mismatch(loaded: dict[str, Any]) -> str:
-    """Describe a weight whose shape contradicts config.json; return an empty text if none does."""
+    """Describe a weight with a shape that contradicts config.json; "" if all shapes agree."""
     if not loaded["mismatched_keys"]:
         return ""
     key, stored, expected = min(loaded["mismatched_keys"])
@@ -148,7 +148,7 @@ def _mismatch(loaded: dict[str, Any]) -> str:
 
 
 def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
-    """Describe missing weights that are required; return an empty text if there are none."""
+    """Describe required weights that are missing; "" if all are present."""
     lacking = [key for key in missing if not key.startswith(new)]
     if not lacking:
         return ""
@@ -156,13 +156,13 @@ def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
 
 
 def _surplus(loaded: dict[str, Any]) -> str:
-    """Describe weights of layers that config.json lacks; return an empty text if there are none."""
+    """Describe weights of layers that config.json lacks; "" without such weights."""
     surplus = sorted(key for key in loaded["unexpected_keys"] if OF_A_LAYER.search(key))
     return f"has {listed(surplus)}, which its config.json does not describe" if surplus else ""
 
 
 def _not_finite(network: PreTrainedModel) -> str:
-    """Describe a weight with NaN or infinity; return an empty text if there is none."""
+    """Describe a weight with NaN or infinity; "" if all are finite."""
     for name, weight in network.named_parameters():
         if not torch.isfinite(weight).all():
             return f"has NaN or infinity in {name}: it is damaged, or its training diverged"
@@ -236,7 +236,7 @@ def write_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
 
 
 def _share(folder: Path) -> None:
-    """Let others read the weights as they read config.json: safetensors uses the mode 0600."""
+    """Give weights the file mode of config.json, because safetensors uses the mode 0600."""
     for file in folder.glob("*.safetensors"):
         shutil.copymode(folder / "config.json", file)
 

@@ -3,8 +3,8 @@
     S  rows: all word-pieces of B passages one after another, then filler
     B  passages         n  word-pieces of the longest passage     R  selected rows
 
-A third to a half of a padded batch is padding. Here only attention is padded. On the CPU row counts
-are rounded up, because the matrix library caches a compiled kernel for every count and would use
+A third to a half of a padded batch is padding. Here only attention is padded. On the CPU, row
+counts are rounded up: the matrix library caches a compiled kernel for every count, and would use
 more memory with each new count. The filler rows are computed and never read.
 """
 
@@ -100,7 +100,7 @@ def pack(
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """Select rows of a batch whose passages have the offsets `starts` [B + 1].
+    """Select rows of a batch; starts [B + 1]: the offsets of its passages.
 
     index: the row numbers, in ascending order. Both arrays are on the host.
     """

@@ -1,4 +1,4 @@
-"""Sequences of different lengths, such as texts, concatenated in one array."""
+"""Store sequences of different lengths, such as texts, in one array."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ragged:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
-        """Concatenate sequences."""
+        """Concatenate sequences into one array with offsets."""
         values = [np.asarray(sequence, dtype) for sequence in sequences]
         starts = starts_of([len(own) for own in values])
         return cls(np.concatenate([np.empty(0, dtype), *values]), starts)

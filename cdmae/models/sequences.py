@@ -36,7 +36,7 @@ def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens
 
 
 def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
-    """Tokenise queries."""
+    """Tokenise queries with a tokenizer that is already loaded."""
     titles = pa.array([""] * len(texts), pa.string())
     return tokeniser.tokens(pa.table({"title": titles, "text": pa.array(list(texts), pa.string())}))
 
@@ -81,7 +81,7 @@ class Prompt:
         """Tokenise a prompt with the tokenizer in a folder.
 
         Here, texts are tokenised without their prompt. Other libraries tokenise both together.
-        Raises `InputError` for a prompt for which the two results differ.
+        Raises `InputError` if the two results differ for this prompt.
         """
         if not text:
             return cls()

@@ -1,4 +1,4 @@
-"""Floating-point operations of the networks, a multiplication and an addition counting as two.
+"""Count the networks' floating-point operations; a multiplication and an addition count as two.
 
 Symbols: `d` width, `f` inner width, `V` vocabulary, `n` tokens of a text, special ones included.
 """
@@ -177,8 +177,8 @@ def _object(path: Path) -> dict[str, Any]:
 def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
     """Count the operations of pre-training on a passage, forward and backward.
 
-    Spans are parts of a passage that is `spans` times as long. Positions that no loss reads are
-    counted as well.
+    A passage is `spans` times as long as each of its spans. Positions that no loss reads also
+    count.
     """
     spans = encoder.spans
     n = encoder.read_tokens(corpus)

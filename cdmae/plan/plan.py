@@ -40,7 +40,7 @@ class Task:
 def tasks_of(
     planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False
 ) -> list[Task]:
-    """Estimate the jobs that are due, or all jobs, with the tasks that each waits for."""
+    """Estimate the jobs that are due, or all jobs; each task lists the tasks that it waits for."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
     for job in jobs:
@@ -76,7 +76,7 @@ def longest_chain(tasks: Sequence[Task]) -> list[Task]:
 def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
     """Return the minimum number of seconds in which a machine can do all tasks.
 
-    This is the longest chain, or the time of all tasks if no core or no GPU is ever idle.
+    This is the larger of two times: the longest chain, and all tasks without any idle core or GPU.
     """
     chain = sum(task.seconds for task in longest_chain(tasks))
     cores = sum(task.seconds * task.job.threads for task in tasks) / machine.cores
@@ -118,7 +118,7 @@ def text(
 
 
 def _table(tasks: list[Task]) -> str:
-    """Return a table with a row per rule."""
+    """Return the table of jobs, time, memory and disk, with a row per rule."""
     rows = []
     for rule in dict.fromkeys(task.job.rule for task in tasks):
         group = [task for task in tasks if task.job.rule == rule]
@@ -166,7 +166,7 @@ def _room(planned: Planned, tasks: list[Task]) -> list[str]:
 
 
 def _compared(needed: float, words: str, available: float, where: str) -> str:
-    """Compare needed with available bytes."""
+    """Compare the required bytes with the available bytes, as text."""
     missing = ""
     if needed > available:
         missing = f": NOT ENOUGH, {_bytes(needed - available)} are missing"
@@ -206,6 +206,6 @@ def _bytes(number: float) -> str:
 
 
 def _existing(path: str) -> Path:
-    """Return the folder, or its nearest parent that exists."""
+    """Return the folder, or its nearest existing parent."""
     folder = Path(path).absolute()
     return next(parent for parent in (folder, *folder.parents) if parent.exists())

@@ -1,4 +1,4 @@
-"""The jobs of a run and the data that determine their prices: a config and collection sizes."""
+"""The jobs of a run, and what determines their prices: config, collections and networks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Planned:
     """A config with the sizes of its collections, and the dimensions of its networks."""
 
     def __init__(self, config: Config) -> None:
-        """Store a checked config."""
+        """Prepare to plan the jobs of a checked config."""
         self.config = config
         self._counted: dict[str, Size] = {}
         self._expected: dict[str, Size] = {}
@@ -43,7 +43,7 @@ class Planned:
 
     @property
     def sizes(self) -> dict[str, Size]:
-        """The size of every collection."""
+        """Map each collection to its size."""
         return {name: self.size(name) for name in self.config.collections}
 
     def size(self, collection: str) -> Size:

@@ -56,7 +56,8 @@ def gpus(planned: Planned, job: Job) -> int:
     """Return the number of GPUs that a job requests.
 
     Narrow networks request none. A training requests a whole node if it would keep one GPU busy for
-    hours, or if the size of its collection is unknown. There is at most one GPU per text of a step.
+    hours, or if the size of its collection is unknown. No job requests more GPUs than a step has
+    texts.
     """
     if job.rule not in ON_SEVERAL + ON_ONE or network(planned, job).width < NARROW:
         return 0
@@ -71,7 +72,7 @@ def gpus(planned: Planned, job: Job) -> int:
 
 
 def _batch(planned: Planned, job: Job) -> int:
-    """Return the number of texts that a training divides among its processes at each step."""
+    """Return the number of texts per training step, which the processes share."""
     if job.rule == "pretrain":
         return planned.config.encoders[job.name].batch
     return planned.config.stages[planned.config.systems[job.name].stage].queries
@@ -89,8 +90,8 @@ def megabytes(planned: Planned, job: Job, attempt: int) -> int:
 def minutes(planned: Planned, job: Job, attempt: int) -> int:
     """Return the time limit that a job requests.
 
-    A rule that resumes requests at most a day per attempt. Other rules start again, and further
-    attempts request more.
+    A rule that resumes requests at most a day per attempt. Other rules begin again at each attempt,
+    and further attempts request more time.
     """
     least = DOWNLOAD if job.rule == "collection" else LEAST_MINUTES
     try:

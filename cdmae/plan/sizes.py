@@ -78,7 +78,7 @@ def known_size(config: Config, collection: str) -> Size | None:
 def check(config: Config, shards: int = 1) -> None:
     """Refuse damaged collections, and collections with too many passages or words to count.
 
-    Estimates have a margin. The job that counts refuses the collections within the margin. shards:
+    Estimates have a margin; the counting job itself refuses collections within the margin. shards:
     the number of jobs that count a collection's words (``--set-scatter shards=N``).
     """
     for name, system in config.systems.items():
@@ -135,8 +135,8 @@ def _check_exhaustive(config: Config, known: dict[str, Size | None]) -> None:
 def count(config: Config, collection: str) -> Size | None:
     """Return the size of a collection if it exists, otherwise None.
 
-    Jobs request memory by the sizes, so every run calls this first. Raises `InputError` for damaged
-    files.
+    Jobs request memory by these sizes, so every run calls this function first. Raises `InputError`
+    for damaged files.
     """
     folder = Path(place(config.results, "collection", collection=collection))
     passages = folder / "passages.parquet"

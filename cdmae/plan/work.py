@@ -1,6 +1,7 @@
 """Count the work of every job: operations of networks, and the units priced in ``prices.csv``.
 
-There is one function per rule. All counts follow from the config and the sizes of its collections.
+There is one function per rule; its docstring describes the work of the rule's job. All counts
+follow from the config and the sizes of its collections.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdmae.config import systems
+from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD
 from cdmae.plan.sizes import PIECES_A_WORD
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from cdmae.plan.planned import Job, Planned
     from cdmae.plan.sizes import Size
 
-QUERY_TOKENS = 10.0  # mean word-pieces of a query
 TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
 SELECT = 4000.0  # operations to select the best passages, per query and passage
 PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passage
@@ -67,8 +68,8 @@ def tokenizer(planned: Planned, start: str) -> Work:
 def tokens(planned: Planned, start: str, name: str) -> Work:
     """Write word-pieces as integers, and the offsets of passages and their texts.
 
-    Tokenizers other than BERT's take longer. They have two numbers per word-piece, for the start
-    and for the rest of a word, and may need uint32.
+    Tokenizers other than BERT's take longer. They have two numbers per word-piece, for the
+    beginning and for the rest of a word, and may need uint32.
     """
     corpus = planned.size(name)
     pieces = corpus.all_words * PIECES_A_WORD
@@ -108,7 +109,9 @@ def pretrain(planned: Planned, name: str) -> Work:
     network = planned.initial_network(encoder.start)
     weights = network.parameters()
     corpus = planned.size(encoder.collection)
-    whole = math.ceil(encoder.epochs * corpus.passages / encoder.batch)
+    by_query = encoder.asked and not encoder.texts
+    read = corpus.queries.get(ASKED_SPLIT, 0) if by_query else corpus.passages
+    whole = math.ceil(encoder.epochs * read / encoder.batch)
     steps = encoder.take_step or encoder.steps or whole
     return Work(
         steps * encoder.batch * flops.passage(network, encoder, corpus),
@@ -118,6 +121,7 @@ def pretrain(planned: Planned, name: str) -> Work:
             "state": (network.layers + encoder.held_layers) * _states(network),
             "vocabulary entry": network.vocabulary,
             "kept number": encoder.kept(network),
+            "joined piece": PIECES_A_WORD * corpus.all_words if encoder.asked else 0,
         },
     )
 
@@ -151,8 +155,8 @@ def _trained(network: Network, stage: Stage, longest: int) -> dict[str, float]:
 def train_retriever(planned: Planned, name: str) -> Work:
     """Train on a group of passages and the query; gradient caching adds a forward pass.
 
-    A sparse head computes its logits once, and its backward pass multiplies sparse matrices, which
-    is not counted. A regression on term recall reads one passage per query, once.
+    A sparse head computes its logits once. Its backward pass multiplies sparse matrices, which are
+    not counted. A regression on term recall reads one passage per query, once.
     """
     stage, corpus, queries, texts = _training(planned, name)
     network = planned.network(name)
@@ -195,7 +199,7 @@ def _multi(planned: Planned, name: str) -> tuple[int, float]:
 
 
 def _head(planned: Planned, name: str, tokens: float) -> float:
-    """Count the operations of a system's language-model head on a text; 0 if it reads none."""
+    """Count the operations of a system's language-model head on a text; 0 without such a head."""
     stage = _stage(planned, name)
     if stage is None:
         reads = planned.config.systems[name].is_sparse(planned.config)
@@ -398,7 +402,7 @@ BY_QUERIES = ("query", "scanned passage", "hit", "pair")
 def part_of(
     rule: Callable[..., Work], divided: tuple[str, ...] = BY_PASSAGES
 ) -> Callable[..., Work]:
-    """Return the work of one part of a rule's job; the last wildcard is a part, such as 3-of-7."""
+    """Return the work of a parallel job; its last wildcard is the part, such as 3-of-7."""
 
     def part(planned: Planned, *wildcards: str) -> Work:
         *whole, name = wildcards
@@ -414,12 +418,12 @@ def part_of(
 
 
 def joined_runs(planned: Planned, name: str, *mined: str) -> Work:
-    """Merge the runs of all parts."""
+    """Merge the runs that the parallel jobs of a search wrote."""
     return Work(units={"hit": _searched(planned, name, mined)["hit"]})
 
 
 def joined_scores(planned: Planned, student: str) -> Work:
-    """Merge a teacher's scores from all parts."""
+    """Merge the teacher's scores that the parallel jobs wrote."""
     return Work(units={"pair": teacher(planned, student).units["pair"]})
 
 
@@ -429,7 +433,7 @@ def ngrams_of_order(planned: Planned, entry: str, start: str, name: str, order: 
 
 
 def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Work:
-    """Merge the distinct words of all shards."""
+    """Merge the distinct words of all shards into one vocabulary."""
     return Work(units={"distinct word": TYPES * math.sqrt(planned.size(name).all_words)})
 
 

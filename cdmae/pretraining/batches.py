@@ -3,8 +3,8 @@
     B passages of a micro-batch, S rows, M predicted rows with filler (see `cdmae.models.packed`)
 
 A side masks the text, or leaves it unmasked (`cdmae.masking.Side`). If an objective reads two
-neighbouring spans of a passage, each span is a sequence of its own, one after the other; "passages"
-below then means spans. `cdmae.pretraining.reader` makes the steps.
+neighbouring spans of a passage, the spans are separate sequences, one after the other, and
+"passages" below means spans. `cdmae.pretraining.reader` makes the steps.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class View:
     inputs: the passages as this side masks them, [CLS] and [SEP] included. rows: the rows at which
     the last layer is computed: the rows to be predicted and perhaps [CLS]. masked: int64 [M], the
     predicted rows among `rows`. labels: int64 [M], their original ids. weights: float32 [M], 1 /
-    (predicted tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], the
-    rows of the same passage that each of `rows` must not see, on the padded grids of `rows` and
-    `inputs`; None if every row sees the whole passage. draws: float32 [M], numbers in [0, 1), on a
+    (predicted tokens of the side in the global batch), 0 for filler. hidden: bool [B, m, n], on
+    the padded grids of `rows` and `inputs`: the rows of the same passage that each of `rows` must
+    not see; None if every row sees the whole passage. draws: float32 [M], numbers in [0, 1), on a
     side that samples.
     """
 

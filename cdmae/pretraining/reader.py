@@ -1,4 +1,4 @@
-"""The steps of a pre-training: passages in a seeded order, masked on every side.
+"""The steps of pre-training: passages in a seeded order, masked on every side.
 
 Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of
 the collection per epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone.
@@ -12,7 +12,7 @@ views.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
@@ -31,6 +31,7 @@ from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.masking import Side
+    from cdmae.pretraining.further import Asked
     from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
@@ -39,9 +40,11 @@ MIDDLE = (0.25, 0.75)  # the part of a passage from which the cut into two spans
 
 
 class Reader:
-    """Reads the steps of a pre-training.
+    """Read and mask the passages of pre-training steps.
 
     length: the maximum word-pieces of a text, without [CLS] and [SEP]. spans: texts per passage.
+    store: the word-pieces of all texts, which begin with the passages. read_rows: the passages that
+    are read.
     """
 
     def __init__(
@@ -54,14 +57,23 @@ class Reader:
         batch: int,
         max_length: int,
         seed: int,
+        asked: Asked | None = None,
+        written: Sequence[Asked] = (),
     ) -> None:
         """Take the word-pieces and the strategies' values.
 
-        values: by name, float16 [T]. max_length: [CLS] and [SEP] included.
+        values: by name, float16 [T]. max_length: [CLS] and [SEP] included. asked: queries, if the
+        second text of a passage is one of its queries. written: texts of all passages, one entry
+        per file. With either, values are also those of the further texts.
         """
         if not len(tokens):
-            raise InputError("the collection has no passages; there is nothing to pre-train on")
+            raise InputError("the collection has no passages to pre-train on; choose another one")
         self.tokens = tokens
+        self.asked = asked
+        self.written = written
+        further = [*written, asked] if asked else [*written]
+        self.store = further[0].tokens if further else tokens
+        self.read_rows = asked.passages if asked else np.arange(len(tokens))
         self.values = values
         self.vocabulary = vocabulary
         self.sides = sides
@@ -72,11 +84,15 @@ class Reader:
         self.crops = next((side.crops for side in sides.values() if side.crops), None)
         self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
 
+    def __len__(self) -> int:
+        """Return the number of passages that are read."""
+        return len(self.read_rows)
+
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Return the number of word-pieces of every passage after cutting, int64 [P]."""
-        longest = self.length if self.crops else self.length * self.spans
-        return np.minimum(np.diff(self.tokens.starts), longest)
+        """Return the number of word-pieces of every text after cutting, int64 [P], then queries."""
+        longest = self.length if self.crops or self.asked else self.length * self.spans
+        return np.minimum(np.diff(self.store.starts), longest)
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -115,29 +131,37 @@ class Reader:
 
     def passages(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the epochs and passages at ascending positions of the endless sequence."""
-        epochs, within = np.divmod(positions, len(self.tokens))
+        epochs, within = np.divmod(positions, len(self))
         rows = np.empty_like(positions)
         for epoch in np.unique(epochs).tolist():
             if self._order[0] != epoch:
                 generator = np.random.default_rng(seed_of(self.seed, "order", epoch))
-                self._order = (epoch, generator.permutation(len(self.tokens)))
+                self._order = (epoch, generator.permutation(len(self)))
             here = epochs == epoch
-            rows[here] = self._order[1][within[here]]
+            rows[here] = self.read_rows[self._order[1][within[here]]]
         return epochs, rows
 
     # --- texts ------------------------------------------------------------------------------------
 
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
-        """Return the passages `rows`, or two spans or crops of each, in their epochs.
+        """Return the passages `rows`, or two texts of each, in their epochs.
+
+        The two are spans or crops, or the passage and one of its queries.
 
         Second spans have row numbers beyond the collection's, and thus other random draws.
         """
-        begins = self.tokens.starts[rows]
+        begins = self.store.starts[rows]
         lengths = self.lengths[rows]
         if self.spans == 1:
             return Texts(rows, begins, lengths, epochs)
         if self.crops:
             return self._cropped(rows, begins, lengths, epochs, self.sides["encoder"])
+        if self.asked:
+            draws = uniforms(self.keys("query", epochs), rows, 1, salt=1)[:, 0]
+            queries = self.asked.drawn(rows, draws)
+            offsets = np.stack([np.zeros_like(begins), self.store.starts[queries] - begins], axis=1)
+            sizes = np.stack([lengths, self.lengths[queries]], axis=1)
+            return self._pairs(rows, begins, offsets, sizes, epochs)
         cut = self._cut(rows, begins, lengths, epochs)
         offsets = np.stack([np.zeros_like(cut), cut], axis=1)
         sizes = np.stack([cut, np.minimum(lengths - cut, self.length)], axis=1)
@@ -240,6 +264,8 @@ class Reader:
         if side.crops and self.spans == 1:
             texts = self._cropped(texts.rows, texts.begins, texts.lengths, texts.epochs, side)
             texts = texts[side.crop :: 2]
+        if side.written:
+            texts = self._written(name, texts)
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
         batch = self.batch_of(texts, side)
@@ -276,6 +302,15 @@ class Reader:
             draws,
         )
 
+    def _written(self, name: str, texts: Texts) -> Texts:
+        """Return a written text of each text's passage, drawn per epoch, with the text's number."""
+        source = self.written[self.sides[name].written - 1]
+        rows = texts.rows % len(self.tokens)
+        draws = uniforms(self.keys(f"{name} text", texts.epochs), rows, 1, salt=1)[:, 0]
+        found = source.drawn(rows, draws)
+        lengths = np.minimum(self.lengths[found], self.length)
+        return Texts(texts.rows, self.store.starts[found], lengths, texts.epochs)
+
     def choose(
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -302,5 +337,5 @@ class Reader:
         """Return texts as input for masking, with the values of the side's strategy."""
         values = self.values.get(side.strategy)
         return masking.read_spans(
-            self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
+            self.store, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
         )

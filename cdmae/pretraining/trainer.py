@@ -24,7 +24,7 @@ from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
 from cdmae.models import architectures, checkpoint, metadata, networks
-from cdmae.pretraining import objectives, probes
+from cdmae.pretraining import further, objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
@@ -38,6 +38,7 @@ from cdmae.training.ranks import Ranks
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
+    from cdmae.pretraining.further import Asked
     from cdmae.training.state import State
 
 COLUMNS = [
@@ -63,6 +64,7 @@ def pretrain(
     after: Path | None = None,
     tokens: Path | None = None,
     importance: Path | None = None,
+    asked: Path | None = None,
     snapshots: list[int] = (),  # type: ignore[assignment]
     seed: int,
     threads: int = 1,
@@ -71,11 +73,12 @@ def pretrain(
 ) -> None:
     """Make the encoder `name`; with objective none it keeps its initial weights.
 
-    after: another encoder, whose weights replace the initial checkpoint's. tokens: the
+    after: another encoder; its weights replace the initial checkpoint's. tokens: the
     collection's tokens, by the same tokenizer. importance: the folder of importance values for the
-    tokens, or of n-grams if the masks need only these; None if the masks need neither. snapshots:
-    steps whose weights are also written (`cdmae.pretraining.snapshots`). A stopped training resumes
-    from its state. output: the encoder's folder.
+    tokens, or of n-grams if the masks need only these; None if the masks need neither. asked: the
+    collection, if the objective reads its queries or ids. snapshots: steps to write as snapshots
+    (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
+    encoder's folder.
     """
     device = setup.set_up(threads)
     initial = Start(checkpoint=str(after)) if after else start
@@ -96,8 +99,8 @@ def pretrain(
                 with complete(output) as aside:
                     write(aside, model, settings, tokenizer, about)
             return
-        reader = read(settings, model.config, tokenizer, tokens, importance, seed)
-        passages = len(reader.tokens)
+        reader = read(settings, model.config, tokenizer, tokens, importance, seed, asked)
+        passages = len(reader)
 
         def write_snapshot(folder: Path, step: int) -> None:
             origin = {
@@ -154,7 +157,7 @@ def train(
     device = group.device
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
-    plan = schedule(settings, len(reader.tokens))
+    plan = schedule(settings, len(reader))
     probe = probes.looks(
         network,
         reader,
@@ -187,7 +190,7 @@ def train(
     look(plan.last)
     return {
         "steps": plan.last,
-        "passages": len(reader.tokens),
+        "passages": len(reader),
         "precision": setup.precision(settings.precision, device),
         "processes": group.size,
         "seconds": round(seconds, 1),
@@ -236,8 +239,9 @@ def read(
     tokens: Path | None,
     values: Path | None,
     seed: int,
+    asked: Path | None = None,
 ) -> Reader:
-    """Return the reader of a pre-training's steps.
+    """Return the reader of a pre-training's steps; asked: the collection whose queries it reads.
 
     Raises `InputError` if settings, model and files do not fit together.
     """
@@ -258,14 +262,27 @@ def read(
     unit = "word" if values is None else table.unit_of(values)
     sides = objectives.objective(settings.objective).sides(settings, unit)
     strategies = [side.strategy for side in sides.values() if side.strategy]
+    if settings.asked and asked is None:
+        raise InputError(f"objective {settings.objective} needs a collection (--asked)")
+    pairs = None
+    written: list[Asked] = []
+    texts = collection
+    if settings.texts:
+        written = further.written(settings.texts, asked, collection, tokenizer)
+        texts = written[0].tokens
+    elif settings.asked:
+        pairs = further.read(asked, collection, tokenizer)
+        texts = pairs.tokens
     return Reader(
         collection,
-        masking.values(strategies, collection, values),
+        masking.values(strategies, texts, values),
         vocabulary,
         sides,
         batch=settings.batch,
         max_length=settings.max_length,
         seed=seed,
+        asked=pairs,
+        written=written,
     )
 
 

@@ -27,7 +27,7 @@ from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, link
 from cdmae.log import Progress
-from cdmae.retrieval import entries, pairs
+from cdmae.retrieval import entries, products
 from cdmae.retrieval.entries import best_of
 from cdmae.runs import Run
 
@@ -124,7 +124,7 @@ def search(queries: DualVectors, shards: Sequence[Shard], depth: int) -> Run:
     shards: [p, V + D] each, with rows numbered across shards.
     """
     best = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    if not np.isfinite(pairs.lengths(queries.dense)).all():
+    if not np.isfinite(products.lengths(queries.dense)).all():
         raise InputError("some query vectors are not finite: the model's training diverged")
     first = 0
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
@@ -133,7 +133,7 @@ def search(queries: DualVectors, shards: Sequence[Shard], depth: int) -> Run:
             for start in range(0, len(vectors), PASSAGES):
                 block = vectors[start : start + PASSAGES]
                 block = replace(block, dense=np.ascontiguousarray(block.dense, np.float32))
-                longest = pairs.lengths(block.dense).max()
+                longest = products.lengths(block.dense).max()
                 if not np.isfinite(longest):
                     raise InputError(
                         f"the passage vectors from row {first + start} on are not finite: "
@@ -164,7 +164,9 @@ def _merged(
     by_sparse = (queries.sparse @ block.sparse.T).toarray()  # exact, [b, n]
     by_dense = weight * (queries.dense @ block.dense.T)
     near = by_dense + by_sparse
-    slack = weight * pairs.slack(queries.dense.shape[1], pairs.lengths(queries.dense), longest)
+    slack = weight * products.slack(
+        queries.dense.shape[1], products.lengths(queries.dense), longest
+    )
     slack += ROUNDING * (np.abs(by_dense).max(1, initial=0) + by_sparse.max(1, initial=0))
     merged = []
     for row, (passages, scores) in enumerate(best):
@@ -174,7 +176,7 @@ def _merged(
             least = max(least, kth - slack[row])
         columns = np.flatnonzero(near[row] >= least - slack[row])
         query = queries.dense[row : row + 1]
-        dense = pairs.products(query, block.dense, columns[None])[0].astype(np.float64)
+        dense = products.pairwise(query, block.dense, columns[None])[0].astype(np.float64)
         exact = (weight * dense + by_sparse[row, columns]).astype(np.float32)
         listed = np.concatenate([passages, first + columns])
         merged.append(best_of(listed, np.concatenate([scores, exact]), depth))

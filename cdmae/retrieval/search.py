@@ -7,7 +7,7 @@ of vectors, and ranked by that score, ties by row. The result depends neither on
 threads, nor on the device.
 
 Which passages are candidates? The two scores of a pair differ by at most the slack (see
-`cdmae.retrieval.pairs`). A passage is a candidate if its score from faiss is at least the lowest
+`cdmae.retrieval.products`). A passage is a candidate if its score from faiss is at least the lowest
 possible score of the K-th best passage minus the slack. faiss first returns slightly more than K
 passages. If the last of them is still a candidate, the search is repeated for four times as many,
 because otherwise a tie could be missed. If nearly all scores are equal, as after a collapsed
@@ -36,7 +36,7 @@ from scipy import sparse
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval import dual, entries, impacts, maxsim, pairs
+from cdmae.retrieval import dual, entries, impacts, maxsim, products
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import Impacts
@@ -117,7 +117,7 @@ def search(
 def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.ResultHeap:
     """Return each query's best passages, sorted: scores and ids (-2 minus the row), [Q, K]."""
     best = faiss.ResultHeap(len(queries), depth, keep_max=True)
-    lengths = pairs.lengths(queries)
+    lengths = products.lengths(queries)
     first = 0
     if not np.isfinite(lengths).all():
         raise InputError("some query vectors are not finite: the model's training diverged")
@@ -126,13 +126,13 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
             vectors = shard[:]
             for start in range(0, len(vectors), PASSAGES):
                 block = np.ascontiguousarray(vectors[start : start + PASSAGES], np.float32)
-                longest = pairs.lengths(block).max()
+                longest = products.lengths(block).max()
                 if not np.isfinite(longest):
                     raise InputError(
                         f"the passage vectors from row {first + start} on are not finite: "
                         "delete the vectors and encode the passages again"
                     )
-                slack = pairs.slack(queries.shape[1], lengths, longest)
+                slack = products.slack(queries.shape[1], lengths, longest)
                 for begin in range(0, len(queries), QUERIES):
                     some = np.arange(begin, min(begin + QUERIES, len(queries)))
                     _merge(best, queries, some, block, first + start, slack, knn)
@@ -169,7 +169,9 @@ def _merge(
         most = enters[done].sum(1).max(initial=0)  # scores descend
         columns = np.where(enters, columns, -1)[done, :most]
         columns = np.sort(columns, axis=1)
-        scores = np.where(columns < 0, -np.inf, pairs.products(queries[left[done]], block, columns))
+        scores = np.where(
+            columns < 0, -np.inf, products.pairwise(queries[left[done]], block, columns)
+        )
         best.add_result_subset(left[done], scores, -2 - (row + columns))
         left = left[~done]
         count = min(len(block), 4 * count)

@@ -1,1 +1,1 @@
-"""Convert text to word-pieces, once: vocabularies, tokenisation, files."""
+"""Convert text to word-pieces: vocabularies, tokenisation, and files of tokens."""

@@ -1,4 +1,4 @@
-"""Store the tokens of a collection, which is tokenised once for all jobs."""
+"""Store a collection's tokens: each collection is tokenised once for all jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tokens:
         return np.append(pairs.ravel(), self.starts[-1])
 
     def part(self, first: int, last: int) -> Tokens:
-        """Return the tokens of passages `first` to `last` - 1, without copying the ids."""
+        """Return the tokens of the passages from `first` up to `last`, without copying the ids."""
         begin = self.starts[first]
         return Tokens(
             ids=self.ids[begin : self.starts[last]],

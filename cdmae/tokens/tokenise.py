@@ -141,7 +141,7 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
 
 @dataclass(frozen=True)
 class Texts:
-    """Iterate over a collection's titles and texts, which are read from disk each time."""
+    """Iterate over a collection's titles and texts; each iteration reads them from disk."""
 
     collection: Path
 

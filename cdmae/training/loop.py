@@ -1,9 +1,9 @@
 """The training loop of pre-training, retriever and reranker; each supplies its batches and step.
 
-One process, or one per GPU under torchrun. All input of a training is either a function of the step
-(data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). A training
-that is killed and run again produces bit-identical results on the CPU. The loop waits for the
-device only when numbers are shown or saved.
+One process, or one per GPU under torchrun. All inputs of a training run are either functions of the
+step (data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). A
+training that is killed and run again produces bit-identical results on the CPU. The loop waits for
+the device only when numbers are shown or saved.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def train(
     Returns the training time in seconds, including earlier runs, and the notes of `Meter`.
 
     batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
-    step's batch to the weights, and returns its numbers, 0-d tensors including `loss` and `spread`;
-    both are sums over all processes. columns: the columns of the curve. shown: the losses on the
-    progress line. guessing: the value of each loss for a model that guesses. examine: returns a
-    note on the numbers of a step, counted from 1, or nothing; raises `InputError` if continuing is
-    pointless.
+    step's batch to the weights and returns the values for the curve, 0-d tensors including `loss`
+    and `spread`. Gradients and values are sums over all processes. columns: the columns of the
+    curve. shown: the losses on the progress line. guessing: the value of each loss for a model that
+    guesses. examine: returns a note on the values of a step, counted from 1, or nothing; raises
+    `InputError` if continuing is pointless.
 
     Raises `Interrupted` after a signal, and `InputError` if the training diverges or collapses.
     """
@@ -236,8 +236,8 @@ def check(
 def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -> None:
     """Save a state; raise `Interrupted` if a process was asked to stop.
 
-    A failed save, for example on a full disk, is only logged: the training can end
-    without this state, and the next save may succeed. A requested stop then raises the `OSError`.
+    A failed save, for example on a full disk, is only logged: the training can end without this
+    state, and the next save may succeed. If a stop was requested, the `OSError` is raised.
     """
     unsaved = None
     try:
@@ -258,7 +258,7 @@ def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:
-    """Load the newest state, if any, into the `parts`; return the seconds trained before it.
+    """Load the newest state, if any, into the `parts`; return the earlier training time in seconds.
 
     The first process reads first: it deletes damaged states. Raises `InputError` if the state does
     not fit.

@@ -19,7 +19,7 @@ from cdmae.errors import InputError
 
 @dataclass(frozen=True)
 class Ranks:
-    """Process number `rank` of `size`."""
+    """The position, `rank`, of this process among the `size` processes of one training run."""
 
     rank: int = 0
     size: int = 1

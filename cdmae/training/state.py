@@ -67,7 +67,7 @@ class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
     step: the last step of the loaded state, or 0 without a state. tables: a dict from file names to
-    rows of text, the first of which is the header.
+    rows of text; the first row is the header.
     """
 
     def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:

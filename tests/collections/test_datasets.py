@@ -91,7 +91,7 @@ def refused(module, path, **settings):
 
 
 def test_an_unknown_source_is_refused_with_the_known_names():
-    message = "trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pseudo, pydocs, text"
+    message = "trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pairs, pseudo, pydocs, text"
     with pytest.raises(InputError, match=message):
         collections.source("trec")
 
@@ -222,7 +222,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", None, "holds no corpus.jsonl or corpus.jsonl.gz"),
         ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: no passage has any text"),
-        ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; every line holds one entry"),
+        ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; delete it"),
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON ("),
         ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
@@ -289,7 +289,7 @@ def test_a_pipe_in_a_collection_is_refused(tmp_path):
         ),
         (
             GOOD.encode() + b"\n" * 2**20,
-            "corpus.jsonl.gz, line 2 is empty; every line holds one entry",
+            "corpus.jsonl.gz, line 2 is empty; delete it",
         ),
     ],
 )

@@ -214,7 +214,7 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
     values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
     put(values, "systems.three.teacher", "theirs")
     assert refusal(values).startswith(
-        "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run"
+        "stages.stage3.random_negatives is 10, but theirs, the teacher of systems.three, "
     )
     put(values, "stages.stage3.random_negatives", 0)
     assert refusal(values).startswith(
@@ -372,7 +372,7 @@ def test_a_circle_of_systems_is_printed(values):
     }
     assert (
         refusal(values)
-        == "systems depend on each other in a circle: a -> b -> c -> a; allowed: no circle"
+        == "systems depend on each other in a circle: a -> b -> c -> a; remove a reference"
     )
 
 
@@ -529,12 +529,12 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
     [
         ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders depend on each other in a circle: a -> b -> a; allowed: "),
         ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders depend on each other in a circle: a "),
-        ({"a": {"snapshot_of": "a"}}, "encoders depend on each other in a circle: a -> a; allowed: no circle"),
+        ({"a": {"snapshot_of": "a"}}, "encoders depend on each other in a circle: a -> a; remove a reference"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
         ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after is not a setting of objective none; allowed: "),
         ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, the start of encoders.mae"),
         ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
-        ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing; it is the step of encoders.mae whose weights are kept"),
+        ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing; set it to the step of encoders.mae that this snapshot keeps"),
         ({"a": {"snapshot_of": "mae", "take_step": 11}}, "encoders.a.take_step is 11; allowed: up to 10, its steps"),
         ({"a": {"snapshot_of": "b", "take_step": 6}, "b": {"take_step": 5}},
          "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b"),

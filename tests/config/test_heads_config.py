@@ -43,7 +43,7 @@ def test_heads_are_systems_that_encode_nothing():
         ({"kind": "head", "of": "unified"}, "uses is missing"),
         (
             {"kind": "head", "of": "unified", "uses": "dense", "engine": "lucene"},
-            "engine is lucene, but the vectors are not known to be sparse",
+            "engine is lucene, but nothing in the config says that the vectors are sparse",
         ),
         (
             {"kind": "feedback", "of": "unified"},

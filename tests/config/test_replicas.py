@@ -30,8 +30,14 @@ def jobs(values):
     ("seeds", "sentence"),
     [
         ([7, -1], "seeds[1] is -1; allowed: a whole number from 0"),
-        ([7, 8, 8], "seeds is [7, 8, 8]; allowed: distinct seeds that begin with `seed`, 7"),
-        ([8, 7], "seeds is [8, 7]; allowed: distinct seeds that begin with `seed`, 7"),
+        (
+            [7, 8, 8],
+            "seeds is [7, 8, 8]; allowed: distinct seeds that begin with `seed`, 7, or [] for that seed alone",
+        ),
+        (
+            [8, 7],
+            "seeds is [8, 7]; allowed: distinct seeds that begin with `seed`, 7, or [] for that seed alone",
+        ),
     ],
 )
 def test_seeds_that_cannot_be(values, seeds, sentence):

@@ -182,6 +182,10 @@ def test_the_price_of_every_objective():
         price[name] = flops.passage(SMALL, queued, Even(1, 1.0, {}))
         assert queued.kept(SMALL) == SMALL.parameters() + SMALL.width * (4096 + 2048)
     assert as_objective("contriever", encoder).kept(SMALL) == 0
+    asked = as_objective("cotmae", encoder, context="query", decoder_masking="whole_word")
+    texts = as_objective("master", encoder, texts=("a", "b"))
+    price["texts"] = flops.passage(SMALL, texts, Even(1, 1.0, {}))
+    price["asked"] = flops.passage(SMALL, asked, Even(1, 1.0, {}))
     price["frozen"] = flops.passage(
         SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {})
     )
@@ -213,7 +217,9 @@ def test_the_price_of_every_objective():
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),
         "cotmae": 2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)),
+        "asked": 2 * 3 * (5 * layer + heads(0.8)),  # a passage of ten word-pieces, a query of ten
         "master": 2 * 3 * (7 * SMALL.layer(span) + SMALL.head(1.3 * span)),
+        "texts": 2 * 3 * (11 * SMALL.layer(span) + SMALL.head(2.3 * span)),  # four decoders
         "cocondenser": 2 * (condensed + 3 * SMALL.layer(span)),
         "simlm": 3 * (5 * layer + heads(2)) + generator,
         "frozen": 3 * (5 * layer + heads(2)) + 2 * 3 * layer + heads(0.8),

@@ -178,7 +178,7 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             lambda: GPT2LMHeadModel(GPT),
             PIECES,
-            "^the generator .* is of the type 'gpt2'; allowed: bert, electra",
+            "^the generator .* type 'gpt2'; allowed: bert, electra",
         ),
     ],
     ids=["size", "pieces", "no head", "positions", "type"],

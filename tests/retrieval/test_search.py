@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.retrieval import pairs
+from cdmae.retrieval import products
 from cdmae.retrieval import search as module
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard
@@ -170,7 +170,7 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
     queries, passages = vectors[:12], vectors[12:]
     monkeypatch.setattr(module, "PASSAGES", 1000)
     whole = search(queries, [passages], 30)
-    every = pairs.products(queries, passages, np.tile(np.arange(488), (12, 1)))
+    every = products.pairwise(queries, passages, np.tile(np.arange(488), (12, 1)))
     rows = np.argsort(-every, axis=1, kind="stable")[:, :30]
     np.testing.assert_array_equal(whole.passages.reshape(12, 30), rows)
     np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(every, rows, 1))

@@ -373,10 +373,11 @@ def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
         plan(values, "no/where.txt")
 
 
-def test_the_report_waits_for_no_importance(whole):
-    """Which only masks read, whose training it does wait for."""
+def test_the_report_waits_for_no_importance_but_the_one_that_shades_its_texts(whole):
+    """Only masks read the others, and the report waits for their trainings."""
     read = {path for several in whole["report", ""].inputs.values() for path in several}
-    assert not [path for path in read if path.startswith("out/importance/")]
+    importances = [path for path in read if path.startswith("out/importance/")]
+    assert importances == ["out/importance/ami/small/docs"]
     assert "out/encoders/cdmae" in read
 
 

@@ -134,6 +134,8 @@ def every_job(values, folder):
     values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 2}
     values["systems"]["foreign"]["head"] = "sparse"
     retriever, student = values["systems"]["one"], values["systems"]["three"]
+    stage = values["stages"][retriever["stage"]]
+    values["stages"]["unified"] = stage | {"head": "unified", "temperature": 1}
     values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
     values["systems"] |= {
         "theirs": {"kind": "run", "runs": runs},
@@ -142,6 +144,8 @@ def every_job(values, folder):
         "six": retriever | {"negatives": "foreign"},
         "fed": {"kind": "feedback", "of": "one"},
         "seven": retriever | {"negatives": "fed"},
+        "both": retriever | {"stage": "unified"},
+        "half": {"kind": "head", "of": "both", "uses": "sparse"},
     }
     more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run")
     return plan(values, "all", *more)

@@ -35,7 +35,7 @@ def plan(
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
-      --config      values as for a run, such as seed=3
+      --config      values as for a run, such as 'seeds=[]'
       --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices per operation. cdmae/plan/prices.csv lists the prices with their

@@ -33,6 +33,10 @@ rule pretrain:
         importance=of(
             "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
         ),
+        queries=of("<results>/collections/{encoder.asked}/queries.parquet"),
+        qrels=of("<results>/collections/{encoder.asked}/qrels.parquet"),
+        passages=of("<results>/collections/{encoder.asked}/passages.parquet"),
+        texts=files_of("{encoder.texts}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
@@ -54,13 +58,15 @@ rule pretrain:
     params:
         code=code_of_pretraining,
         settings=settings_of_pretraining,
+        asked=folder("queries"),
         launch=launch,
         state=state("pretrain", settings_of_pretraining, code_of_pretraining),
     shell:
         "state=$({params.launch} state.py {params.state:q} {input:q});"
         " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu} scripts/pretrain.py"
         " --name {wildcards.encoder} --tokenizer {input.tokenizer:q} --after {input.after:q}"
-        " --tokens {input.tokens:q} --importance {input.importance:q} {params.settings}"
+        " --tokens {input.tokens:q} --importance {input.importance:q}"
+        " --asked {params.asked:q} {params.settings}"
         ' --state "$state" --threads {threads} --output {output:q}'
         " 2>&1 | tee -i {log:q} >&2"
 

@@ -1,6 +1,5 @@
-"""Published collections that are not in BEIR's layout, converted to it from their own files.
+"""Converters of published collections to BEIR's layout.
 
 ``python -m cdmae.collections.conversions NAME --help`` lists the options of a collection.
-docs/results.md names the sources of the files. The checksums are those of the collections that were
-measured.
+docs/results.md names the sources of the files. The checksums belong to the measured collections.
 """

@@ -27,7 +27,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Files:
-    """A collection.
+    """The passages, queries and judgments of a collection, to be written as files.
 
     queries: the text of each query by its id. qrels: (query, passage, grade) for each split.
     """
@@ -52,9 +52,9 @@ class Files:
 def write(files: Files, output: Path, digests: Mapping[str, str], *, unchecked: bool) -> None:
     """Write the folder of a collection; passages and queries are gzipped.
 
-    digests: the SHA-256 of each file's text. unchecked: write other texts, too.
+    digests: the SHA-256 of each file's text. unchecked: write texts with other checksums, too.
 
-    Raises `InputError` for another text, because measures on it cannot be compared.
+    Raises `InputError` for texts with other checksums, because measures on them do not compare.
     """
     contents = files.contents()
     for path, text in contents.items():

@@ -1,8 +1,8 @@
 """BoolQ (Clark et al. 2019): yes/no questions of web users, each with a paragraph of Wikipedia.
 
-Passages are the unique paragraphs; a question's paragraph is its only relevant passage. Pages are
-divided, not questions, so that no page is in two splits: in the order of the SHA-256 of their
-titles they fill test and then dev, and the rest is train. Two pages with a paragraph in common
+Passages are the unique paragraphs; a question's paragraph is its only relevant passage. Whole
+pages are assigned to splits, so no page is in two splits: in the order of the SHA-256 of their
+titles, pages fill test and then dev, and the rest is train. Two pages with a paragraph in common
 count as one.
 """
 
@@ -38,7 +38,7 @@ def main(*, questions: Path, output: Path, unchecked: bool = False) -> None:
 
 
 def convert(questions: Path, most: int = QUERIES) -> Files:
-    """Read the file; `most`: the most queries of test, and of dev."""
+    """Read BoolQ's file; `most`: the maximum number of queries in test, and in dev."""
     rows = _read(questions)
     passages: dict[str, Passage] = {}
     page_of: dict[str, str] = {}  # the page that stands for pages with a paragraph in common
@@ -69,14 +69,16 @@ def convert(questions: Path, most: int = QUERIES) -> Files:
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """Read the questions; raise `InputError` for a line without one."""
+    """Read the questions; raise `InputError` for a line without a question."""
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
             missing = {"question", "title", "passage"} - row.keys()
         except (ValueError, AttributeError):
-            raise InputError(f"{path}, line {number} is not a JSON object") from None
+            raise InputError(
+                f"{path}, line {number} is not a JSON object; allowed: BoolQ's file"
+            ) from None
         if missing:
             raise InputError(f"{path}, line {number} has no {min(missing)}; allowed: BoolQ's file")
         rows.append(row)

@@ -46,7 +46,9 @@ def convert(folder: Path) -> Files:
     for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
         fields = line.split()
         if len(fields) < 2:
-            raise InputError(f"{path}, line {number} has no query and passage")
+            raise InputError(
+                f"{path}, line {number} lacks a query or passage; allowed: two numbers"
+            )
         rows.append((fields[0], fields[1], 1))
     return Files(corpus, queries, {"test": rows})
 

@@ -1,13 +1,13 @@
 """MedQuAD (Ben Abacha and Demner-Fushman 2019) with the questions of TREC LiveQA-Med 2017.
 
-- Passages are the answers of the nine sources that have answers, equal ones once.
-- Queries are the questions; those that differ only in case and punctuation are one query, to which
-  all their answers are relevant. Test questions are left out.
-- dev has the documents whose ``folder/file.xml`` has a SHA-256 that begins with a number divisible
-  by ten, and every question that is asked in one of them.
+- Passages are the distinct answers of the nine sources that have answers.
+- Queries are the questions; questions that differ only in case and punctuation are one query, and
+  all their answers are relevant to it. Test questions are omitted.
+- dev has every tenth document, by the SHA-256 of its ``folder/file.xml``, and all questions in
+  these documents.
 - test has NLM's one-sentence summaries of consumers' questions, test_long the subject and message
-  as they were sent. Judgments name answers of another edition, so they are matched by text. Of
-  pairs that are listed twice the highest grade counts.
+  as they were sent. Judgments name answers of another edition, so they are matched by text. If a
+  pair is listed twice, the higher grade counts.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ class Settings(Folder):
         if queries is None:
             if qrels:
                 raise InputError(
-                    f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz"
+                    f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz; "
+                    "add one of them"
                 )
             return Parts(passages, {}, {})
         by_split = dict.fromkeys(qrels or ["test"], File(queries, _query))

@@ -112,13 +112,13 @@ class Settings(Folder):
 
 
 def split_of(table: Path) -> tuple[str, bool]:
-    """Return the split of a table in a folder, and whether it is one of the split's several."""
+    """Return the split of a table in a folder, and whether the split has several tables."""
     name = table.name.removesuffix(".gz").removesuffix(suffix_of(table))
     return _SHARD.sub("", name), bool(_SHARD.search(name))
 
 
 def _table(path: str, key: str) -> Path:
-    """Return the path of a table; raises `InputError`, which begins with `key`, if it is none."""
+    """Return the path of a table; raises `InputError`, beginning with `key`, for other files."""
     table = Path(os.path.expanduser(path))
     if not table.is_file():
         raise InputError(f"{key} is {show(path)}, and {table.absolute()} is not a file")
@@ -129,7 +129,7 @@ def _table(path: str, key: str) -> Path:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of `judged.Rows`, and their estimated number."""
+    """Rows read by a function (see `judged.Rows`), with an estimate of their number."""
 
     path: Path
     read: Callable[[], Iterator[tuple[int, tuple[Any, ...]]]]

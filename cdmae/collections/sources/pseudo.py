@@ -59,10 +59,10 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Source):
-    """Settings of a collection whose queries are made from another collection's text."""
+    """Settings of a collection with queries made from another collection's text."""
 
     of: dict[str, Any] = setting(
-        meaning="the collection whose text it uses: a `source` and its settings"
+        meaning="the collection that provides the text: a `source` and its settings"
     )
     method: Literal["title", "first_sentence", "span"] = setting(
         "first_sentence", meaning="the part of a passage that becomes the query for the rest"
@@ -71,7 +71,7 @@ class Settings(Source):
         0, meaning="number of training queries, chosen by a stable hash; 0: all", low=0
     )
     dev: int = setting(
-        0, meaning="number of other queries in the split dev, which monitors training", low=0
+        0, meaning="number of further queries, for the split dev, which monitors training", low=0
     )
     holdout: Shares = setting({}, **HOLDOUT)
     holdout_seed: int = setting(0, **HOLDOUT_SEED)
@@ -122,7 +122,7 @@ class Settings(Source):
         return passages, words, expected_after(queries, self.holdout)
 
     def check(self) -> dict[str, int]:
-        """Read all files; if there are none, run the check of the original collection's source."""
+        """Read all files; without files, run the check of the original collection's source."""
         if self.depends():
             return super().check()
         self.base.check()
@@ -151,7 +151,7 @@ class Settings(Source):
         return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
-        """Yield all passages; remove the query from each passage whose id is in `asked`."""
+        """Yield all passages; remove the query from each passage in `asked`."""
         for name, title, text in self._passages(threads):
             if name in asked:
                 _, title, text = divided(name, title, text, self.method)

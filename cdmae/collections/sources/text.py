@@ -45,7 +45,12 @@ class Settings(Source):
         meaning="suffixes of the files that are read, in upper or lower case",
     )
     words: int = setting(
-        100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000
+        100,
+        unit="words",
+        meaning="maximum length of a passage",
+        source="DPR: 100",
+        low=10,
+        high=10_000,
     )
 
     def folders(self) -> list[Path]:
@@ -53,7 +58,7 @@ class Settings(Source):
         return [check_folder(self.path)]
 
     def depends(self) -> list[Path]:
-        """List the files to read, sorted by path; raise `InputError` if there are none."""
+        """List the files to read, sorted by path; raise `InputError` without files."""
         folder = check_folder(self.path)
         files, _ = self._found()
         for file in files:

@@ -50,11 +50,11 @@ class System:
     once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
-        """Return its settings."""
+        """Return the system's settings as plain values."""
         return asdict(self)
 
     def parts(self) -> list[str]:
-        """Return the names of the systems whose runs it reorders or sums."""
+        """Return the names of the systems that provide the runs to reorder or sum."""
         return []
 
     def columns(self, config: Config, name: str) -> Columns:
@@ -65,7 +65,7 @@ class System:
         """Refuse settings that conflict with other entries; keys in errors start at the entry."""
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse training queries that it has no run for; keys in errors start at the entry."""
+        """Refuse training queries without a run; keys in errors start at the entry."""
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its vectors are certainly sparse."""
@@ -85,7 +85,7 @@ class System:
         return bool(self.encoded_by) and not several
 
     def model_of(self, config: Config, name: str) -> str:
-        """Return the system whose trained model it uses: itself or another; empty without one."""
+        """Return the system with the trained model in use: itself or another; or ""."""
         return name if self.trained else ""
 
     def positions(self, config: Config) -> int | None:
@@ -99,7 +99,7 @@ class System:
         return self.values() | modules | {"name": name, "parts": parts}
 
     def in_words(self) -> str:
-        """Describe it for the report's table of systems."""
+        """Describe the system for the report's table of systems."""
         raise NotImplementedError
 
 
@@ -118,12 +118,12 @@ class Trained(System):
     )
     once: bool = setting(
         False,
-        meaning="true: trained for `seed` only, even with several `seeds`, from the first of its "
-        "inputs",
+        meaning="true: trained for `seed` only, even with several `seeds`, on the inputs "
+        "for `seed`",
     )
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return its training collection, initial weights, and settings for drawing passages."""
+        """Return the training collection, the initial weights, and the settings of sampling."""
         stage = config.stages[self.stage]
         return stage.drawn() | {
             "corpus": stage.collection,
@@ -161,7 +161,7 @@ def check_kind(
 
 
 def check_candidates(system: System, config: Config) -> None:
-    """Refuse candidates for single vectors, of a system that does not search, or too many."""
+    """Refuse candidates for single vectors, from a system that does not search, or in excess."""
     if not system.candidates:
         return
     if not system.is_multi(config):
@@ -175,14 +175,14 @@ def check_candidates(system: System, config: Config) -> None:
 
 
 def check_engine(system: System, config: Config) -> None:
-    """Refuse Lucene for dense vectors, and for vectors that are not kept."""
+    """Refuse Lucene for dense vectors, and for vectors that are not stored."""
     if system.engine == "exact":
         return
     if not system.is_sparse(config):
         raise unfit(
             system,
             "engine",
-            ", but the vectors are not known to be sparse in advance; allowed: exact",
+            ", but nothing in the config says that the vectors are sparse; allowed: exact",
         )
     if not config.evaluation.keep_vectors:
         words = ", but evaluation.keep_vectors is false; allowed: exact, or keep_vectors: true"

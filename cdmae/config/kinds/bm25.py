@@ -1,4 +1,4 @@
-"""BM25: the first system, whose run over training queries gives stage 1 its negatives."""
+"""BM25: the first system; its run over training queries provides the negatives of stage 1."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class Bm25(System):
         return super().asked(config, name, made, part) | {"index": made("bm25", asked=True)}
 
     def in_words(self) -> str:
-        """Describe its two constants."""
+        """Describe BM25 by its constants k1 and b."""
         return f"BM25, k1 {self.k1}, b {self.b}"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @settings
 class External(System):
-    """A published retriever."""
+    """A published retriever, searched without further training."""
 
     index = "vectors/{system}"
     answered_by = "search"
@@ -77,7 +77,7 @@ class External(System):
     )
 
     def parts(self) -> list[str]:
-        """Return the name of the system whose best passages it scores."""
+        """Return the name of the system that provides the candidates."""
         return [self.candidates] if self.candidates else []
 
     def columns(self, config: Config, name: str) -> Columns:
@@ -108,13 +108,13 @@ class External(System):
                 raise unfit(self, "query_length", words)
 
     def is_sparse(self, config: Config) -> bool:
-        """Return whether it is sparse; only `head` can say that for a model at the hub."""
+        """Return whether the model is sparse; for a model at the hub only `head` can tell."""
         if self.head == "auto":
             return pretrained.is_sparse_encoder(self.model)
         return self.head == "sparse"
 
     def is_multi(self, config: Config) -> bool:
-        """Return whether it has many vectors per text, known as for `is_sparse`."""
+        """Return whether the model has many vectors per text, determined as in `is_sparse`."""
         if self.head == "auto":
             return Path(self.model).is_dir() and pretrained.is_multi_encoder(self.model)
         return self.head == "multi"
@@ -129,6 +129,6 @@ class External(System):
         return super().asked(config, name, made, part) | {"vectors": vectors}
 
     def in_words(self) -> str:
-        """Name the model."""
+        """Describe the system by its model."""
         best = f", orders the best {self.candidates_depth} of {self.candidates}"
         return f"published retriever {self.model}{best if self.candidates else ''}"

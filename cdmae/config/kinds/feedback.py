@@ -36,7 +36,7 @@ class Feedback(System):
     depth: int = setting(
         3,
         unit="passages",
-        meaning="the best passages of the first search, whose mean vector is the feedback",
+        meaning="number of best passages of the first search; their mean is the feedback",
         source="Pyserini",
         low=1,
         high=1000,
@@ -91,7 +91,7 @@ class Feedback(System):
             raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
 
     def model_of(self, config: Config, name: str) -> str:
-        """Return the dense system's own."""
+        """Return the system with the dense system's trained model."""
         return config.systems[self.of].model_of(config, self.of)
 
     def positions(self, config: Config) -> int | None:

@@ -21,7 +21,7 @@ MOST_TUNED = 4  # the most systems whose weights are tuned
 
 @settings
 class Fusion(System):
-    """A fusion of systems."""
+    """A weighted sum of the reciprocal ranks or scores of several systems."""
 
     weighs = True
     neural = False

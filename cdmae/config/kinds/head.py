@@ -37,7 +37,7 @@ class Head(System):
         source="UnifieR, KDD 2023",
     )
     of: Name = setting(meaning="the retriever with head unified", names="systems")
-    uses: Literal["dense", "sparse"] = setting(meaning="the head whose vectors are searched")
+    uses: Literal["dense", "sparse"] = setting(meaning="the head to search with")
     engine: Engine = setting("exact", meaning=ENGINE)
 
     def columns(self, config: Config, name: str) -> Columns:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @settings
 class Reranker(Trained):
-    """A trained reranker."""
+    """A cross-encoder that reorders another system's best passages."""
 
     searches = False
     teaches = scores_draws = True
@@ -33,7 +33,7 @@ class Reranker(Trained):
     )
 
     def parts(self) -> list[str]:
-        """Return the name of the system whose run it reorders."""
+        """Return the name of the system that provides the run to reorder."""
         return [self.reranks]
 
     def check(self, config: Config, name: str) -> None:
@@ -50,5 +50,5 @@ class Reranker(Trained):
         return super().asked(config, name, made, part) | {"model": model, "tokens": tokens}
 
     def in_words(self) -> str:
-        """Name its encoder, and the system whose passages it reorders."""
+        """Name the reranker's encoder, and the system that it reorders."""
         return f"reranker from {self.encoder}, reorders the best {self.depth} of {self.reranks}"

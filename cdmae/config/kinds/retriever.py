@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @settings
 class Retriever(Trained):
-    """A trained retriever."""
+    """A retriever trained by a stage, and the search over its vectors."""
 
     index = "vectors/{system}"
     answered_by = "search"
@@ -72,13 +72,13 @@ class Retriever(Trained):
     )
 
     def parts(self) -> list[str]:
-        """Return the name of the system whose best passages it scores."""
+        """Return the name of the system that provides the candidates."""
         return [self.candidates] if self.candidates else []
 
     def columns(self, config: Config, name: str) -> Columns:
         """Add the name of its folder, and the source of its teacher's scores.
 
-        scores: the student whose reranker scores it shares. teacher_start: the entry of `starts`
+        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
         with the reranker's tokenizer. ranking: the third-party system's run that is the
         teacher.
         """
@@ -91,7 +91,7 @@ class Retriever(Trained):
         return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a teacher whose scores cannot be distilled."""
+        """Refuse a teacher without scores that can be distilled."""
         super().check(config, name)
         if self.teacher:
             teaching = "a system whose scores teach, of kind reranker, external or run"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @settings
 class TrecRun(System):
-    """Third-party runs."""
+    """Third-party runs, read from files in TREC format or from a table of pairs."""
 
     answers, teaches = False, True
 
@@ -30,7 +30,7 @@ class TrecRun(System):
     )
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse missing files, and a system without the run of a measured split."""
+        """Refuse missing files, and measured splits without a run."""
         for collection, files in self.runs.items():
             for split, file in files.items():
                 keys = ("runs", collection, split)

@@ -1,8 +1,8 @@
 """The config's classes of pre-training objectives, each in a file named like its network's file.
 
 ``cdmae/pretraining/objectives`` has the networks; ``none`` has no network. A file has one class
-with the settings, defaults and checks of its objective, and the facts that the plan, the model card
-and the workflow need.
+with the settings, defaults and checks of its objective, and facts for the plan, the model card and
+the workflow.
 """
 
 from __future__ import annotations

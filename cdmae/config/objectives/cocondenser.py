@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from cdmae.config.encoders import Contextual
 from cdmae.config.objectives.condenser import EarlyLayers
 from cdmae.fields import setting, settings
 
 
 @settings
-class CoCondenser(EarlyLayers):
-    """Condenser's head and a contrast of spans."""
+class CoCondenser(EarlyLayers, Contextual):
+    """Condenser's head and a contrast of spans, or of passages and queries."""
 
-    in_words = "with coCondenser's head and contrast of neighbouring spans (Gao and Callan 2022)"
-    spans = 2
+    in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = setting(
         "cocondenser",
-        meaning="Condenser's head and a contrast of neighbouring spans",
+        meaning="Condenser's head and a contrast of neighbouring spans, or of passages and queries",
         source="Gao and Callan 2022",
     )
 

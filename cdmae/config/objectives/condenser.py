@@ -21,7 +21,7 @@ class EarlyLayers(Layered):
     )
 
     def check_layers(self, layers: int | None, owner: str) -> None:
-        """Refuse an encoder without late layers."""
+        """Refuse `early_layers` that leave no late layers in the encoder."""
         if layers is not None and self.early_layers >= layers:
             raise unfit(
                 self, "early_layers", f"; allowed: up to {layers - 1}, {owner} has {layers} layers"

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cdmae.config.encoders import Decoded, Layered
+from cdmae.config.encoders import Contextual, Decoded, Layered
 from cdmae.fields import setting, settings
 
 
 @settings
-class CotMae(Layered, Decoded):
-    """A decoder of the neighbouring span."""
+class CotMae(Layered, Decoded, Contextual):
+    """A decoder of the neighbouring span, or of a query."""
 
-    in_words = "with CoT-MAE's decoding of the neighbouring span (Wu et al. 2023)"
-    spans = 2
+    in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
     objective: Literal["cotmae"] = setting(
         "cotmae",
-        meaning="a masked auto-encoder that decodes the neighbouring span",
+        meaning="a masked auto-encoder that decodes the neighbouring span, or a query",
         source="Wu et al. 2023",
     )

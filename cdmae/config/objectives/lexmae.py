@@ -33,7 +33,7 @@ class LexMae(Layered, DecoderMasked):
         super().check(config)
 
     def predicted(self, tokens: float) -> float:
-        """Count both masks, and all tokens of the encoder, whose largest logits are the input."""
+        """Count the masked tokens of both sides, and all tokens (for the maximum of logits)."""
         return super().predicted(tokens) + tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:

@@ -10,6 +10,6 @@ from cdmae.fields import setting, settings
 
 @settings
 class NotPretrained(Encoder):
-    """Not pre-trained."""
+    """No pre-training: the initial weights unchanged."""
 
     objective: Literal["none"] = setting("none", meaning="not pre-trained")

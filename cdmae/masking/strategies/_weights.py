@@ -11,11 +11,11 @@ from cdmae.masking.strategies._top import budget, top
 
 
 def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces, in words drawn by their weights: bool [B, n].
+    """Mask floor(p x n) word-pieces: words are drawn in proportion to their weights, bool [B, n].
 
     ``batch.importance`` holds the logarithms of the weights. With Gumbel noise added to them, the k
     highest are a sample without replacement (Efraimidis and Spirakis 2006; Vieira 2014). The pieces
-    of a word share their noise, so that at most one word is masked in part.
+    of a word share their noise: at most one word is therefore masked in part.
     """
     noise = np.empty(batch.ids.shape, np.float32)
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)

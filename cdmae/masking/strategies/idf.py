@@ -1,4 +1,4 @@
-"""Words drawn with their inverse document frequency as weight.
+"""Mask words drawn in proportion to their inverse document frequency.
 
 The weight is BM25's in Lucene's form: log(1 + (P - d + 0.5) / (d + 0.5)) for a word in d of P
 passages.

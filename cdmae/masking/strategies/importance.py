@@ -19,7 +19,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     """Read the importance of each word-piece, estimated by the rule `importance`: float16 [T]."""
     if importance is None:
         raise InputError(
-            "masking by importance needs the importance of the tokens; name one under `importance`"
+            "masking by importance needs values of importance; name an entry of `importance`"
         )
     importances = estimated.read_values(importance)
     if len(importances) != len(tokens.ids):
@@ -34,8 +34,8 @@ def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask the floor(p x n) word-pieces with the highest perturbed importance: bool [B, n].
 
     If sigma is 0, these are the most important tokens. If sigma is infinite, importance has no
-    effect. The pieces of a word share its noise if `side.unit` is `word`, so that at most one word
-    of a passage is masked in part.
+    effect. With `side.unit` `word` the pieces of a word share its noise, and at most one word of a
+    passage is masked in part.
     """
     perturbed = perturb(batch, side.sigma, side.unit, key)
     return top(perturbed, budget(batch.candidates, side.ratio))

@@ -1,4 +1,4 @@
-"""Words drawn with weights 1 / frequency, as in MASTER (Zhou et al. 2023, section 3.2)."""
+"""Mask words drawn with the weight 1 / frequency, as in MASTER (Zhou et al. 2023, section 3.2)."""
 
 from __future__ import annotations
 

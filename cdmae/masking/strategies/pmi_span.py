@@ -2,9 +2,9 @@
 
 A unit is an n-gram of high PMI, or a word that is in no such n-gram. The n-grams and their counts
 come from the importance estimate. N-grams seen at least `SEEN` times are ranked by
-PMI within their length; half of the list are pairs, a quarter triples, the rest longer n-grams. The
-paper uses 800,000, which cover about half of its corpus. Here the list is long enough to cover
-half of the collection, counted as if n-grams never overlapped.
+PMI within their length. Half of the chosen n-grams are pairs, a quarter are triples, and the rest
+are longer. The paper uses 800,000 n-grams, which cover about half of its corpus. Here the list is
+long enough to cover half of the collection, counted without regard to overlaps.
 """
 
 # ruff: noqa: ANN001, ANN202 (numba infers the types)
@@ -37,9 +37,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
         )
     table = ngram_table.read(importance)
     if table.unit != "word":
-        raise InputError(
-            f"{importance} counts word-pieces; masking by pmi_span needs an importance of unit word"
-        )
+        raise InputError(f"{importance} counts word-pieces; masking by pmi_span needs `unit: word`")
     chosen = collocations(table)
     if not any(units.any() for units in chosen):
         raise InputError(
@@ -104,7 +102,7 @@ def pmi(table: Table) -> list[np.ndarray]:
     """Compute the PMI of every n-gram (PMI-Masking, equation 3), per order from 2: float64 [rows].
 
     PMI is log p(w_1 .. w_n) minus the largest sum of log p over the pieces of any segmentation into
-    two pieces or more. The table has all parts of its n-grams.
+    two pieces or more. The table contains every part of its n-grams.
     """
     size = np.uint64(len(table.occurrences))
     log_p = [np.log(np.maximum(1, table.occurrences)) - np.log(table.totals[0])]

@@ -16,8 +16,8 @@ LONGEST = 10  # words of SpanBERT's longest span; the mean is 3.8
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces, span by span: bool [B, n].
 
-    A span begins at a word drawn among the words not masked yet and has l ~ Geometric(0.2) words,
-    at most 10, unless the passage ends before. The last span is cut at the last word-piece to mask.
+    A span begins at a random unmasked word. It has l ~ Geometric(0.2) words, at most 10, or fewer
+    at the end of the passage. The last span is cut once floor(p x n) word-pieces are masked.
     """
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)

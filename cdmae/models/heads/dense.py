@@ -14,7 +14,7 @@ NETWORK = "retriever"
 
 
 class Compared(Protocol):
-    """The head's settings, a stage's or a trained model's."""
+    """The head's settings, from a stage or from a trained model."""
 
     pooling: str
     similarity: str

@@ -3,12 +3,12 @@
 The score of a query and a passage is sum_i max_j q_i . d_j, over the query's and the passage's
 vectors. A vector is a linear projection of a state, without bias.
 
-match any (ColBERT): vectors have length 1. Passages have none for punctuation marks. Queries are
-filled with [MASK] up to a set length. Each [MASK] has a vector of its own; other word-pieces attend
-to it only if the setting says so.
+match any (ColBERT): vectors have length 1. Punctuation marks of passages have no vectors. Queries
+are filled with [MASK] up to a set length. Each [MASK] has a vector of its own; by default no other
+word-piece attends to it.
 
 match equal (COIL, Gao et al. 2021): a vector meets only vectors of the same word-piece, and a
-word-piece that the passage lacks adds 0. [CLS] is a word-piece, too, so that its product is a part
+word-piece that the passage lacks adds 0. [CLS] also counts as a word-piece, so its product is part
 of the sum. [SEP] has no vector. Vectors keep their lengths.
 
     R  vectors of a batch        D  dimensions        E  width of the encoder
@@ -48,7 +48,7 @@ PUNCTUATION = tuple(string.punctuation)
 
 
 class Matched(Protocol):
-    """Settings of the head: of a stage, or of a trained model."""
+    """The head's settings, from a stage or from a trained model."""
 
     match: str
 
@@ -82,7 +82,7 @@ def vectors(
 def reading(described: dict[str, Any], tokenizer: Path | str) -> dict[str, Any]:
     """Return the fields of a `Model` that decide which word-pieces have vectors.
 
-    described: the keys of ``cdmae.json``. A punctuation mark that is no word-piece is left out.
+    described: the keys of ``cdmae.json``. Punctuation marks that are not word-pieces are omitted.
     """
     paired = described["match"] == "equal"
     filled = 0 if paired or described["expansion"] == "none" else described["query_length"]
@@ -95,7 +95,7 @@ def reading(described: dict[str, Any], tokenizer: Path | str) -> dict[str, Any]:
 
 
 def flagged(read: Ragged, kind: Literal["query", "passage"], model: Model) -> Ragged:
-    """Fill queries with [MASK], and flag the word-pieces that have no vector or are not seen."""
+    """Fill queries with [MASK]; flag word-pieces without a vector, and those hidden from others."""
     flags = np.zeros(len(read.values), np.uint8)
     if model.match == "equal":
         flags[read.starts[1:] - 1] = BARE  # [SEP]
@@ -122,7 +122,7 @@ def scored(read: Ragged) -> Ragged:
 
 
 def start(network: PreTrainedModel, dimensions: int, seed: int) -> None:
-    """Add a projection with new weights to an encoder: from N(0, initializer_range), as in BERT."""
+    """Add a projection to an encoder, with new weights from N(0, initializer_range), as in BERT."""
     drawn = torch.randn(
         dimensions, network.config.hidden_size, generator=torch.Generator().manual_seed(seed)
     )
@@ -158,7 +158,7 @@ def write_modules(folder: Path, model: Model, prompts: Mapping[str, str]) -> Non
     """Write the projection, and the files by which other libraries read the folder.
 
     The layout is PyLate's, which sentence-transformers' `MultiVectorEncoder` (from version 6.2)
-    reads. No library reads COIL's matching, so that its folder has the projection alone.
+    reads. No library reads COIL's matching, so its folder has only the projection.
     """
     network = model.network
     dense = {

@@ -1,8 +1,8 @@
 """Weights of a text's own word-pieces: uniCOIL (Lin and Ma 2021) and DeepCT (Dai and Callan 2019).
 
 A linear layer scores each position's state: z_i = v . h_i + c. A word-piece's weight is w_j = max_i
-ReLU(z_i) over its positions i (COIL with one dimension; Tevatron, whose uniCOIL model takes the
-same maximum for queries and passages). [CLS], [SEP] and word-pieces that are not in the text have
+ReLU(z_i) over its positions i, for queries and for passages. This is COIL with one dimension, and
+Tevatron's uniCOIL model. [CLS], [SEP] and word-pieces that are not in the text have
 the weight 0. DeepCT regresses z_i on a target instead (`cdmae.finetuning.recall`), and a query's
 weights are the counts of its word-pieces.
 

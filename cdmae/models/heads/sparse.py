@@ -45,7 +45,7 @@ MODULES = "sentence_transformers.sparse_encoder.models"
 
 
 class Weighted(Protocol):
-    """Settings of the head: of a stage, or of a trained model."""
+    """The head's settings, from a stage or from a trained model."""
 
     pieces: str
 
@@ -106,8 +106,8 @@ def _rows(layout: Layout) -> Tensor:
 def _blocks(layout: Layout, words: int, device: str) -> Iterator[tuple[slice, int]]:
     """Divide texts into blocks; yield each block's texts and the rows of its longest text.
 
-    words: the word-pieces whose logits are computed at a time. On a GPU, where reading the lengths
-    would wait for all computations, each block has the rows of the longest text of all.
+    words: the number of word-pieces with logits in memory at a time. On a GPU, reading the lengths
+    would wait for all computations, so each block has the rows of the longest text of all.
     """
     lengths = [layout.longest] * len(layout)
     if device == "cpu":

@@ -1,7 +1,7 @@
 """Pre-training objectives, one file each, named as in the config; a leading ``_`` marks helpers.
 
-The file of an objective defines one subclass of `Objective`, whose `name` is the name of the file
-(`cdmae.pretraining.objectives._parts`):
+The file of an objective defines one subclass of `Objective` in
+`cdmae.pretraining.objectives._parts`, with the file's name as its `name`:
 
 - ``(model, settings, seed)`` builds it around the encoder `model`. Its other weights are discarded
   after the training.

@@ -20,7 +20,7 @@ from cdmae.pretraining.objectives._parts import Objective, added, passages_of
 
 
 class BowDpr(Objective):
-    """Encoder and bag of words."""
+    """BoW-DPR: the encoder, and the bag-of-words loss at [CLS]."""
 
     name = "bowdpr"
 

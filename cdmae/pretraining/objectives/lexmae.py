@@ -2,10 +2,10 @@
 
 The encoder predicts its masked tokens. Its LM head also computes the logits of all words of the
 passage. Max-pooled, they are the passage's distribution over the vocabulary, a = softmax(max_i
-z_i). The decoder predicts its own masked tokens from the mean of the word embeddings under this
-distribution, h_b = a E, which replaces [CLS] in the decoder's input. E gets no gradient from h_b,
+z_i). The mean of the word embeddings under this distribution, h_b = a E, replaces [CLS] in the
+decoder's input. From it the decoder predicts its own masked tokens. E gets no gradient from h_b,
 so the only way to improve h_b is another distribution. An encoder that is trained like this suits
-a sparse head, whose weights are the same logits.
+a sparse head, which uses the same logits as weights.
 
 As in the published code (taoshen58/LexMAE, ``peach/models/modeling_lexmae.py``), [CLS] and [SEP] do
 not count in the maximum, and a passage without words has the uniform distribution. The decoder

@@ -8,9 +8,12 @@ head. The loss is the sum of three means, each over the masked tokens of one net
 published code (microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each,
 no projection).
 
-Three of that code's five decoders are missing here. Two restore texts that other models generated
-(docT5query's queries and GPT-2's continuations), which collections do not contain. The third
-restores the complement of the tokens that another pass of the encoder masked. That code also
+Two more decoders of that code restore texts that other models generated (*PLMs outputs recovering*:
+docT5query's queries and GPT-2's continuations). Collections do not contain these: `texts` names a
+file for each decoder. Both spans' vectors restore the text of their passage.
+
+The fifth decoder of that code is missing here. It restores the complement of the tokens that
+another pass of the encoder masked. That code also
 encodes the whole passage for the first decoder, and its first half again for the second. Here one
 pass over a span serves both.
 
@@ -22,7 +25,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
@@ -41,26 +44,55 @@ class Master(Mae):
     name = "master"
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Draw the weights of both decoders by `seed`."""
+        """Draw the weights of all decoders by `seed`."""
         super().__init__(model, settings, seed)
         self.neighbour = weights.layers(
             model.config, settings.decoder_layers, weights_of(seed, "neighbour")
         )
+        self.texts = nn.ModuleDict()
+        for number in range(len(settings.texts)):
+            generator = weights_of(seed, f"text{number}")
+            layers = weights.layers(model.config, settings.decoder_layers, generator)
+            self.texts[f"text{number}"] = layers
+
+    @property
+    def guessing(self) -> float:
+        """Return the value of each loss for a model that guesses, larger with more decoders.
+
+        The decoders' losses are shown as one.
+        """
+        return super().guessing * (1 + len(self.texts) / 2)
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Mask both spans for the encoder, their own decoder and the other span's decoder."""
+        """Mask both spans for the encoder, their own decoder and the other span's decoder.
+
+        Each file of `texts` has a side of its own.
+        """
         sides = masking.sides(settings, unit)
-        return sides | {"neighbour": replace(sides["decoder"], next=True)}
+        decoder = sides["decoder"]
+        sides["neighbour"] = replace(decoder, next=True)
+        for number in range(len(settings.texts)):
+            sides[f"text{number}"] = replace(decoder, written=number + 1)
+        return sides
 
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return L = L_enc + L_own + L_next; the curve shows the last two as the decoder's loss."""
+        """Return L = L_enc + L_own + L_next + the losses of texts.
+
+        The curve shows all but the first as the decoder's loss.
+        """
         encoder = batch["encoder"]
         own = batch["decoder"]
         neighbour = batch["neighbour"]
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
         following = self.decode(h_c, neighbour, generator, self.neighbour)
-        return self.losses(batch, h_c, (encoded, encoder), (restored, own), (following, neighbour))
+        written = [
+            (self.decode(h_c, batch[side], generator, layers), batch[side])
+            for side, layers in self.texts.items()
+        ]
+        return self.losses(
+            batch, h_c, (encoded, encoder), (restored, own), (following, neighbour), *written
+        )

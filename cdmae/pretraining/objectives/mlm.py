@@ -1,7 +1,7 @@
 """Masked language modelling (Devlin et al. 2019): equations 1 to 3, without a decoder.
 
 All other objectives contain this loss. With ``encoder_masking: importance`` important words are
-masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022), whose importance comes
+masked more often, as in ROM (retrieval-oriented masking, Long et al. 2022). ROM's importance comes
 from another model.
 
     B passages, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)

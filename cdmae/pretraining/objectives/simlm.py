@@ -66,7 +66,7 @@ class SimLm(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the masked inputs of encoder and decoder, and the original passages."""
+        """Return the masked inputs of the encoder and of the decoder, and the original text."""
         sides = masking.sides(settings, unit)
         return {
             "encoder": replace(sides["encoder"], sampled=True),
@@ -163,8 +163,8 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
 def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator, a folder or a name at the hub, for the initial model `start`.
 
-    Raises `InputError` for a generator that cannot be read, has no language-model head, has too few
-    positions, or has another vocabulary, because its samples are the input of `start`.
+    Raises `InputError` for a generator that cannot be read or has no language-model head. Its
+    samples are the input of `start`, so its maximum input and vocabulary must also match.
     """
     name = settings.generator
     remedy = (

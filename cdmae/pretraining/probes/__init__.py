@@ -1,4 +1,4 @@
-"""Measurements at a few steps of a pre-training, without gradients or random numbers.
+"""Measurements at a few steps of pre-training, without gradients or random numbers.
 
 A probe is a module with ``look(network, reader, rows, device)``. It prepares its input and returns
 a measuring function without arguments, or None if there is nothing to measure. Training is

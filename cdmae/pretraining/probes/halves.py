@@ -1,10 +1,10 @@
 """Quality of the vectors for search before fine-tuning: one half of a passage finds the other.
 
 The first halves of a sample of passages are the queries, and the second halves are the passages to
-be found. Their vectors are compared by dot product, as in retrieval. An encoder whose vector
-represents the topic of a text ranks the other half first. This probe (`cdmae.pretraining.probes`)
-suits any objective and collection, and uses the same passages each time. Their number is limited,
-which limits the cost on large collections.
+be found. Their vectors are compared by dot product, as in retrieval. If a vector represents the
+topic of its text, the other half ranks first. This probe (`cdmae.pretraining.probes`) suits any
+objective and collection, and uses the same passages each time. Their number is limited, which
+limits the cost on large collections.
 
     n passages, D dimensions
 """

@@ -87,7 +87,7 @@ class Settings(Source):
         if self.part and self.train_queries:
             raise InputError(
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
-                "none; leave it out"
+                "no training queries; remove train_queries"
             )
 
     def packages(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class Settings(Source):
         return {"train": self.train_queries} if self.train_queries else {}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return counts measured in one environment; other environments are similar."""
+        """Return counts measured in one environment; counts in other environments are similar."""
         share = SMOKE_SHARE if self.size == "smoke" else 1.0
         if self.part:
             passages, queries = PARTS[self.part]
@@ -141,7 +141,7 @@ class Settings(Source):
         return 1 if self.part or self.size == "smoke" else 4
 
     def load(self, threads: int = 1) -> Collection:
-        """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
+        """Harvest, clean and divide: 40 cpu-s and 0.3 GB for `default`, 60 cpu-s for `full`."""
         import numpy as np
         import pyarrow as pa
 

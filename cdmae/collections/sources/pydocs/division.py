@@ -1,10 +1,10 @@
 """Turn (name, summary, body) into passages, queries, judgments and splits that share nothing.
 
 Passages are distinct bodies; queries are distinct summaries. Entries with the same summary, or with
-equal or nearly equal bodies, form a component, and each component is in one split. So no training
-query shares its words, its passage or a near-duplicate of its passage with a test query. The split
-of a component follows from a hash of its first member's name. It is the same on every machine, and
-new objects elsewhere do not change it.
+equal or nearly equal bodies, form a component, and each component is in one split. No training
+query therefore shares its words, its passage or a near-duplicate of its passage with a test query.
+The split of a component follows from a hash of its first member's name. It is the same on every
+machine, and new objects in other components do not change it.
 """
 
 from __future__ import annotations

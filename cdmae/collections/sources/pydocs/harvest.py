@@ -8,8 +8,8 @@ There are three kinds of documentation:
 - the C modules of the standard library, which have no source: only these are imported
 
 Modules are visited in the order of their names, and objects in the order of the file: every harvest
-gives the same result. The seven in-domain packages take about 25 cpu-s, nearly all of it
-``ast.parse``, in parallel processes.
+gives the same result. The seven in-domain packages take about 25 cpu-s in parallel processes,
+nearly all of it for ``ast.parse``.
 """
 
 from __future__ import annotations
@@ -79,11 +79,11 @@ def harvest(
     share: float = 1.0,
     over: Callable[..., Iterable[Any]] = map,
 ) -> Iterator[Documented]:
-    """Yield the documented objects of `package`, each name once.
+    """Yield the documented objects of `package`, without duplicate names.
 
     within: names of the modules to read, with their submodules (empty: all). share: the share of
-    the modules to read, chosen by a hash of their names. over: ``map``, or its equivalent in other
-    processes. `STDLIB` is the standard library with its C modules.
+    the modules to read, chosen by a hash of their names. over: ``map``, or an equivalent that uses
+    several processes. `STDLIB` is the standard library with its C modules.
     """
 
     def is_chosen(module: str) -> bool:
@@ -141,7 +141,7 @@ def root(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         name = DISTRIBUTIONS.get(package, package)
         raise InputError(
-            f"the package {name} is not installed in this environment; install it or leave it out"
+            f"the package {name} is not installed in this environment; install it or drop it"
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

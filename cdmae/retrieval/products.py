@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 
 
-def products(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def pairwise(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Multiply each query by its passages `columns` [b, k], pair by pair; -1 means no passage."""
     scores = np.empty(columns.shape, np.float32)
     columns = np.ascontiguousarray(columns)
