@@ -22,12 +22,11 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-from benchmarks.forms import compare, measure_step
+from benchmarks.forms import compare, measure_form
 from benchmarks.naive import tensor
 from cdmae.config.heads import Dense
 from cdmae.finetuning import losses, retriever
 from cdmae.models.ragged import Ragged
-from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 SIZES = {  # layers, width, vocabulary, longest query and passage
@@ -125,6 +124,15 @@ def loss_of(vectors: Tensor, queries: int) -> Tensor:
     return losses.contrastive(vectors[:queries], passages)
 
 
+def columns(work: retriever.Batch) -> list[dict[str, Tensor]]:
+    """Return a padded batch of the queries, and one for each rank of passages in a group."""
+    read = work.sequences
+    queries = work.queries
+    group = len(read) // queries - 1
+    ranks = [np.arange(queries + rank, len(read), group) for rank in range(group)]
+    return [padded(read, rows) for rows in (np.arange(queries), *ranks)]
+
+
 class Vectors(nn.Module):
     """An encoder with the interface that sentence-transformers calls."""
 
@@ -138,7 +146,7 @@ class Vectors(nn.Module):
         return {"sentence_embedding": self.model(**features).last_hidden_state[:, 0]}
 
 
-def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest: int) -> float:
+def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, size: str) -> float:
     """Run one forward and backward pass; return the loss."""
     read = work.sequences
     queries = work.queries
@@ -172,19 +180,14 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         from sentence_transformers.util import dot_score
 
         encoder = nn.Sequential(Vectors(model))
-        size = (len(read) - queries) // queries
-        columns = [
-            np.arange(queries),
-            *(np.arange(queries + place, len(read), size) for place in range(size)),
-        ]
         cached = CachedMultipleNegativesRankingLoss(encoder, 1.0, dot_score, mini_batch_size=chunk)
-        value = cached([padded(read, rows) for rows in columns], torch.empty(0))
+        value = cached(columns(work), torch.empty(0))
         value.backward()
         return value.item()
     stage = Dense(
         collection="c",
         chunk=chunk,
-        passage_length=longest,
+        passage_length=SIZES[size][4],
         precision="bf16" if form == "ours_bf16" else "fp32",
     )
     return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
@@ -192,15 +195,7 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure a form in this process, with the texts and weights of all forms."""
-    setup.set_up(arguments.threads)
-    model = network(arguments.size)
-    work = batch(arguments.size, arguments.queries, arguments.group)
-    longest = SIZES[arguments.size][4]
-    small = batch(arguments.size, 2, 2)
-    step(form, model, small, arguments.chunk, longest)  # kernels are compiled, gradients allocated
-    return measure_step(
-        model, lambda: step(form, model, work, arguments.chunk, longest), arguments.repeats
-    )
+    return measure_form(form, arguments, step, network, batch)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from torch import nn
 from benchmarks.tables import table
 from cdmae.models.ragged import Ragged
 from cdmae.plan.describe import describe
+from cdmae.training import setup
 
 BF16 = "_bf16"  # ends the names of forms that compute in bfloat16
 ONE_CHUNK = "_one_chunk"  # ends the names of forms that keep the graph of the whole batch
@@ -55,6 +56,28 @@ def measure_step(model: nn.Module, step: Callable[[], float], repeats: int) -> d
         "loss": loss,
         "gradient": float(torch.cat(gradients).norm()),
     }
+
+
+def measure_form(
+    form: str,
+    arguments: argparse.Namespace,
+    step: Callable[[str, nn.Module, Any, int, str], float],
+    network: Callable[[str], nn.Module],
+    batch: Callable[[str, int, int], Any],
+) -> dict[str, float]:
+    """Measure a form in this process, with the texts and weights of all forms.
+
+    step: of a form, network, batch, chunk and size. network: makes the network of a size. batch:
+    draws the texts of a size, by the numbers of queries and of passages per query.
+    """
+    setup.set_up(arguments.threads)
+    size = arguments.size
+    model = network(size)
+    work = batch(size, arguments.queries, arguments.group)
+    step(form, model, batch(size, 2, 2), arguments.chunk, size)  # kernels are compiled
+    return measure_step(
+        model, lambda: step(form, model, work, arguments.chunk, size), arguments.repeats
+    )
 
 
 def chunk_of(form: str, chunk: int, read: Ragged) -> int:

@@ -19,14 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertModel
 
-from benchmarks.finetuning import SIZES, batch, padded, seeded
+from benchmarks.finetuning import SIZES, batch, columns, padded, seeded
 from benchmarks.finetuning import network as encoder_of
-from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_step
+from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_form
 from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
-from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 DIMENSIONS = 128
@@ -65,16 +64,18 @@ def network(size: str) -> BertModel:
     return made
 
 
-def filled(work: retriever.Batch, length: int) -> retriever.Batch:
-    """Fill queries up to a length; all word-pieces have vectors."""
-    queries = work.sequences.cut(slice(0, work.queries))
+def filled(size: str, queries: int, group: int) -> retriever.Batch:
+    """Draw a step of random texts, with queries filled up; all word-pieces have vectors."""
+    work = batch(size, queries, group)
+    length = SIZES[size][3]
+    asked = work.sequences.cut(slice(0, queries))
     longer = [
-        np.append(queries.values[first:last], [MASK] * (length - (last - first)))
-        for first, last in zip(queries.starts, queries.starts[1:], strict=False)
+        np.append(asked.values[first:last], [MASK] * (length - (last - first)))
+        for first, last in zip(asked.starts, asked.starts[1:], strict=False)
     ]
-    both = joined(Ragged.of(longer), work.sequences.cut(slice(work.queries, len(work.sequences))))
+    both = joined(Ragged.of(longer), work.sequences.cut(slice(queries, len(work.sequences))))
     flags = np.zeros(len(both.values), np.uint8)
-    return retriever.Batch(Ragged(both.values, both.starts, flags=flags), work.queries, None, None)
+    return retriever.Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
 
 
 def loss_by_hand(model: BertModel, work: retriever.Batch) -> Tensor:
@@ -95,19 +96,12 @@ def loss_of_theirs(model: BertModel, work: retriever.Batch, chunk: int, *, cache
     """Return sentence-transformers' loss, with a column of passages per position in a group."""
     from sentence_transformers.multi_vector_encoder import losses as theirs
 
-    read = work.sequences
-    queries = work.queries
-    group = len(read) // queries - 1
-    columns = [
-        np.arange(queries),
-        *(np.arange(queries + rank, len(read), group) for rank in range(group)),
-    ]
     encoder = ColBERT(model).train()
     if cached:
         loss = theirs.CachedMultiVectorMultipleNegativesRankingLoss(encoder, mini_batch_size=chunk)
     else:
         loss = theirs.MultiVectorMultipleNegativesRankingLoss(encoder)
-    return loss([padded(read, rows) for rows in columns])
+    return loss(columns(work))
 
 
 def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, size: str) -> float:
@@ -131,16 +125,7 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, size: s
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure a form in this process, with the texts and weights of all forms."""
-    setup.set_up(arguments.threads)
-    size = arguments.size
-    model = network(size)
-    longest = SIZES[size][3]
-    work = filled(batch(size, arguments.queries, arguments.group), longest)
-    small = filled(batch(size, 2, 2), longest)
-    step(form, model, small, arguments.chunk, size)  # kernels are compiled
-    return measure_step(
-        model, lambda: step(form, model, work, arguments.chunk, size), arguments.repeats
-    )
+    return measure_form(form, arguments, step, network, filled)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,11 @@ import torch
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
-from benchmarks.finetuning import SIZES, batch, config_of, padded, seeded
-from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_step
+from benchmarks.finetuning import SIZES, batch, columns, config_of, padded, seeded
+from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_form
 from cdmae.config.heads import Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 FORMS = {
@@ -79,19 +78,12 @@ def loss_of_theirs(
     """Return sentence-transformers' loss, with a column of passages per position in a group."""
     from sentence_transformers.sparse_encoder import losses as theirs
 
-    read = work.sequences
-    queries = work.queries
-    group = len(read) // queries - 1
     encoder = Splade(model).train()
-    columns = [
-        np.arange(queries),
-        *(np.arange(queries + rank, len(read), group) for rank in range(group)),
-    ]
     base = theirs.SparseMultipleNegativesRankingLoss(encoder)
     kind = theirs.CachedSpladeLoss if cached else theirs.SpladeLoss
     how = {"mini_batch_size": chunk} if cached else {}
     loss = kind(encoder, base, FLOPS, FLOPS, **how)
-    parts = loss([padded(read, rows) for rows in columns], torch.empty(0))
+    parts = loss(columns(work), torch.empty(0))
     return torch.stack(list(parts.values())).sum()
 
 
@@ -120,14 +112,7 @@ def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, s
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure a form in this process, with the texts and weights of all forms."""
-    setup.set_up(arguments.threads)
-    size = arguments.size
-    model = network(size)
-    work = batch(size, arguments.queries, arguments.group)
-    step(form, model, batch(size, 2, 2), arguments.chunk, size)  # kernels are compiled
-    return measure_step(
-        model, lambda: step(form, model, work, arguments.chunk, size), arguments.repeats
-    )
+    return measure_form(form, arguments, step, network, batch)
 
 
 if __name__ == "__main__":

@@ -268,7 +268,7 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
 
         def learn() -> None:
             with torch.device(here.device), setup.autocast("bf16", here.device):
-                finetuning.step(form, network, batch, stage.chunk, stage.passage_length)
+                finetuning.step(form, network, batch, stage.chunk, here.sizes.network)
 
         yield _beside(
             here,

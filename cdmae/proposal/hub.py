@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,11 @@ class Encoder:
     pooling: str
     similarity: str
     positions: int
+
+
+def suited(scripts: Mapping[str, float]) -> str:
+    """Return the encoder at the hub for texts by the shares of their scripts."""
+    return LATIN if scripts.get("LATIN", 0.0) > 0.5 else OTHER
 
 
 def local(model: str) -> Encoder:

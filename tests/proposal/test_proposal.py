@@ -171,6 +171,14 @@ def test_the_hub_is_used_where_it_answers(new, tmp_path, monkeypatch):
     assert "published" not in config.systems
 
 
+def test_texts_that_are_mostly_not_latin_get_a_multilingual_encoder(new, tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "answers", lambda: True)
+    monkeypatch.setattr(f"{__name__}.WORDS", ["красный", "дом", "река", "город", "лес", "снег"])
+    config, said = new(pairs(tmp_path / "q.csv"))
+    assert "Cyrillic 9" in said
+    assert config.systems["published"].model == hub.OTHER
+
+
 def test_a_hub_that_does_not_answer_is_not_waited_for(monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert not hub.answers()

@@ -4,8 +4,10 @@ one takes long.
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
@@ -36,6 +38,20 @@ ELSEWHERE = (
     "my.yaml",
     "mine.run",
 )  # needs a cluster, or files of one's own
+
+
+def serve(here):
+    """Serve the finished run on a free port; return the page."""
+    process = here.start("serve", "--port", "0", *SMOKE)
+    try:
+        told = next(line for line in process.stdout if "open http" in line)
+        with urllib.request.urlopen(re.search(r"http\S+", told)[0]) as reply:
+            page = reply.read().decode()
+        process.send_signal(signal.SIGINT)
+        assert "the server has ended" in process.communicate(timeout=60)[0]
+    finally:
+        process.kill()
+    return page
 
 
 def test_there_is_something_to_try():
@@ -70,7 +86,9 @@ def test_command(here, command, capsys):
         assert "--rerun-triggers" in here.run(name)
     elif name == "search":
         assert here.run(*words, *SMOKE).strip()
-    elif name in ("importance", "adopt", "sizes"):
+    elif words == ["serve"]:
+        assert "<form" in serve(here)
+    elif name in ("importance", "adopt", "sizes") and "--configfile" not in words:
         commands.command([*words, *SMOKE])
         assert capsys.readouterr().out.strip()
     elif name == "plan":
@@ -79,6 +97,9 @@ def test_command(here, command, capsys):
     elif name == "--report":
         here.run(*words, *SMOKE)
         assert (here.folder / words[1]).stat().st_size > 100_000
+    elif name in commands.COMMANDS:  # it needs or writes files; tests of its own run it
+        if words[1:]:
+            commands.read(name, words[1:])
     elif name != "test":  # which is what runs here
         options, files, _ = start.read(words)
         assert dry_run(files, options.targets)

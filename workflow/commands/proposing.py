@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,8 +65,8 @@ def new(
         for what, names in unclear.items():
             settings[what] = asked(what, f"which column of {folder[0]} has the {what}?", names)
             columns[what] = settings[what]
-    published = published_encoder(encoder)
     found = survey.survey(kind, settings, columns)
+    published = published_encoder(encoder, found.scripts)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
@@ -93,8 +94,11 @@ def asked(option: str, question: str, choices: list[str]) -> str:
             return choices[int(answer) - 1]
 
 
-def published_encoder(model: str) -> Encoder | None:
-    """Return the encoder of `--encoder`, or the hub's default; None for random weights."""
+def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | None:
+    """Return the encoder of `--encoder`, or the hub's default; None for random weights.
+
+    scripts: the shares of the scripts of the texts, which decide the default.
+    """
     from cdmae.proposal import hub
 
     if model == "none":
@@ -104,6 +108,6 @@ def published_encoder(model: str) -> Encoder | None:
         return hub.local(str(folder.resolve())) if folder.is_dir() else hub.at_hub(model)
     say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
     if hub.answers():
-        return hub.at_hub(hub.LATIN)
+        return hub.at_hub(hub.suited(scripts))
     say("the hub does not answer, so weights will be random; --encoder FOLDER begins with a model")
     return None

@@ -9,23 +9,15 @@ training, a text's vector has the V weights, followed by the D numbers of the po
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
 from torch import Generator, Tensor, nn
 
 from cdmae.models import transformer
 from cdmae.models.heads import dense, sparse
+from cdmae.models.heads.dense import Compared
 from cdmae.models.packed import Packed
 
 NETWORK = "encoder"
-
-
-class Compared(Protocol):
-    """The head's settings, from a stage or from a trained model."""
-
-    pooling: str
-    similarity: str
 
 
 def width(network: nn.Module) -> int:
