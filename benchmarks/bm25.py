@@ -49,7 +49,7 @@ def made_up(folder: Path, count: int, queries: int) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure indexing and search with both interfaces, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

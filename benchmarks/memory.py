@@ -116,7 +116,7 @@ def small_model(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure the memory of every job, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -158,7 +158,7 @@ def report(output: Path, unit: str, points: list[Point]) -> None:
 
 
 def main() -> None:
-    """Print the tables and write the pictures."""
+    """Measure counting and search at every size; print the tables and draw the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -146,7 +146,7 @@ def compare(folder: Path, tokens: list[Path], found: Path, jobs: Jobs) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Count n-grams in shards, check the memory limit, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -152,7 +152,7 @@ def multi_vectors(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure every form of search on random vectors, and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -109,7 +109,7 @@ def search(configs: list[str], system: str, collection: str, query: str) -> dict
 
 
 def main() -> None:
-    """Print both tables."""
+    """Measure the server under load and `./run search`, and print a table for each."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -43,9 +43,10 @@ _REMEDY = {
 def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = None) -> NoReturn:
     """Call a function with the options of the command line, and end the process.
 
-    Every parameter is an option. Annotations are Path, str, int, float, bool (a flag), settings or
-    ``dict`` (JSON text), ``list[...]`` (values separated by spaces), and ``X | None`` (optional,
-    with or without a value). In a list of paths, ``*-of-7`` stands for all seven parts.
+    Every parameter is an option. Simple annotations are Path, str, int, float and bool (a flag).
+    Settings and ``dict`` are JSON text, ``list[...]`` is values separated by spaces, and
+    ``X | None`` is optional, with or without a value. In a list of paths, ``*-of-7`` stands for
+    all seven parts.
 
     arguments: the arguments to use instead of the command line's.
     """

@@ -21,7 +21,9 @@ class Part(NamedTuple):
             part = cls(*map(int, words))
             if 1 <= part.number <= part.parts:
                 return part
-        raise InputError(f"{text!r} is not a part; allowed: a number and a total, such as 3-of-7")
+        raise InputError(
+            f"{text!r} is not a part; allowed: a number, -of- and the total, such as 3-of-7"
+        )
 
     def of(self, length: int) -> tuple[int, int]:
         """Return the first row of this part of `length` rows, and the row after its last row."""

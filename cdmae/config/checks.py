@@ -144,7 +144,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         begin = circle.index(next(name for name in needs if name in circle))
         names = [*circle[begin:], *circle[: begin + 1]]
         words = (
-            f"{section} depend on each other in a circle: {' -> '.join(names)}; allowed: no circle"
+            f"{section} depend on each other in a circle: {' -> '.join(names)}; remove a reference"
         )
         raise InputError(words, keys=(section, names[0])) from None
 

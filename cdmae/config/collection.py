@@ -12,11 +12,11 @@ from cdmae.fields import refusal, rules_of, show, suggestion
 
 
 def filled(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config's values with `collection` filled in for each entry, except the evaluation.
+    """Return a config's values with `collection` filled in for every entry but the evaluation.
 
-    These entries get the name: the defaults of pre-training and of the stages; random initial
-    weights, because their tokenizer learns from the collection's text; and each fusion with only
-    a split in `tuned_on`. Raises `InputError` if `collections` lacks the name.
+    The defaults of pre-training and of the stages get the name. So do random initial weights,
+    because their tokenizer learns from the collection's text, and each fusion with only a split
+    in `tuned_on`. Raises `InputError` if `collections` lacks the name.
     """
     name = values.get("collection")
     if not isinstance(name, str) or not name:

@@ -77,6 +77,6 @@ def _snapshot(
             )
             raise refusal((*keys, key), words)
     if not values.get("take_step"):
-        words = f" is missing; it is the step of encoders.{name} whose weights are kept"
+        words = f" is missing; set it to the step of encoders.{name} that this snapshot keeps"
         raise refusal((*keys, "take_step"), words)
     return {**source, **values}

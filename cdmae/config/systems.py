@@ -178,7 +178,7 @@ def batches(config: Config, collection: str) -> dict[str, list[Any]]:
 
 
 def trained_encoders(config: Config) -> list[str]:
-    """List the trained encoders in the report: those of the first seed, without snapshots."""
+    """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
 
 

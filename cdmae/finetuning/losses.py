@@ -34,8 +34,8 @@ def contrastive(
     own N. excluded: bool [B, B x N], the candidates that the sum omits because they are false
     negatives; never the query's own positive. There is no temperature.
 
-    With `symmetric`, which needs `in_batch`, the result is the mean of this loss and of mean_q
-    -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
+    `symmetric` needs `in_batch`: the result is the mean of this loss and of mean_q -log( exp
+    s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))

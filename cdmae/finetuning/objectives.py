@@ -49,7 +49,7 @@ def objective(
     the number V of a text's weights, which its dense vector follows.
 
     The losses of the stage's prefixes (Matryoshka) and of both heads of a unified retriever are
-    added up; the numbers are those of whole vectors. accuracy: the share of groups in which the
+    added up; the numbers describe whole vectors. accuracy: the share of groups in which the
     positive scores best. spread: the standard deviation of the passages' vectors relative to their
     size; it is 0 if all vectors are equal.
     """

@@ -1,9 +1,9 @@
 """Training of DeepCT: weights of word-pieces regressed on query term recall.
 
-The target of word-piece t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|, the share of the passage's
-training queries Q_d that contain t (Dai and Callan 2019, equation 1). The loss of a passage is the
-sum over its positions of the squared error (equation 2), here averaged over the passages of the
-global batch. DeepCT compares words; here word-pieces are compared, and every position of a
+The target of word-piece t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|: the share of the passage's
+training queries Q_d that contain t (Dai and Callan 2019, equation 1). A passage's loss is the sum
+of the squared errors at its positions (equation 2). Here the loss is averaged over the passages of
+the global batch. DeepCT compares words; here word-pieces are compared, and every position of a
 word-piece has the word-piece's target. Negatives and teachers are not read.
 """
 

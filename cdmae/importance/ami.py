@@ -49,12 +49,12 @@ def ami(
     counts [L, W]: the occurrences of the n-gram that begins at each word, 0 where the n-gram would
     leave its segment. totals [L]: the number of n-grams of each order.
 
-    Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all ways
-    of cutting the n-gram into at least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine
-    et al. 2021, eq. 3). `product` cuts it into single words. Counts are divided by the number of
-    n-grams of their order, as in equation 7, or (`pooled`) of all orders. `literal` divides each
-    side by L - 1, with 0 for n-grams that do not exist at the segment's edges. `mean` takes twice
-    the mean of the n-grams that exist; inside a segment both are the same.
+    Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all cuts
+    into at least two pieces: log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3).
+    `product` cuts it into single words. Counts are divided by the number of n-grams of their order,
+    as in equation 7, or (`pooled`) of all orders. `literal` divides each side by L - 1, with 0 for
+    n-grams that do not exist at the segment's edges. `mean` takes twice the mean of the n-grams
+    that exist; inside a segment both are the same.
     """
     for name, value, allowed in (
         ("pmi", pmi, PMI),

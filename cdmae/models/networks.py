@@ -54,8 +54,8 @@ def read(
     `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
     Missing weights are drawn with `seed`; their names are the second result.
 
-    Raises `InputError` for a missing or damaged file, for an unknown type of model, and for weights
-    that are missing, contradict config.json, or contain NaN or infinity.
+    Raises `InputError` for a missing or damaged file, and for an unknown type of model. Weights
+    must be complete and finite, and agree with config.json.
     """
     folder, revision = pretrained.divided(str(source))
     with _reported(name, remedy):

@@ -24,7 +24,7 @@ BY_QUERIES = ("query", "scanned passage", "hit", "pair")
 def part_of(
     rule: Callable[..., Work], divided: tuple[str, ...] = BY_PASSAGES
 ) -> Callable[..., Work]:
-    """Return the work of a parallel job, whose last wildcard is its part, such as 3-of-7."""
+    """Return the work of a parallel job; its last wildcard is the part, such as 3-of-7."""
 
     def part(planned: Planned, *wildcards: str) -> Work:
         *whole, name = wildcards

@@ -129,7 +129,7 @@ def _table(path: str, key: str) -> Path:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows of `judged.Rows`, and their estimated number."""
+    """Rows read by a function (see `judged.Rows`), with an estimate of their number."""
 
     path: Path
     read: Callable[[], Iterator[tuple[int, tuple[Any, ...]]]]

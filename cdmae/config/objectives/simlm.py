@@ -38,7 +38,7 @@ class SimLm(Layered, Decoded):
             )
 
     def check(self, config: Config) -> None:
-        """Refuse settings that do not fit the start, and a generator with other word-pieces."""
+        """Refuse settings that the initial model does not allow, and an unsuitable generator."""
         self.check_nested()
         if self.generator:
             self._check_generator(config.starts[self.start].checkpoint)

@@ -37,9 +37,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
         )
     table = ngram_table.read(importance)
     if table.unit != "word":
-        raise InputError(
-            f"{importance} counts word-pieces; masking by pmi_span needs an importance of unit word"
-        )
+        raise InputError(f"{importance} counts word-pieces; masking by pmi_span needs `unit: word`")
     chosen = collocations(table)
     if not any(units.any() for units in chosen):
         raise InputError(

@@ -8,8 +8,8 @@ There are three kinds of documentation:
 - the C modules of the standard library, which have no source: only these are imported
 
 Modules are visited in the order of their names, and objects in the order of the file: every harvest
-gives the same result. The seven in-domain packages take about 25 cpu-s, nearly all of it
-``ast.parse``, in parallel processes.
+gives the same result. The seven in-domain packages take about 25 cpu-s in parallel processes,
+nearly all of it for ``ast.parse``.
 """
 
 from __future__ import annotations
