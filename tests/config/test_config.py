@@ -154,7 +154,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
-        ("systems.one.negatives", "one", "systems depend on each other in a circle: one -> one; allowed"),
+        ("systems.one.negatives", "one", "systems depend on each other in a circle: one -> one; remove"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
         ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
@@ -527,7 +527,7 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
 @pytest.mark.parametrize(
     ("encoders", "sentence"),
     [
-        ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders depend on each other in a circle: a -> b -> a; allowed: "),
+        ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders depend on each other in a circle: a -> b -> a; remove "),
         ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders depend on each other in a circle: a "),
         ({"a": {"snapshot_of": "a"}}, "encoders depend on each other in a circle: a -> a; remove a reference"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
