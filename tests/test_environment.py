@@ -342,8 +342,8 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         (f"{ROOT}/results/qqq", PATH + "./run -n lists its results"),
         ("results//encoders/cdmea", PATH + "did you mean results/encoders/cdmae?"),
         ("results/masked_terms/mae.json", PATH + "did you mean results/masked_terms/cdmae.json?"),
-        ("mine.yaml", PATH + "config files follow --configfile"),
-        ("config/smoke.yaml", PATH + "config files follow --configfile"),
+        ("mine.yaml", PATH + "put config files after --configfile"),
+        ("config/smoke.yaml", PATH + "put config files after --configfile"),
         ("results/tables/table_main.svg", PATH + "did you mean results/tables/table_main.csv?"),
         ("results/trained/bm25", PATH + "did you mean results/trained/"),
         (
@@ -490,11 +490,11 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("serve --queries q.txt", "--collection and --queries choose what is judged; add --judge"),
         (
             "search --depth 0 lists",
-            "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth",
+            "--depth is 0; allowed: a whole number from 1 to 1000 (evaluation.depth)",
         ),
         (
             "search --depth 2000 lists",
-            "--depth is 2000; allowed: a whole number from 1 to 1000, evaluation",
+            "--depth is 2000; allowed: a whole number from 1 to 1000 (evaluation",
         ),
         (
             "search --dept 3 lists",
@@ -511,7 +511,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ),
         (
             "importance word --configfile bare.yaml",
-            "no encoder of the config is masked by importance; give ",
+            "no encoder of the config has importance-aware masks; give ",
         ),
         (
             "-n --configfile a.yaml --configfile b.yaml",

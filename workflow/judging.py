@@ -49,6 +49,7 @@ def judging_of(
         who = getpass.getuser()
     except (KeyError, OSError):
         raise InputError(
-            "this process's user has no name to record with the grades; set the variable USER"
+            "grades are recorded with a user name, but this user has none; set the environment "
+            "variable USER"
         ) from None
     return Judging(judgments, collection, who)

@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
         if arguments.count(option) > 1:
             raise InputError(
                 f"{option} is given twice, and only the last one would count; write all values "
-                "after one"
+                "after a single one"
             )
     from workflow.commands import COMMANDS, command
 

@@ -69,14 +69,15 @@ def check_records(source: Path, working: Path) -> None:
     for folder in (source, working):
         if re.search("[{}]", str(folder)):
             raise InputError(
-                f"the folder {folder} has braces in its path, which Snakemake replaces; rename it"
+                f"the folder {folder} has braces in its path, which Snakemake reads as wildcards; "
+                "rename it"
             )
     records = working / RECORDS
     folder = records if records.exists() else working
     if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
             f"{folder} is not writable, and Snakemake keeps its records there; "
-            "allowed: a folder of your own, such as a clone"
+            "allowed: a folder that you can write to, such as your own clone"
         )
 
 
@@ -143,7 +144,10 @@ def _opened(results: str) -> TextIO:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _no_lock(path) from None
-        raise InputError(f"results is {results}, which is not writable: {error.strerror}") from None
+        raise InputError(
+            f"results is {results}, which is not writable: {error.strerror}; allowed: a folder "
+            "that you can write to"
+        ) from None
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)

@@ -75,7 +75,7 @@ def check(rules: Sequence[Rule], config: Config) -> None:
             exhibit(config, Path(target).stem)
         if Path(target).suffix in YAML:
             raise InputError(
-                f"{target} is not made by this config; config files follow --configfile"
+                f"{target} is not made by this config; put config files after --configfile"
             )
         if target in known or target in alone or os.path.isfile(target):
             continue

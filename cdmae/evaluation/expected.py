@@ -97,7 +97,9 @@ def read(path: Path) -> list[Table]:
         return [_table(values) for values in yaml.safe_load(path.read_text(encoding="utf-8"))]
     except (yaml.YAMLError, TypeError, KeyError, ValueError) as error:
         words = " ".join(str(error).split())
-        raise InputError(f"{path} is not a list of tables as cdmae writes it ({words})") from None
+        raise InputError(
+            f"{path} is not a list of tables in cdmae's form ({words}); restore the file"
+        ) from None
 
 
 def _table(values: dict[str, Any]) -> Table:
@@ -106,7 +108,7 @@ def _table(values: dict[str, Any]) -> Table:
     for row in values["rows"]:
         numbers = {key: tuple(map(float, row.get(key, ()))) for key in ("values", "noise")}
         if any(len(each) not in (0, len(columns)) for each in numbers.values()):
-            raise ValueError(f"the row {row['label']} has not one number per column")
+            raise ValueError(f"the row {row['label']} does not have one number per column")
         rows.append(Row(**{**row, **numbers}))
     return Table(**{**values, "columns": columns, "rows": rows})
 
@@ -195,6 +197,9 @@ def of_system(
             & (frame["measure"] == measure)
         ]
         if rows.empty:
-            raise InputError(f"the run has no {measure} on {collection} {split}")
+            raise InputError(
+                f"the run has no {measure} on {collection} {split}; add it to evaluation in the "
+                "config and run again"
+            )
         found.append(rows["value"].to_numpy())
     return found

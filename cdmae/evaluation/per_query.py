@@ -27,7 +27,8 @@ def read_measures(path: Path | str) -> pd.DataFrame:
     frame = read_table(path, dtype=types, keep_default_na=False, lineterminator="\n")
     if frame.columns.tolist() != MEASURES:
         raise InputError(
-            f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it"
+            f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete the "
+            "file and run again"
         )
     return frame
 

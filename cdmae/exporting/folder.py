@@ -86,7 +86,7 @@ def _read(source: Source, folder: Path) -> Model:
     network, _ = networks.read(str(folder), folder, "encoder")
     longest = read_json(folder / "tokenizer_config.json")["model_max_length"]
     if not (folder / POOLING).exists():
-        say("the encoder was not pre-trained, so that it has no pooling; the export has the mean")
+        say("the encoder was not pre-trained and has no pooling; the export uses mean pooling")
         width = network.config.hidden_size
         metadata.write_modules(folder, width=width, pooling="mean", longest=longest)
     pooled = read_json(folder / POOLING)

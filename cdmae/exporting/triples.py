@@ -83,9 +83,11 @@ def export(output: Path, dialect: str, training: Training, negatives: int) -> di
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 rows += 1
         if not rows:
-            words = f"{training.split} of {training.collection} has no query with negatives"
-            wanted = f" ({short:,} have fewer than {negatives})" if short else ""
-            raise InputError(words + wanted + "; allowed: a smaller --negatives")
+            words = f"no query of {training.collection} {training.split} can be exported"
+            wanted = f" ({short:,} have fewer than {negatives} negatives)" if short else ""
+            raise InputError(
+                words + wanted + "; allowed: a smaller --negatives, or a run with more negatives"
+            )
     if short:
         counts[f"left out with fewer than {negatives} negatives"] = short
     return {"rows": rows, **counts}

@@ -57,7 +57,7 @@ def write(
     if passages != vectors:
         raise InputError(
             f"{collection} has {passages:,} passages, but the run has vectors of {vectors:,}; "
-            "./run with the same config files updates them"
+            "./run with the same config files updates the vectors"
         )
     files: list[Rows | Index | Impacts] = []
     with Progress(passages, unit="passages", label="export") as progress:

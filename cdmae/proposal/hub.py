@@ -89,5 +89,7 @@ def _json(path: Path, default: list | dict) -> list | dict:
     except FileNotFoundError:
         return default
     except (OSError, ValueError) as error:
-        raise InputError(f"--encoder: {path} cannot be read ({error})") from None
+        raise InputError(
+            f"--encoder: {path} cannot be read ({error}); repair the file or name another encoder"
+        ) from None
     return value if isinstance(value, type(default)) else default

@@ -96,8 +96,8 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
             settings["path"] = str(pairs[0])
         elif DIVIDED not in splits:
             raise InputError(
-                f"{path} holds the tables {', '.join(file.name for file in pairs)}; name the "
-                f"training pairs {DIVIDED}{pairs[0].suffix}, or give one of the tables"
+                f"{path} contains the tables {', '.join(file.name for file in pairs)}; rename the "
+                f"training pairs to {DIVIDED}{pairs[0].suffix}, or give the path of one table"
             )
         if corpus:
             settings["corpus"] = str(corpus[0])
@@ -232,7 +232,7 @@ def check(path: Path, source: str) -> list[str]:
         raise InputError(f"--source is {source}; allowed: {', '.join(known)}")
     if not found and not source:
         raise InputError(
-            f"{path} holds nothing that can be read; allowed: BEIR's layout (corpus.jsonl), MS "
+            f"{path} contains no data that can be read; allowed: BEIR's layout (corpus.jsonl), MS "
             f"MARCO's (collection.tsv), tables of pairs ({', '.join(table_files.SUFFIXES)}), or "
             f"texts ({', '.join(TEXTS)})"
         )

@@ -42,7 +42,7 @@ def release(
     model = Path(model)
     if not (model / "cdmae.json").exists():
         raise InputError(
-            f"{model} holds no trained model: it has no cdmae.json; "
+            f"{model} contains no trained model: cdmae.json is missing; "
             "delete the folder and train it again"
         )
     about = {name: read_json(Path(root, path)) for name, path in facts["about"].items()}

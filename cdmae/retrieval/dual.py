@@ -107,7 +107,7 @@ def link_head(source: Path, folder: Path, head: str) -> None:
     """
     paths = sorted(source.glob(f"[0-9]*{entries.SUFFIX}"))
     if not paths or not _dense_of(paths[0]).exists():
-        raise InputError(f"{source} has no vectors of two heads; delete it and run again")
+        raise InputError(f"{source} does not contain vectors of two heads; delete it and run again")
     for path in paths:
         if head == "dense":
             link(_dense_of(path), folder / f"{path.stem}.npy")
@@ -125,7 +125,10 @@ def search(queries: DualVectors, shards: Sequence[Shard], depth: int) -> Run:
     """
     best = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     if not np.isfinite(products.lengths(queries.dense)).all():
-        raise InputError("some query vectors are not finite: the model's training diverged")
+        raise InputError(
+            "some query vectors are not finite: the model's training diverged; train it again with "
+            "a lower learning_rate"
+        )
     first = 0
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
         for shard in shards:

@@ -266,7 +266,8 @@ def _encode(
     shape = (len(texts), found.shape[1] if is_sparse(model) else model.get_embedding_dimension())
     if found.shape != shape:
         raise InputError(
-            f"the model {name} returns an array of shape {found.shape} for {len(texts)} texts"
+            f"the model {name} returns an array of shape {found.shape} for {len(texts)} texts; "
+            "allowed: one vector per text"
         )
     if not np.isfinite(numbers).all():
         raise InputError(

@@ -192,8 +192,8 @@ def _java() -> tuple[Callable[[str], Any], Any]:
         from pyserini.setup import configure_classpath
     except ModuleNotFoundError as error:
         raise InputError(
-            f"Lucene needs the package {error.name}, which is not installed; install "
-            "envs/requirements.txt"
+            f"Lucene needs the package {error.name}, which is not installed; "
+            "pip install -r envs/requirements.txt installs it"
         ) from None
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))

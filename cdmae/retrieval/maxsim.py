@@ -142,8 +142,8 @@ def search(queries: MultiVectors, shards: Sequence[Shard], depth: int, threads: 
     count = sum(map(len, shards))
     if count > MOST_EXHAUSTIVE:
         raise InputError(
-            f"{count:,} passages with a vector per word-piece are too many to score them all; "
-            f"allowed: up to {MOST_EXHAUSTIVE:,}, or candidates: a system whose best are scored"
+            f"{count:,} passages with a vector per word-piece are too many to score all; "
+            f"allowed: up to {MOST_EXHAUSTIVE:,}, or candidates: SYSTEM, to score only its best"
         )
     passages = [np.empty(0, np.int32)] * len(queries)
     best = [np.empty(0, np.float32)] * len(queries)

@@ -48,7 +48,9 @@ def read_run(
         has_scores = bool(pair.scores)
         if pair.negatives or has_scores:
             if scored not in (None, has_scores):
-                raise fault(path, number, "some rows have scores and others do not")
+                raise fault(
+                    path, number, "some rows have scores and others do not; allowed: all or none"
+                )
             scored = has_scores
         positive = pair.positives[0].text
         if pair.margins and compared.setdefault(query, positive) != positive:

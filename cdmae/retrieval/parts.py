@@ -56,7 +56,9 @@ def merge_runs(runs: list[Path], outputs: list[Path], depth: int) -> None:
 def _merge(parts: Sequence[Path], output: Path, depth: int) -> None:
     files = [open_parquet(path, RUN) for path in parts]
     if len({file.metadata.num_rows for file in files}) != 1:
-        raise InputError(f"the parts of {output} have different queries; delete them and run again")
+        raise InputError(
+            f"the parts of {output} have different numbers of queries; delete them and run again"
+        )
     streams = [
         read_batches(file, path, QUERIES_AT_ONCE) for file, path in zip(files, parts, strict=True)
     ]

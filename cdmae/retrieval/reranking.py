@@ -190,7 +190,7 @@ def rerank(
             queries = sequences.queries_of(collection, split, model, threads)
             if len(run) != len(queries):
                 raise InputError(
-                    f"{path} has {len(run)} queries, the split {split!r} of {collection} has "
+                    f"{path} has {len(run)} queries, but the split {split!r} of {collection} has "
                     f"{len(queries)}; delete it and run again"
                 )
             reranked = reorder(

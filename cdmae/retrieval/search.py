@@ -80,7 +80,7 @@ def search(
         if width != queries.shape[1]:
             raise InputError(
                 f"the passage vectors have {width} dimensions and the query vectors "
-                f"{queries.shape[1]}: they come from different models"
+                f"{queries.shape[1]}: they come from different models; encode both with one model"
             )
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
@@ -95,7 +95,7 @@ def search(
             return maxsim.search(queries, shards, depth, threads)
         if len(candidates) != len(queries):
             raise InputError(
-                f"the candidates' run has {len(candidates)} queries, but there are {len(queries)}; "
+                f"the candidates' run has {len(candidates)} queries instead of {len(queries)}; "
                 "delete it and run again"
             )
         return maxsim.search_among(queries, shards, candidates, depth, threads, first=first)
@@ -120,7 +120,10 @@ def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.Re
     lengths = products.lengths(queries)
     first = 0
     if not np.isfinite(lengths).all():
-        raise InputError("some query vectors are not finite: the model's training diverged")
+        raise InputError(
+            "some query vectors are not finite: the model's training diverged; train it again with "
+            "a lower learning_rate"
+        )
     with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
         for shard in shards:
             vectors = shard[:]
@@ -190,13 +193,13 @@ def _knn(device: str, depth: int) -> Knn:
     if kind != "cuda" or not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
         say(
             f"search: faiss {faiss.__version__} found no usable GPU (GPUs need faiss-gpu); "
-            "the CPU searches"
+            "searching on the CPU"
         )
         return on_cpu
     if _asked(depth) > GPU_MOST:
         say(
             f"search: on a GPU, faiss returns at most {GPU_MOST:,} hits, too few for depth "
-            f"{depth:,}; the CPU searches"
+            f"{depth:,}; searching on the CPU"
         )
         return on_cpu
     resources = faiss.StandardGpuResources()

@@ -118,7 +118,7 @@ def read_run(
         empty = int((counts == 0).sum())
         say(
             f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, "
-            f"{empty:,} none"
+            f"{empty:,} have none"
         )
     return run
 
@@ -198,7 +198,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     suffix = Path(path).suffix.lower()
     if suffix in PACKED:
         raise InputError(
-            f"{path} is packed as {suffix}; allowed: plain text, or text packed as .gz"
+            f"{path} has the format {suffix}; allowed: plain text, or text compressed as .gz"
         )
     packed = "gzip" if suffix == ".gz" else None
     try:

@@ -100,7 +100,7 @@ class Judgments:
         others = [name for name in ("corpus.jsonl", "qrels") if (self.folder / name).exists()]
         if others and not described.exists():
             raise InputError(
-                f"{self.folder} holds {others[0]} of a collection that was not made by this "
+                f"{self.folder} contains {others[0]} of a collection that was not made by this "
                 "command; give another folder"
             )
         found = read_json(described) if described.exists() else about
@@ -173,7 +173,9 @@ class Judgments:
         with self._lock:
             known = self.pools.get(query_id)
             if known is None or passage_id not in {each.passage_id for each in known.passages}:
-                raise InputError(f"passage {passage_id} is not in the pool of query {query_id}")
+                raise InputError(
+                    f"passage {passage_id} is not in the pool of query {query_id}; reload the page"
+                )
             if grade is not SKIPPED and grade not in GRADES:
                 raise InputError(f"the grade is {grade}; allowed: 0 to {max(GRADES)}")
             record = {
@@ -220,7 +222,9 @@ def read_queries(path: Path | str) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a text file in UTF-8: {error}") from None
+        raise InputError(
+            f"{path} cannot be read ({error}); allowed: a text file in UTF-8"
+        ) from None
     queries = []
     for number, line in enumerate(lines, 1):
         if path.suffix == ".jsonl" and line.strip():

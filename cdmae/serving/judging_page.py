@@ -72,7 +72,7 @@ def add(
         try:
             at = await anyio.to_thread.run_sync(done, limiter=turns)
         except OSError as error:  # such as a full disk
-            raise HTTPException(500, f"the grade is not saved: {error.strerror}") from None
+            raise HTTPException(500, f"the grade could not be saved: {error.strerror}") from None
         except (InputError, ValueError) as error:
             raise HTTPException(422, str(error)) from None
         where = "?" + urlencode({"query": at[0], "index": at[1]}) if at else ""

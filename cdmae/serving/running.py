@@ -54,7 +54,7 @@ def ask(
     except (OSError, ValueError):  # it was killed, or refuses such a request
         return None
     if not isinstance(answer, dict) or answer.get("fingerprint") != fingerprint:
-        say(f"the server at {record['url']} has read other results than these; restart it")
+        say(f"the server at {record['url']} has loaded older results; restart it")
         return None
     return answer
 

@@ -195,7 +195,7 @@ def test_an_existing_config_is_kept(new, tmp_path):
 
 def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_path, monkeypatch):
     path = pairs(tmp_path / "q.csv", columns=("frage", "antwort"))
-    with pytest.raises(InputError, match="Name it with --query; there is: frage, antwort"):
+    with pytest.raises(InputError, match="Name it with --query; allowed: frage, antwort"):
         new(path)
     config, _ = new(path, "--query", "frage", "--positive", "antwort")
     assert config.collections["mine"].settings.query == "frage"
@@ -211,7 +211,9 @@ def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_
 def test_tables_of_which_none_is_for_training(new, tmp_path):
     for name in ("one.csv", "two.csv"):
         pairs(tmp_path / name)
-    with pytest.raises(InputError, match=r"one\.csv, two\.csv; name the training pairs train\.csv"):
+    with pytest.raises(
+        InputError, match=r"one\.csv, two\.csv; rename the training pairs to train\.csv"
+    ):
         new(tmp_path)
 
 
@@ -229,7 +231,7 @@ def test_a_folder_that_could_be_several(new, tmp_path):
     [
         ([], "new needs one folder"),
         (["nowhere"], "nowhere does not exist"),
-        (["."], "holds nothing that can be read"),
+        (["."], "contains no data that can be read"),
         ([".", "--source", "toy"], "--source is toy; allowed: beir, msmarco, pairs, text"),
     ],
 )

@@ -129,7 +129,7 @@ def test_release_copies_where_links_are_impossible_and_refuses_a_folder_without_
     monkeypatch.setattr(os, "link", refuse)
     card.release(folder, tsv, facts, output)
     assert (output / "model.safetensors").read_bytes() == b"weights"
-    with pytest.raises(InputError, match="holds no trained model"):
+    with pytest.raises(InputError, match="contains no trained model"):
         card.release(tmp_path / "nothing", tsv, facts, output)
 
 

@@ -69,7 +69,7 @@ def test_shards_are_stored(tmp_path):
     whole = dual.joined([shard[:] for shard in every])[:11]
     np.testing.assert_array_equal(whole.dense, vectors.dense)
     assert (whole.sparse != vectors.sparse).nnz == 0
-    with pytest.raises(InputError, match="has no vectors of two heads"):
+    with pytest.raises(InputError, match="does not contain vectors of two heads"):
         dual.link_head(tmp_path / "none", tmp_path, "dense")
 
 

@@ -51,7 +51,9 @@ def test_several_outputs_are_merged_each_from_its_own_runs(tmp_path):
     outputs = [tmp_path / "two.parquet", tmp_path / "three.parquet"]
     parts.merge_runs(runs, outputs, 4)
     assert [len(read_run(path)) for path in outputs] == [2, 3]
-    with pytest.raises(InputError, match="have different queries; delete them and run again"):
+    with pytest.raises(
+        InputError, match="have different numbers of queries; delete them and run again"
+    ):
         parts.merge_runs(runs[:2], outputs[:1], 4)
 
 

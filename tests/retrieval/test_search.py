@@ -191,13 +191,16 @@ def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_res
     ones = np.ones((3, 4), np.float32)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
-    assert "found no usable GPU (GPUs need faiss-gpu); the CPU searches" in capsys.readouterr().err
+    assert (
+        "found no usable GPU (GPUs need faiss-gpu); searching on the CPU" in capsys.readouterr().err
+    )
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
     monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
     many = np.ones((3000, 4), np.float32)
     assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
     assert (
-        "at most 2,048 hits, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
+        "at most 2,048 hits, too few for depth 2,000; searching on the CPU"
+        in capsys.readouterr().err
     )
     before = faiss.omp_get_max_threads()
     search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)

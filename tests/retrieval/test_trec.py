@@ -90,7 +90,7 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
     run = trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
     assert [run.ranked(row)[0].tolist() for row in range(3)] == [[], [5, 1], [3]]
     assert run.ranked(1)[1].tolist() == [3, 2.5]
-    assert "2 of 3 queries have fewer than 2 passages, 1 none" in capsys.readouterr().err
+    assert "2 of 3 queries have fewer than 2 passages, 1 have none" in capsys.readouterr().err
     passages = ["a b", *PASSAGES[1:]]
     trec.write_run(tmp_path / "run", RUN, QUERIES, passages, "us")
     again = trec.read_run(tmp_path / "run", QUERIES, pa.array(passages), depth=3)
@@ -157,7 +157,7 @@ def test_grades_beyond_those_of_collections_are_refused(tmp_path, grade):
 def test_a_run_that_is_packed_otherwise_is_refused(tmp_path, suffix):
     (tmp_path / f"x.{suffix}").write_text(LINES)
     with pytest.raises(
-        InputError, match=rf"x.{suffix} is packed as \.{suffix}; allowed: plain text, or text"
+        InputError, match=rf"x.{suffix} has the format \.{suffix}; allowed: plain text, or text"
     ):
         trec.read_lines(tmp_path / f"x.{suffix}")
 

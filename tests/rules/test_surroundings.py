@@ -41,7 +41,7 @@ def test_a_checkout_with_braces_in_its_path_is_refused(tmp_path):
     folder = tmp_path / "a{b}c"
     folder.mkdir()
     with pytest.raises(
-        InputError, match="has braces in its path, which Snakemake replaces; rename it"
+        InputError, match="has braces in its path, which Snakemake reads as wildcards; rename it"
     ):
         surroundings.check_records(folder, tmp_path)
 

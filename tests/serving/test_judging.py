@@ -152,7 +152,7 @@ def test_two_processes_do_not_open_a_folder_and_foreign_judgments_stay(tmp_path)
     first.close()
     (tmp_path / "b/qrels").mkdir(parents=True)
     (tmp_path / "b/qrels/test.tsv").write_text("q1\tp1\t1\n")
-    with pytest.raises(InputError, match="holds qrels of a collection that was not made"):
+    with pytest.raises(InputError, match="contains qrels of a collection that was not made"):
         opened(tmp_path / "b")
 
 

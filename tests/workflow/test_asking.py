@@ -72,7 +72,9 @@ def test_a_fusion_tells_its_weights(smoke):
 
 def test_measures_that_a_changed_config_asks_for_must_be_made_first(search, overlay):
     other = overlay("evaluation: {measures: [nDCG@7]}\n")
-    with pytest.raises(InputError, match="has no nDCG@7 on pydocs dev; ./run updates the file"):
+    with pytest.raises(
+        InputError, match="has no nDCG@7 on pydocs dev; ./run with the same config files"
+    ):
         search(other, "merge two sorted lists")
 
 

@@ -42,7 +42,7 @@ def best_system(config: Config, names: list[str]) -> str:
 
     if not systems.shown(config):
         raise InputError(
-            "the config evaluates no split, which would show the best system; choose one with "
+            "the config evaluates no split, so the best system is unknown; choose a system with "
             f"--system: {', '.join(names)}"
         )
     collection, split = systems.shown(config)
@@ -58,7 +58,8 @@ def best_system(config: Config, names: list[str]) -> str:
         ]
         if rows.empty:
             raise InputError(
-                f"{path} has no {measure} on {collection} {split}; ./run updates the file"
+                f"{path} has no {measure} on {collection} {split}; "
+                "./run with the same config files updates the file"
             )
         means[name] = rows["value"].mean()
     return max(means, key=means.get)

@@ -49,7 +49,7 @@ def search(
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(
-            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth"
+            f"--depth is {depth}; allowed: a whole number from 1 to {most} (evaluation.depth)"
         )
     asked = askable(config)
     collection = chosen_collection(config, collection)
@@ -120,7 +120,7 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
-            "no encoder of the config is masked by importance; "
+            "no encoder of the config has importance-aware masks; "
             "give the --configfile of a run that has one, "
             "or add an encoder with decoder_masking: importance"
         )

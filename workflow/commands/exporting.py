@@ -45,7 +45,7 @@ def export(
       --collection  the passages to export; default: the collection that the report shows
       --no-onnx     without the ONNX file, which needs packages that ./run test installs
       --triples     the columns of sentence-transformers, tevatron or flagembedding
-      --negatives   with --triples: the most per query; default: one fewer than the stage's group
+      --negatives   with --triples: the maximum per query; default: one fewer than the stage's group
       --configfile  config files as for a run, which overlay config/config.yaml
 
     Examples:
@@ -54,9 +54,11 @@ def export(
       ./run export cdmae-stage3 --triples tevatron --to triples.jsonl
     """
     if negatives is not None and not triples:
-        raise InputError("--negatives limits what --triples writes; add --triples")
+        raise InputError("--negatives has no effect without --triples; add --triples")
     if triples and (collection or not onnx):
-        raise InputError("--collection and --no-onnx are for a model; remove them or --triples")
+        raise InputError(
+            "--collection and --no-onnx have no effect with --triples; remove them or --triples"
+        )
     output = Path(to).resolve()  # before the working directory changes
     config = configured(configfile)
     models = systems.trained(config) + ([] if triples else list(config.encoders))

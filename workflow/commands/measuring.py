@@ -147,12 +147,17 @@ def check(
     names = [os.path.relpath(file, ROOT) for file in configfile]
     chosen_tables = expected.made_by(tables, names, config.seeds or (config.seed,))
     if not chosen_tables:
-        raise InputError(f"{path} has no table of this config with these seeds")
+        raise InputError(
+            f"{path} has no table for these config files and seeds; its tables name theirs under "
+            "configfile and seeds"
+        )
 
     def values(system: str, collection: str, split: str, measure: str) -> list[Any]:
         replicas = [name for name in config.systems if seeds.base(name) == system]
         if not replicas:
-            raise InputError(f"{path} names the system {system}, which the config does not have")
+            raise InputError(
+                f"{path} names the system {system}, which the config lacks; correct one of them"
+            )
         files = [existing(place(config.results, "measures", system=name)) for name in replicas]
         return expected.of_system(
             [read_measures(file) for file in files], measure, collection, split

@@ -84,7 +84,7 @@ def new(
 def asked(option: str, question: str, choices: list[str]) -> str:
     """Ask a question; without a terminal, raise `InputError` with the option to use instead."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError(f"{question} Name it with --{option}; there is: {', '.join(choices)}")
+        raise InputError(f"{question} Name it with --{option}; allowed: {', '.join(choices)}")
     listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
     while True:
         answer = input(f"{question} ({listed}) ").strip()
@@ -109,5 +109,8 @@ def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | Non
     say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
     if hub.answers():
         return hub.at_hub(hub.suited(scripts))
-    say("the hub does not answer, so weights will be random; --encoder FOLDER begins with a model")
+    say(
+        "the hub does not answer: initial weights will be random; "
+        "to begin with a published model, give --encoder FOLDER"
+    )
     return None
