@@ -68,6 +68,7 @@ def section(facts: Facts) -> Section | None:
         if name in means:
             roles.setdefault(name, []).append(role)
     pick = _simplest(column, [facts.bm25, single, best])
+    gap = column.difference(best, pick) if best != pick else None
     table = cost_table(column, means)
     values |= {
         "pick": pick,
@@ -75,7 +76,8 @@ def section(facts: Facts) -> Section | None:
         "bm25": facts.bm25,
         "means": means,
         "value": means[pick],
-        "gap": column.difference(best, pick) if best != pick else None,
+        "gap": gap,
+        "verdict": column.verdict(gap) if gap else "",
         "over": column.difference(pick, facts.bm25) if facts.bm25 in means else None,
         "candidates": [_candidate(column, name, named) for name, named in roles.items()],
         "systems": len(means),
