@@ -13,7 +13,7 @@ from cdmae.runs import read_run
 from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
 from workflow import commands
-from workflow.commands import configs
+from workflow.commands import answering, configs
 
 pytestmark = pytest.mark.workflow
 
@@ -41,8 +41,8 @@ def test_it_answers_as_the_run_does(smoke, search, system):
     said = search("--system", system, "--collection", "pydocs", "--depth", "3", question)
     assert f"{system} on pydocs" in said
     assert [name for name in re.findall(r"\S+", said) if name in names] == names
-    config = commands.configured(SMOKE[1:])
-    about = {"pydocs": {system: commands.described(config, system, "pydocs")}}
+    config = configs.configured(SMOKE[1:])
+    about = {"pydocs": {system: answering.described(config, system, "pydocs")}}
     depth = config.evaluation.depth
     engine = Engine(about, {"pydocs": folder}, depth=depth, lengths={})
     run = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet")

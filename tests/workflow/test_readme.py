@@ -37,7 +37,8 @@ ELSEWHERE = (
     "mine.yaml",
     "my.yaml",
     "mine.run",
-)  # needs a cluster, or files of one's own
+    "config/heads.yaml",
+)  # needs a cluster, or files of one's own, or a judged collection
 
 
 def serve(here):
