@@ -172,8 +172,8 @@ def read(
     for path, run in runs.items():
         if len(run) != len(ids):
             raise InputError(
-                f"{path} has {len(run)} queries, the split {split!r} of {collection} has "
-                f"{len(ids)}; delete it and run again"
+                f"{path} has {len(run)} queries, but the split {split!r} of {collection} "
+                f"has {len(ids)}; delete the run and run again"
             )
         largest = run.passages.max(initial=-1)
         if largest >= len(texts):

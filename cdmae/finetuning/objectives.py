@@ -79,7 +79,7 @@ def _with_prefixes(
 def _of_vectors(
     vectors: Tensor, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of single vectors [n, D] and its numbers."""
+    """Return the loss of texts with one vector each, [n, D], and the measures to log."""
     queries = vectors[: batch.queries] / stage.temperature
     passages = vectors[batch.queries :].view(len(queries), -1, vectors.shape[-1])  # [B, N, D]
     contrastive = losses.contrastive(

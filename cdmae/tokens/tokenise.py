@@ -64,8 +64,8 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     fixed = [*SPECIALS, *letters, *continuing]
     if len(fixed) > vocabulary:
         raise InputError(
-            f"vocabulary is {vocabulary}; the single characters of this text alone need "
-            f"{len(fixed)}"
+            f"vocabulary is {vocabulary}, but the single characters of this text need "
+            f"{len(fixed)}; allowed: a larger vocabulary"
         )
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,

@@ -134,7 +134,7 @@ class Meter:
     """
 
     def __init__(self, device: torch.device, name: str) -> None:
-        """Take the device of the numbers, and the name of the training for its log."""
+        """Sum on `device`; `name` is the name of the training in log messages."""
         self._device = device
         self._name = name
         self._spread: float | None = None  # of the first interval

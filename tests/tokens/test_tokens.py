@@ -173,7 +173,7 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
     assert "##!" not in pieces
     assert "##中" not in pieces
     assert "##a" in pieces
-    with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
+    with pytest.raises(InputError, match="vocabulary is 20, but the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
 
 

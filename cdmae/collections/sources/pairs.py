@@ -139,7 +139,7 @@ class _Rows:
         return self.read()
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate the rows, the words per last column, and the values in the first column."""
+        """Estimate three numbers: rows, words per passage, and distinct queries."""
         found = [row for _, row in islice(self.rows(), _SAMPLE)]
         words = sum(len(str(row[-1]).split()) for row in found)
         count = len(found)

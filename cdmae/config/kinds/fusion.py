@@ -100,9 +100,9 @@ class Fusion(System):
                 raise refusal(("of", index), words)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the weights that its job wrote.
+        """Add the weights that the job of the fusion chose.
 
-        Raises `InputError` if the job used other settings.
+        Raises `InputError` if that job used other settings.
         """
         about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
         now = {"method": self.method, "k": self.k, "systems": list(self.of)}

@@ -143,7 +143,7 @@ class Contriever(Objective):
         self.keys.index_copy_(0, self.newest + torch.arange(len(new), device=new.device), new)
 
     def contrast_with_queue(self, vectors: Tensor, batch: Batch) -> Tensor:
-        """Return the mean loss, 0-d, of the first parts' vectors [B, D]."""
+        """Return the mean loss, 0-d, of the vectors [B, D] of each passage's first crop."""
         index = torch.arange(len(self.keys), device=vectors.device)
         own = self.newest + index[batch.range]
         # the rest of the newest batch is not in the queue yet
