@@ -98,7 +98,7 @@ class Columns:
         scores = [score for score in own if score is not None]
         scores = scores or reader.numbers("pos_scores") + reader.numbers("neg_scores")
         labelled = next((name for name in LABEL if name in row), "")
-        label = reader.numbers(labelled)
+        label = reader.numbers(labelled) if labelled else []
         if label and not negatives:
             if label not in ([0], [1]):
                 raise reader.fault(f"{labelled} is {show(row[labelled])}; allowed: 0 or 1")
@@ -194,7 +194,7 @@ class _Reader:
         for value in self._list(key):
             try:
                 number = float("nan" if isinstance(value, bool) else value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not math.isfinite(number):
                 raise self.fault(f"{key} has {show(value)}; allowed: finite numbers")
@@ -206,7 +206,7 @@ class _Reader:
         value = self.row.get(key)
         in_text = table_files.suffix_of(self.path) in (".csv", ".tsv")
         if in_text and isinstance(value, str) and value.lstrip().startswith("["):
-            with contextlib.suppress(ValueError):  # a text that begins with a bracket
+            with contextlib.suppress(ValueError, RecursionError):  # a text with a bracket
                 value = json.loads(value)
         if value is None or value == "":
             return []

@@ -117,9 +117,12 @@ def _parquet(path: Path) -> Iterator[tuple[int, Row]]:
     try:
         with pq.ParquetFile(path) as file:
             number = 0
+            _check_header(path, file.schema_arrow.names)
             for batch in file.iter_batches(_BATCH):
                 for row in batch.to_pylist():
                     number += 1
                     yield number, row
+    except UnicodeDecodeError:
+        raise fault(path, number + 1, "a text is not UTF-8; convert the file to UTF-8") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path} is not a Parquet file that can be read ({error})") from None

@@ -62,7 +62,7 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
     depth = max(2, min(100, found.passages // 4))
     group = min(8 if on_gpu else 4, depth)
     longest = min(encoder.positions if encoder else 256, 512 if on_gpu else 256)
-    steps = trained / queries
+    steps = max(1, trained) / queries  # tiny data may hold out every query
     values |= {
         "source": {"source": found.source, **settings},
         "dev": dev,

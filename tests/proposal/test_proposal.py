@@ -193,6 +193,21 @@ def test_an_existing_config_is_kept(new, tmp_path):
     assert (tmp_path / "my.yaml").read_text() == "seed: 1\n"
 
 
+def test_data_are_never_overwritten(new, tmp_path):
+    path = pairs(tmp_path / "q.csv")
+    for target in (tmp_path, path):
+        with pytest.raises(InputError, match="which holds data; allowed: a name for the new"):
+            new(path, "--to", target, "--force")
+    assert path.read_text().startswith("query,positive\n")
+
+
+def test_a_single_text_is_too_little_in_a_sentence(new, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/one.txt").write_text("A single sentence is here. Another one follows it.\n")
+    with pytest.raises(InputError, match="none of the 1 passages"):
+        new(tmp_path / "docs", "--encoder", "none")
+
+
 def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_path, monkeypatch):
     path = pairs(tmp_path / "q.csv", columns=("frage", "antwort"))
     with pytest.raises(InputError, match="Name it with --query; allowed: frage, antwort"):

@@ -52,6 +52,8 @@ def new(
         raise InputError("new needs one folder, for example ./run new data/mine")
     path = Path(folder[0]).expanduser().resolve()
     target = Path(to).expanduser().resolve()
+    if target.is_dir() or target == path:
+        raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
     sources = survey.check(path, source)
