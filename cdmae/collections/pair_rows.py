@@ -30,7 +30,7 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 
 QUERY = ("anchor", "query", "question")
-POSITIVE = ("positive", "pos", "positive_passages", "answer")
+POSITIVE = ("positive", "pos", "positive_passages", "answer", "passage")
 NEGATIVES = re.compile(r"negative(_\d+)?|neg|negative_passages")
 LABEL = ("label", "score")
 TEXT = ("text", "passage", "content", "body")
