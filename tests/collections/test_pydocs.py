@@ -120,7 +120,8 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 
 def test_a_limit_that_would_do_nothing_is_refused():
     with pytest.raises(
-        InputError, match="train_queries is 5, but the held-out part networkx has none"
+        InputError,
+        match="train_queries is 5, but the held-out part networkx has no training queries",
     ):
         parse(pydocs.Settings, {"part": "networkx", "train_queries": 5})
 

@@ -438,6 +438,7 @@ def test_a_sparse_head_needs_a_language_model_head(folder, values):
         load(values)
     values["systems"]["one"]["engine"] = "lucene"
     with pytest.raises(
-        InputError, match="systems.one.engine is lucene, but the vectors are not kn"
+        InputError,
+        match="systems.one.engine is lucene, but nothing in the config says that the vec",
     ):
         load(values)

@@ -280,7 +280,7 @@ def test_what_the_strategies_need_is_asked_for(tmp_path):
     ):
         masking.values(["pmi_span"], read, write(tmp_path / "few", collection(TEXTS * 10)))
     for name, sentence in (
-        ("importance", "needs the importance"),
+        ("importance", "needs values of importance"),
         ("pmi_span", "needs n-grams and their counts"),
     ):
         with pytest.raises(InputError, match=sentence):

@@ -27,7 +27,7 @@ from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Step
-from cdmae.pretraining.objectives import bowdpr, condenser, dupmae, mlm, simlm
+from cdmae.pretraining.objectives import _prediction, bowdpr, condenser, mlm, simlm
 from cdmae.pretraining.objectives.cocondenser import contrast
 
 # --- Condenser and coCondenser --------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypa
     torch.testing.assert_close(3 * one, other)
     network, batch = network_of("dupmae"), whole(first("dupmae"))
     expected = network(batch)[0]
-    monkeypatch.setitem(dupmae.LOGITS_AT_ONCE, "cpu", 1)
+    monkeypatch.setitem(_prediction.LOGITS_AT_ONCE, "cpu", 1)
     same(network, network(batch)[0], expected)
 
 

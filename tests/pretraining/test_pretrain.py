@@ -239,7 +239,7 @@ def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(
 def test_files_that_do_not_fit_together_are_refused(inputs, tmp_path):
     with pytest.raises(InputError, match="needs the tokens of a collection"):
         run(inputs, tmp_path, tokens=None)
-    with pytest.raises(InputError, match="needs the importance"):
+    with pytest.raises(InputError, match="needs values of importance"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, decoder_masking="importance"))
     with pytest.raises(InputError, match="max_length is 33; allowed: up to 32, the positions"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, max_length=33))

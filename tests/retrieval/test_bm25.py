@@ -248,6 +248,6 @@ def test_a_package_that_is_missing_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
         InputError,
-        match=f"Lucene needs the package {package}, which is not installed; install envs/",
+        match=f"Lucene needs the package {package}, which is not installed; pip install -r envs/",
     ):
         lucene._java.__wrapped__()

@@ -26,17 +26,19 @@ def test_a_search_in_shards_changes_no_bit(finished):
 
 
 def test_rerankers_teachers_and_bm25_in_shards_change_no_bit(finished):
-    names = ("runs/cdmae-reranker/pydocs.dev.parquet", "runs/bm25/pydocs.dev.parquet")
-    names += ("teachers/cdmae-stage3.parquet", "negatives/bm25.pydocs.train.parquet")
-    files = [finished.results / name for name in names]
-    before = [path.read_bytes() for path in files]
-    for path in files:
-        path.unlink()
-    found = jobs(finished.run(*SHARDS, *(f"results/smoke/{name}" for name in names)))
-    assert found["rerank_part cdmae-reranker,2-of-2"] == found["teacher_joined cdmae-stage3"] == 1
-    assert found["mine_bm25_part bm25,pydocs,train,1-of-2"] == 1
-    assert sum(found.values()) == 12
-    assert [path.read_bytes() for path in files] == before
+    scored = ("runs/cdmae-reranker/pydocs.dev.parquet", "teachers/cdmae-stage3.parquet")
+    scored += ("runs/bm25/pydocs.dev.parquet",)
+    mined = ("negatives/bm25.pydocs.train.parquet",)  # last: trainings read it
+    for names, rules in ((scored, ("rerank", "teacher", "search_bm25")), (mined, ("mine_bm25",))):
+        files = [finished.results / name for name in names]
+        before = [path.read_bytes() for path in files]
+        for path in files:
+            path.unlink()
+        found = jobs(finished.run(*SHARDS, *(f"results/smoke/{name}" for name in names)))
+        made = {job.partition(" ")[0] for job in found}
+        assert made == {f"{rule}_{step}" for rule in rules for step in ("part", "joined")}
+        assert sum(found.values()) == 3 * len(rules)
+        assert [path.read_bytes() for path in files] == before
 
 
 def test_counts_in_shards_change_no_bit(finished, overlay):

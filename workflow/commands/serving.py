@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cdmae.config import systems
+from cdmae.config import seeds, systems
 from cdmae.errors import InputError
 from cdmae.formats import memory as formatted
 from cdmae.formats import plural
@@ -61,7 +61,8 @@ def serve(
     texts = read_queries(Path(queries).resolve()) if queries else []
     config = configured(configfile)
     asked = askable(config)
-    names = [chosen("system", name, asked, []) for name in system.split(",") if name] or asked
+    names = [chosen("system", name, asked, []) for name in system.split(",") if name]
+    names = names or seeds.first(asked)  # the vectors of further seeds are not kept
     judged = chosen_collection(config, collection) if judge else ""
     best = best_system(config, names) if systems.shown(config) else names[0]
     shading = systems.masked_by_importance(config)

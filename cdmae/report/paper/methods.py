@@ -44,7 +44,9 @@ def methods(
     ):
         own = published.MASKINGS.get(method)
         masks = (own,) if own else (None, *comparisons.UNIFORM)
-        if entry.get("objective") == objective and entry.get("decoder_masking") in masks:
+        published_text = entry.get("context", "neighbour") == "neighbour"
+        same = entry.get("objective") == objective and published_text
+        if same and entry.get("decoder_masking") in masks:
             trained.setdefault(method, _chain_of(facts, name))
     for name, entry in encoders.items():
         checkpoint = _start(facts, entry).get("checkpoint")
