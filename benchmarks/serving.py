@@ -32,7 +32,7 @@ from benchmarks.tables import table
 from cdmae.collections.store import read_queries
 from cdmae.config import systems as entries
 from cdmae.layout import place
-from workflow.commands import ROOT, configured
+from workflow.commands.configs import ROOT, configured
 
 RUN = [sys.executable, str(ROOT / "workflow/start.py")]
 
