@@ -13,6 +13,7 @@ work of the machine.
 from __future__ import annotations
 
 import argparse
+import atexit
 import http.client
 import json
 import os
@@ -30,8 +31,10 @@ import numpy as np
 
 from benchmarks.tables import table
 from cdmae.collections.store import read_queries
+from cdmae.config import seeds
 from cdmae.config import systems as entries
 from cdmae.layout import place
+from workflow.commands.answering import askable
 from workflow.commands.configs import ROOT, configured
 
 RUN = [sys.executable, str(ROOT / "workflow/start.py")]
@@ -125,8 +128,9 @@ def main() -> None:
     folder = place(config.results, "collection", collection=collection)
     queries = read_queries(folder, split)["text"].tolist()
     process, url, expected = start(configs)
+    atexit.register(process.kill)  # the server must not outlive a failed measurement
     address = urlsplit(url).netloc
-    asked = options.system or [name for name, each in config.systems.items() if each.answers]
+    asked = options.system or seeds.first(askable(config))  # as served
     rows = []
     for system in asked:
         load(address, system, collection, queries, options.clients, 1)  # warm

@@ -1,6 +1,8 @@
 """Benchmarks compare forms with the same loss, in processes with the same set-up."""
 
 import argparse
+import importlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -17,6 +19,13 @@ def set_up(monkeypatch):
         setup, "set_up", lambda threads: asked.append(threads) or torch.device("cpu")
     )
     return asked
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in Path(encoding.__file__).parent.glob("[a-z]*.py"))
+)
+def test_every_benchmark_finds_what_it_measures(name):
+    importlib.import_module(f"benchmarks.{name}")
 
 
 class Line:
