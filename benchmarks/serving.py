@@ -133,7 +133,7 @@ def main() -> None:
     asked = options.system or seeds.first(askable(config))  # as served
     rows = []
     for system in asked:
-        load(address, system, collection, queries, options.clients, 1)  # warm
+        load(address, system, collection, queries, options.clients, 4)  # Java compiles its code
         before = processor_seconds(process.pid)
         seconds = load(address, system, collection, queries, options.clients, options.seconds)
         cpu = (processor_seconds(process.pid) - before) / len(seconds)

@@ -55,6 +55,7 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
         )
         shutil.rmtree(texts)
         (aside / "write.lock").unlink(missing_ok=True)
+        lucene.write_rows(aside)
 
 
 def _write_passages(

@@ -194,7 +194,11 @@ class Tokeniser:
         """Tokenise passages, as the function `tokenise` does."""
         ids = [np.empty(0, self.dtype)]
         lengths = [np.empty(0, np.int64)]
-        for batch_ids, batch_lengths in self.stream([passages]):
+        if passages.num_rows <= 1:  # starting threads would take longer than tokenising a query
+            batches = map(self._work, passages.select(["title", "text"]).to_batches())
+        else:
+            batches = self.stream([passages])
+        for batch_ids, batch_lengths in batches:
             ids.append(batch_ids)
             lengths.append(batch_lengths)
         return Tokens.of(np.concatenate(ids), np.concatenate(lengths), self.vocabulary.word_starts)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import sys
 from collections import Counter
 from importlib.machinery import ModuleSpec
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cdmae.arrays import read_array
 from cdmae.collections.store import PASSAGES
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, by_queries, lexical, lucene
@@ -116,6 +118,16 @@ def test_a_single_question_gets_the_answer_of_the_run(texts, index):
         found = bm25.answer(system, Question(query, 50))
         assert found.passages.tolist() == whole.passages.tolist()
         assert found.scores.tolist() == whole.scores.tolist()
+
+
+def test_documents_of_lucene_are_mapped_to_rows_page_by_page(texts, index, tmp_path, monkeypatch):
+    """Two threads indexed the passages, so that documents are not in the order of the rows."""
+    rows = read_array(index / lucene.ROWS)
+    assert sorted(rows) == [row for row, text in enumerate(texts) if text]
+    copy = shutil.copytree(index, tmp_path / "copy")
+    monkeypatch.setattr(lucene, "PAGE", 7)
+    lucene.write_rows(copy)
+    assert read_array(copy / lucene.ROWS).tolist() == rows.tolist()
 
 
 def test_ties_come_by_row_and_depth_cuts_them(texts, index):
