@@ -37,14 +37,14 @@ def filled(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _start(entry: Any, name: str) -> Any:
-    """Name the collection in random initial weights."""
+    """Set the collection of random initial weights."""
     if isinstance(entry, Mapping) and not entry.get("checkpoint"):
         return {"collection": name, **entry}
     return entry
 
 
 def _system(entry: Any, name: str) -> Any:
-    """Name the collection in a fusion that is tuned on one split."""
+    """Set the collection of a fusion that is tuned on one split."""
     tuned_on = mapping(entry).get("tuned_on")
     if isinstance(tuned_on, list) and len(tuned_on) == 1:
         return {**entry, "tuned_on": [name, *tuned_on]}

@@ -244,9 +244,9 @@ class Regularised(Retriever):
         super().__post_init__()
         if not self.temperature:
             raise InputError(
-                "temperature is 0, the spread of the initial scores, but the vectors of a sparse "
-                f"head are not sparse before training; allowed with head {self.head}: from 0.001, "
-                "such as 1"
+                "temperature is 0, which means the spread of the initial scores, but before "
+                "training the vectors of a sparse head are not sparse; allowed with head "
+                f"{self.head}: from 0.001, such as 1"
             )
         if self.flops_warmup > 1 and self.flops_warmup % 1:
             raise InputError(
@@ -298,7 +298,7 @@ class Sparse(Regularised):
         return super().model() | {"head": self.head} | own
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that affect a training; `target: recall` reads no other loss's."""
+        """Return the settings that affect a training; `target: recall` ignores all other losses."""
         found = super().values(teacher=teacher)
         if self.target == "ranking":
             return found

@@ -116,7 +116,7 @@ class Examples:
     def _random(
         self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator
     ) -> np.ndarray:
-        """Draw up to `number` distinct random passages that are neither mined nor barred by text.
+        """Draw up to `number` distinct random passages: neither mined nor with a barred text.
 
         Raises `InputError` if the collection has too few passages for a group.
         """

@@ -182,7 +182,7 @@ def _stage(planned: Planned, name: str) -> Stage | None:
 
 
 def _multi(planned: Planned, name: str) -> tuple[int, float]:
-    """Return the dimensions of a multi-vector system, and its vectors of a query."""
+    """Return the dimensions of a multi-vector system, and its number of vectors per query."""
     stage = _stage(planned, name)
     if stage is None:
         return DIMENSIONS, FILLED
@@ -282,7 +282,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
 
 
 def _late(planned: Planned, name: str, mined: tuple[str, ...], found: dict[str, float]) -> float:
-    """Count the operations between the vectors of queries and of the passages that are scored."""
+    """Count the operations that compare the vectors of queries with those of passages."""
     system = planned.config.systems[name]
     width, asked = _multi(planned, name)
     targets = [mined] if mined else systems.targets(planned.config)

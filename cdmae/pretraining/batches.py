@@ -47,7 +47,7 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its views by side, and its range in the global batch of `whole` passages.
+    """A micro-batch: its views by name, and its range in the global batch of `whole` passages.
 
     Two fields serve objectives with a loss over the whole global batch. common: that loss, 0-d.
     pull: its gradient with respect to the passages' vectors, [B, D].

@@ -1,7 +1,7 @@
 """Further texts of passages: queries that are judged relevant to them, or texts in files.
 
 In query-as-context pre-training (Wu et al. 2023), the context of a passage is a query for it, not
-its neighbouring span. Any collection with judged queries has such pairs, also a collection of the
+its neighbouring span. Any collection with judged queries has such pairs. So has a collection of the
 source `pseudo`, whose queries are made from its passages.
 
 MASTER's further decoders restore texts that other models wrote for all passages (Zhou et al. 2022).

@@ -139,7 +139,7 @@ def not_pretrained(facts: Facts, system: str) -> str:
 
 @cache
 def changes(facts: Facts) -> list[Change]:
-    """List the single changes for tables, without the next stage, later steps, and other seeds."""
+    """List the single changes, except to the next stage, to later steps, or to another seed."""
     following = {frozenset(pair) for pair in steps(facts).items()}
     for points in growth(facts).values():
         names = [name for _, name in points]

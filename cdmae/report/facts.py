@@ -80,7 +80,7 @@ class Facts:
 
     @property
     def noise(self) -> float:
-        """Return the noise of seeds from the config, as a share of 1 (the config uses points)."""
+        """Return the noise of seeds from the config, as a fraction; the config has it in points."""
         return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property

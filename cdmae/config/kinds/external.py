@@ -124,7 +124,7 @@ class External(System):
         return pretrained.positions(self.model)
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the folder of its vectors."""
+        """Add the folder that contains the vectors of the passages."""
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
         return super().asked(config, name, made, part) | {"vectors": vectors}
 

@@ -20,5 +20,5 @@ class DupMae(Bagged, Decoded):
     )
 
     def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and all tokens for decoder and bag of words."""
+        """Count the encoder's masked tokens, and all tokens twice: for decoder and bag of words."""
         return self.encoder_ratio * tokens + 2 * tokens

@@ -63,7 +63,7 @@ def vectors(
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the weights of texts, [B, V]; memory: see `cdmae.models.heads`."""
+    """Return the weights of texts, [B, V]; `cdmae.models.heads` states the memory."""
     if settings.pieces == "own":
         return own.vectors(network, packed, generator=generator)
     states = transformer.hidden_states(network.base_model, packed, generator=generator)

@@ -33,7 +33,7 @@ def vectors(
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,
 ) -> Tensor:
-    """Return the vectors of texts, [B, V + D]; memory: see `cdmae.models.heads`."""
+    """Return the vectors of texts, [B, V + D]; `cdmae.models.heads` states the memory."""
     states = transformer.hidden_states(network.base_model, packed, generator=generator)
     weights = sparse.weights(network, states, packed, memory=memory)
     pooled = transformer.pooled(states, packed, settings.pooling, settings.similarity)

@@ -65,7 +65,7 @@ class LexMae(Mae):
         return torch.where(has_words, largest, 0.0).softmax(-1)
 
     def embedded(self, shares: Tensor) -> Tensor:
-        """Return the mean word embedding [B, D] by the shares of word-pieces [B, V]."""
+        """Return the mean of the word embeddings [B, D], weighted by the shares [B, V]."""
         encoder = self.model.base_model
         embeddings = encoder.get_input_embeddings().weight.detach()
         mean = shares @ embeddings

@@ -44,7 +44,7 @@ class Master(Mae):
     name = "master"
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Draw the weights of all decoders by `seed`."""
+        """Draw the weights of all decoders with `seed`."""
         super().__init__(model, settings, seed)
         self.neighbour = weights.layers(
             model.config, settings.decoder_layers, weights_of(seed, "neighbour")
@@ -57,7 +57,7 @@ class Master(Mae):
 
     @property
     def guessing(self) -> float:
-        """Return the value of each loss for a model that guesses, larger with more decoders.
+        """Return the value of each loss for a model that guesses; it grows with the decoders.
 
         The decoders' losses are shown as one.
         """

@@ -110,7 +110,7 @@ def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
 class _Reader:
     """A single pass over the lines that tracks the current section and paragraph.
 
-    index: of the next line.
+    index: the index of the next line.
     """
 
     def __init__(self, lines: list[str]) -> None:
