@@ -11,7 +11,7 @@ import torch
 from scipy import sparse
 
 from cdmae.collections.store import stream_passages
-from cdmae.exporting import graph, target, vector_files
+from cdmae.exporting import graph, vector_files
 from cdmae.files import complete, read_json
 from cdmae.log import say
 from cdmae.models import checkpoint, metadata, networks, sequences
@@ -47,7 +47,6 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
 
     Raises `InputError` if the output of the ONNX file differs from the model's.
     """
-    target.check(output)
     if onnx:
         graph.check_packages()
     with complete(output) as aside:

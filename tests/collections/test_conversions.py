@@ -34,8 +34,21 @@ def test_boolq_divides_pages_and_merges_equal_paragraphs(tmp_path):
     # Cat and Pet share a paragraph, so their three questions stay together
     assert split_of["q0001"] == split_of["q0002"] == split_of["q0004"]
     assert max(len(files.qrels[split]) for split in ("test", "dev")) <= 3
-    path.write_text('{"question": "a", "title": "b"}\n')
-    with pytest.raises(InputError, match="line 1 has no passage"):
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"question": "a", "title": "b"}\n', "line 1: it is not a JSON object with the texts"),
+        (b'{"question": 1, "title": "b", "passage": []}\n', "line 1: it is not a JSON object"),
+        (b"[1]\n", "line 1: it is not a JSON object"),
+        (b"\x00\xff", "line 1 is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_boolq_s_is_refused_with_its_line(tmp_path, content, message):
+    path = tmp_path / "dev.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
         boolq.convert(path)
 
 

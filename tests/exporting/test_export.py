@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.exporting import folder, graph
+from cdmae.exporting import folder, graph, target
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
@@ -121,7 +121,7 @@ def test_a_folder_with_content_and_missing_packages_are_refused(tiny, tmp_path, 
     path = model_of(tiny, tmp_path / "model", **DENSE)
     source = folder.Source(str(path), "retriever", str(tiny.collection))
     with pytest.raises(InputError, match="exists; allowed: a new or empty folder"):
-        folder.export(source, path)
+        target.check(path)
     monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
     with pytest.raises(InputError, match=r"not installed \(no_such_package\)"):
         folder.export(source, tmp_path / "to")

@@ -418,7 +418,7 @@ def test_seconds_are_operations_over_speed(planned, monkeypatch):
     [
         ({"cores": 0}, "--cores is 0; allowed: 1 and more"),
         ({"gpus": -1, "gpu": "h200"}, "--gpus is -1; allowed: 0 and more"),
-        ({"memory": -3.0}, "--memory is -3; allowed: more than 0"),
+        ({"memory": -3.0 * 2**30}, "--memory is -3; allowed: more than 0 GB"),
         ({"gpus": 1, "gpu": "b9"}, "--gpu is b9; allowed: h200, h100"),
         ({"gpus": 1}, "--gpu is missing; allowed: h200"),
     ],

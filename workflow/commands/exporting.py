@@ -79,6 +79,9 @@ def export(
         for reason, count in counts.items():
             print(f"{count:,} queries {reason}")
         return
+    from cdmae.exporting import target
+
+    target.check(output)
     source = exported(config, name[0], collection)
 
     from cdmae.exporting import folder

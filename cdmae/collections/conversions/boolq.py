@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from cdmae.collections.conversions import beir_files
 from cdmae.collections.conversions.beir_files import Files, Passage, collapsed
-from cdmae.errors import InputError
+from cdmae.collections.text_files import File
 
+KEYS = ("question", "title", "passage")  # of a line of the file
 QUERIES = 500  # the most queries of test, and of dev
 DIGESTS = {
     "corpus.jsonl": "a78a4780d23e5bf45ed5a5540c27fac3efccb696a9d00069c56fc6466a20dbed",
@@ -69,21 +69,21 @@ def convert(questions: Path, most: int = QUERIES) -> Files:
     return Files(list(passages.values()), queries, qrels)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[dict[str, str]]:
     """Read the questions; raise `InputError` for a line without a question."""
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            missing = {"question", "title", "passage"} - row.keys()
-        except (ValueError, AttributeError):
-            raise InputError(
-                f"{path}, line {number} is not a JSON object; allowed: BoolQ's file"
-            ) from None
-        if missing:
-            raise InputError(f"{path}, line {number} has no {min(missing)}; allowed: BoolQ's file")
-        rows.append(row)
-    return rows
+    return [row for _, (row,) in File(path, _question).rows()]
+
+
+def _question(_: int, line: str) -> tuple[dict[str, str]]:
+    """Parse a line of the file; raise ValueError if a key is missing or is not a text."""
+    try:
+        row = json.loads(line)
+        texts = {key: row[key] for key in KEYS}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        texts = {}
+    if not texts or not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError(f"it is not a JSON object with the texts {', '.join(KEYS)}")
+    return (texts,)
 
 
 def _root(page_of: dict[str, str], title: str) -> str:
