@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
+from cdmae.fields import asdict, parse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,6 +117,19 @@ def source(name: str) -> ModuleType:
     if name not in names():
         raise InputError(f"{name} is not a source of collections; allowed: {', '.join(names())}")
     return importlib.import_module(f"cdmae.collections.sources.{name}")
+
+
+def nested(values: Mapping[str, Any], key: str) -> Source:
+    """Make the source that the settings `values` name, nested under `key` of another source."""
+    own = dict(values)
+    module = source(str(own.pop("source", "")))
+    return parse(module.Settings, own, key)
+
+
+def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return nested settings with the types of their source, without the source's defaults."""
+    known = asdict(nested(values, key)) | {"source": str(values["source"])}
+    return {name: known[name] for name in values}
 
 
 def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:

@@ -46,6 +46,13 @@ class Collection:
     qrels: dict[str, pd.DataFrame]
     about: dict[str, Any]
 
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the (id, title, text) of every passage."""
+        stored = self.passages
+        for batch in stored.to_batches() if isinstance(stored, pa.Table) else stored:
+            columns = (batch[name].to_pylist() for name in PASSAGES.names)
+            yield from zip(*columns, strict=True)
+
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
     """Write the four files of a collection, with row numbers as ids; return the passage count P.

@@ -34,7 +34,7 @@ from cdmae.collections.leakage import (
     judged_after,
 )
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse, setting, settings, show
+from cdmae.fields import setting, settings, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,15 +84,13 @@ class Settings(Source):
         check_shares(self.holdout, self.holdout_seed)
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
-        typed = asdict(self.base) | {"source": str(self.of["source"])}
-        object.__setattr__(self, "of", {key: typed[key] for key in self.of})  # settings are frozen
+        # settings are frozen
+        object.__setattr__(self, "of", collections.typed(self.of, "of"))
 
     @property
     def base(self) -> Source:
         """Return the settings of the collection that provides the text."""
-        own = dict(self.of)
-        source = collections.source(str(own.pop("source", "")))
-        return parse(source.Settings, own, "of")
+        return collections.nested(self.of, "of")
 
     def judged(self) -> dict[str, bool]:
         """Return ``train``, ``dev`` if there is one, and held-out splits; all have judgments."""
@@ -152,22 +150,13 @@ class Settings(Source):
 
     def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
-        for name, title, text in self._passages(threads):
+        for name, title, text in self.base.load(threads).rows():
             if name in asked:
                 _, title, text = divided(name, title, text, self.method)
             elif self.method == "title":
                 # the query would match this passage by its identical title
                 title = ""
             yield name, title, text
-
-    def _passages(self, threads: int) -> Iterator[Passage]:
-        """Yield the passages of the original collection."""
-        import pyarrow as pa
-
-        passages = self.base.load(threads).passages
-        for batch in passages.to_batches() if isinstance(passages, pa.Table) else passages:
-            columns = (batch[name].to_pylist() for name in ("passage_id", "title", "text"))
-            yield from zip(*columns, strict=True)
 
     def _queries(self, threads: int) -> pd.DataFrame:
         """Return a frame (query_id, passage_id, text, split), one row per passage with a query.
@@ -180,7 +169,7 @@ class Settings(Source):
 
         passages = 0
         asking = []
-        for name, title, text in self._passages(threads):
+        for name, title, text in self.base.load(threads).rows():
             passages += 1
             parts = divided(name, title, text, self.method)
             if parts:
