@@ -78,6 +78,8 @@ def editor_schema() -> dict[str, Any]:
     sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
     for name, source in zip(collections.names(), sources, strict=True):
         source["properties"]["source"] = {"const": name, "type": "string"}
+        # no further key, except one with null, which removes a setting of another file's source
+        source["additionalProperties"] = {"not": {}}
     rules = json_schema(Written)
     rules["properties"]["collections"]["additionalProperties"] = {"anyOf": sources}
     rules["$defs"] = {

@@ -27,6 +27,7 @@ from cdmae.report.sections import (
     setting,
     sparse_systems,
     training,
+    typos,
 )
 from cdmae.report.tables import Table
 from cdmae.report.templates import fill
@@ -39,6 +40,7 @@ ORDER = (
     results.section,
     any_two.section,
     results.zero_shot,
+    typos.section,
     combined.section,
     sparse_systems.section,
     changes.stages,

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cdmae.masking.terms import STOP_WORDS
+from cdmae.stop_words import STOP_WORDS
 from cdmae.terminal import printable
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
