@@ -32,7 +32,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.tables import table
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval.maxsim import MultiVectors, search_among
+from cdmae.retrieval.maxsim import search_among
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard
 from cdmae.runs import Run

@@ -31,7 +31,7 @@ from cdmae.errors import InputError
 from cdmae.log import Progress
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import rounded
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval.multivectors import MultiVectors
 
 if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard, Vectors

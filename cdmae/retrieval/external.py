@@ -26,7 +26,7 @@ from cdmae.models import networks
 from cdmae.models.ragged import starts_of
 from cdmae.retrieval import vectors
 from cdmae.retrieval.asking import Load, load_once
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cdmae.arrays import open_parquet, read_batches
 from cdmae.errors import InputError
 from cdmae.files import complete, link
 from cdmae.ranges import Part
-from cdmae.retrieval import dual, maxsim
+from cdmae.retrieval import dual, multivectors
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.search import Shards
 from cdmae.runs import QUERIES_AT_ONCE, QUERY_GROUP, RUN, Run
@@ -104,7 +104,7 @@ def join_vectors(output: Path, folders: list[Path]) -> None:
     """Combine the vectors of all parts in one folder, using hard links if possible."""
     with complete(output) as aside:
         aside.mkdir()
-        for prefix in ("", maxsim.TOKENS, dual.DENSE):
+        for prefix in ("", multivectors.TOKENS, dual.DENSE):
             paths = [sorted(folder.glob(f"{prefix}[0-9]*")) for folder in folders]
             for number, path in enumerate(chain.from_iterable(paths)):
                 link(path, aside / f"{prefix}{number:05d}{path.suffix}")

@@ -40,7 +40,7 @@ from cdmae.retrieval import dual, entries, impacts, maxsim, products
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import Impacts
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors, keep_vectors
 from cdmae.runs import Run
 from cdmae.training import setup

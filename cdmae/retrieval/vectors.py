@@ -33,11 +33,11 @@ from cdmae.models.heads import own
 from cdmae.models.heads.multi import scored
 from cdmae.models.ragged import Ragged, indices
 from cdmae.ranges import WHOLE, Part
-from cdmae.retrieval import dual, entries, impacts, maxsim
+from cdmae.retrieval import dual, entries, impacts, multivectors
 from cdmae.retrieval.asking import Load
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import Impacts
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
@@ -94,8 +94,8 @@ def read_shards(folder: Path | str) -> list[Shard]:
     if paths:
         return [Shard(entries.shape(path), partial(entries.read, path)) for path in paths]
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
-    if any(Path(folder).glob(f"{maxsim.TOKENS}*")):
-        return [Shard(maxsim.shape(path), partial(maxsim.read, path)) for path in paths]
+    if any(Path(folder).glob(f"{multivectors.TOKENS}*")):
+        return [Shard(multivectors.shape(path), partial(multivectors.read, path)) for path in paths]
     if not paths:
         raise InputError(f"{folder} contains no vectors; delete it and run again")
     for path in paths:
@@ -142,7 +142,7 @@ def write(
                 continue
             vectors = shard[:]
             if isinstance(vectors, MultiVectors):
-                maxsim.write(folder, f"{number:05d}.npy", vectors)
+                multivectors.write(folder, f"{number:05d}.npy", vectors)
             elif isinstance(vectors, DualVectors):
                 dual.write(folder, f"{number:05d}", vectors)
             elif sparse.issparse(vectors):
@@ -277,7 +277,7 @@ def of_head(vectors: Vectors, uses: str) -> Vectors:
 def joined(parts: Sequence[Vectors]) -> Vectors:
     """Concatenate the vectors of several lists of texts."""
     if isinstance(parts[0], MultiVectors):
-        return maxsim.joined(parts)
+        return multivectors.joined(parts)
     if isinstance(parts[0], DualVectors):
         return dual.joined(parts)
     if sparse.issparse(parts[0]):

@@ -13,7 +13,7 @@ from cdmae.exporting import folder, graph, target
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import read_shards
 
 onnxruntime = pytest.importorskip("onnxruntime")

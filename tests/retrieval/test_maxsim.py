@@ -5,8 +5,8 @@ import pytest
 
 from cdmae.errors import InputError
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval import maxsim, parts, vectors
-from cdmae.retrieval.maxsim import MultiVectors
+from cdmae.retrieval import maxsim, multivectors, parts, vectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.search import search
 from cdmae.runs import Run
 
@@ -92,7 +92,7 @@ def test_candidates_alone_are_ranked(monkeypatch):
 def test_equal_scores_are_ranked_by_row():
     queries = drawn([4], 8, 1)
     one = drawn([6], 8, 2, half=True)
-    passages = maxsim.joined([one] * 5)
+    passages = multivectors.joined([one] * 5)
     run = search(queries, cut(passages, 2), 3)
     assert run.passages.tolist() == [0, 1, 2]
     assert len(set(run.scores.tolist())) == 1
@@ -104,7 +104,7 @@ def test_vectors_are_read_as_they_were_written(tmp_path):
         vectors.write(tmp_path / "v", cut(passages, 3), [], progress)
     shards = vectors.read_vectors(tmp_path / "v")
     assert [shard.shape for shard in shards] == [(3, 6), (2, 6)]
-    found = maxsim.joined([shard[:] for shard in shards])
+    found = multivectors.joined([shard[:] for shard in shards])
     for name in ("values", "starts", "pieces"):
         assert (getattr(found, name) == getattr(passages, name)).all()
     parts.join_vectors(tmp_path / "joined", [tmp_path / "v", tmp_path / "v"])
