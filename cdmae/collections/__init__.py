@@ -145,17 +145,18 @@ def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
     return counts
 
 
-def check_batch(
-    stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]
+def check_queries(
+    key: str, queries: int, collection: str, split: str, relevant: dict[str, int]
 ) -> None:
-    """Raise `InputError` if a stage (``stages.x``) uses more queries per step than its split has.
+    """Raise `InputError` if a setting of a stage needs more queries than the stage's split has.
 
-    relevant: the counts that the function `relevant` returns.
+    key: the setting, such as ``stages.stage1.queries``. relevant: the counts that the function
+    `relevant` returns.
     """
     most = relevant.get(split, queries)
     if queries > most:
         raise InputError(
-            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of "
+            f"{key} is {queries}; allowed: up to {most}, the queries of "
             f"collections.{collection}, split {split}, that have a relevant passage",
-            keys=(*stage.split("."), "queries"),
+            keys=key.split("."),
         )

@@ -49,11 +49,9 @@ def check(config: Config) -> None:
         _within(("stages", name), _check_stage, config, name)
     for name, system in config.systems.items():
         _within(("systems", name), system.check, config, name)
-    for name, stage in config.stages.items():
-        known = relevant[stage.collection]
-        collections.check_batch(
-            f"stages.{name}", stage.queries, stage.collection, stage.split, known
-        )
+    for name, known in relevant.items():
+        for key, (split, queries) in systems.needed_queries(config, name).items():
+            collections.check_queries(key, queries, name, split, known)
     edges = {}
     for name, system in config.systems.items():
         edges[name] = [other for _, other, part in named(system) if part == "systems"]

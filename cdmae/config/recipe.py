@@ -23,6 +23,13 @@ class Stage:
         names="collections",
     )
     split: str = setting("train", meaning="the split of the training queries")
+    train_queries: int = setting(
+        0,
+        unit="queries",
+        meaning="number of training queries to use, chosen by a stable hash: a smaller number "
+        "chooses some of the queries of a larger number; 0: all",
+        low=0,
+    )
     depth: int = setting(
         200,
         unit="passages",
@@ -93,10 +100,15 @@ class Stage:
     )
 
     def __post_init__(self) -> None:
-        """Refuse a fractional number of steps, and a group larger than the number of candidates."""
+        """Refuse a fractional number of steps, and steps or groups that are too large."""
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
             raise InputError(
                 f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps"
+            )
+        if 0 < self.train_queries < self.queries:
+            raise InputError(
+                f"train_queries is {self.train_queries} and queries is {self.queries}; allowed: "
+                "at least as many training queries as a step has"
             )
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
@@ -109,7 +121,16 @@ class Stage:
         """Return the settings that affect which candidates are drawn and scored by a teacher."""
         return pick(
             asdict(self),
-            ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin"),
+            (
+                "split",
+                "train_queries",
+                "depth",
+                "group",
+                "random_negatives",
+                "epochs",
+                "seed",
+                "margin",
+            ),
         )
 
     def model(self) -> dict[str, Any]:

@@ -164,17 +164,20 @@ def only_searched(config: Config) -> list[str]:
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
-def batches(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map each stage that trains on a collection to its split and its queries per step.
+def needed_queries(config: Config, collection: str) -> dict[str, list[Any]]:
+    """Map each setting that needs a number of training queries to the split and the number.
 
-    Stages are named as in messages: ``stages.stage1``.
+    The settings are those of the stages that train on the collection, such as
+    ``stages.stage1.queries``.
     """
-    stages = {name: config.stages[name] for name in seeds.first(config.stages)}
-    return {
-        f"stages.{name}": [stage.split, stage.queries]
-        for name, stage in stages.items()
-        if stage.collection == collection
-    }
+    needed: dict[str, list[Any]] = {}
+    for name in seeds.first(config.stages):
+        stage = config.stages[name]
+        if stage.collection == collection:
+            needed[f"stages.{name}.queries"] = [stage.split, stage.queries]
+            if stage.train_queries:
+                needed[f"stages.{name}.train_queries"] = [stage.split, stage.train_queries]
+    return needed
 
 
 def trained_encoders(config: Config) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from cdmae.collections.store import read_passages, read_qrels, read_queries
@@ -40,6 +41,7 @@ class Training:
     teacher: Path | None
     depth: int
     margin: float
+    train_queries: int
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def export(output: Path, dialect: str, training: Training, negatives: int) -> di
     queries = read_queries(training.collection, training.split)
     passages = read_passages(training.collection)
     teacher = read_run(training.teacher) if training.teacher else None
-    selection = _selection(training, teacher)
+    selection = _selection(training, queries["query_id"], teacher)
     counts = {reason: count for reason, count in selection.counts().items() if "left out" in reason}
     write = {
         "sentence-transformers": _sentence_transformers,
@@ -93,7 +95,7 @@ def export(output: Path, dialect: str, training: Training, negatives: int) -> di
     return {"rows": rows, **counts}
 
 
-def _selection(training: Training, teacher: Run | None) -> Selection:
+def _selection(training: Training, ids: pd.Series, teacher: Run | None) -> Selection:
     """Select the negatives as the training does; with a teacher, keep the passages it scored."""
     qrels = read_qrels(training.collection, training.split)
     run = read_run(training.negatives)
@@ -102,6 +104,8 @@ def _selection(training: Training, teacher: Run | None) -> Selection:
         selection.limit_by_margin(training.margin)
     if teacher:
         selection.limit_to_ranked(teacher, 1)
+    if training.train_queries:
+        selection.limit_to_queries(ids, training.train_queries)
     return selection
 
 

@@ -157,7 +157,7 @@ def read(
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
     draws = {
         key: getattr(stage, key)
-        for key in ("split", "depth", "group", "random_negatives", "margin")
+        for key in ("split", "train_queries", "depth", "group", "random_negatives", "margin")
     }
     examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
     queries = sequences.queries_of(collection, stage.split, encoder, threads)

@@ -155,12 +155,14 @@ def read(
     group: int,
     random_negatives: int,
     seed: int,
+    train_queries: int = 0,
     margin: float = 0.0,
     ranking: Path | str | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
-    depth: the number of top ranks from which negatives are taken. ranking: a third-party teacher's
+    depth: the number of top ranks from which negatives are taken. train_queries: the number of
+    queries to use, or 0 for all. ranking: a third-party teacher's
     run; groups then contain only passages that this run ranks, because it scores no others. The
     second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
     example remains.
@@ -191,6 +193,8 @@ def read(
         margin=margin,
         ranking=runs.get(ranking),
     )
+    if train_queries:
+        selection.limit_to_queries(ids, train_queries)
     examples = examples_of(selection, group=group, random_negatives=random_negatives, seed=seed)
     dropped = _dropped(selection, ids, group)
     say(

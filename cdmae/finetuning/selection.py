@@ -6,6 +6,7 @@ Filters, in this order:
    qrels exclude (BRIGHT's grade of -100), and copies of either.
 2. `limit_by_margin`: removes passages that the run scores nearly as high as the relevant passage.
 3. `limit_to_ranked`: keeps only passages that a third-party teacher has scored.
+4. `limit_to_queries`: keeps some of the queries that are left.
 
 Shapes: `Q` queries of the split, `P` passages.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from cdmae.collections.leakage import stable_share
 from cdmae.collections.store import EXCLUDED
 from cdmae.errors import InputError
 from cdmae.models.ragged import Ragged, starts_of
@@ -113,6 +115,23 @@ class Selection:
         self._leave_out("left out because the teacher ranks too few negatives", left < negatives)
         self.removed["mined negatives removed as not ranked by the teacher"] = before - left
         self.sizes["ranked by the teacher"] = left
+
+    def limit_to_queries(self, ids: pd.Series, count: int) -> None:
+        """Keep `count` of the queries that are left; raise `InputError` if there are fewer.
+
+        ids: the ids of all Q queries. The choice depends only on them, so a smaller number chooses
+        some of the queries of a larger number.
+        """
+        left = np.flatnonzero(self.kept)
+        if len(left) < count:
+            raise InputError(
+                f"train_queries is {count:,}; allowed: up to {len(left):,}, the queries that have "
+                "a relevant passage and negatives, or 0 for all"
+            )
+        shares = np.array([stable_share(ids[query]) for query in left])
+        beyond = np.zeros(len(self.kept), dtype=bool)
+        beyond[left[np.argsort(shares)[count:]]] = True
+        self._leave_out("left out beyond train_queries", beyond)
 
     def counts(self) -> dict[str, int]:
         """Return the non-zero numbers of queries left out and of negatives removed, by reason."""

@@ -128,7 +128,8 @@ def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, dict[str, 
     """Return a system's stage, collection, number of queries, and the units of its texts."""
     stage = planned.config.stages[planned.config.systems[name].stage]
     corpus = planned.size(stage.collection)
-    (queries,) = planned.queries([systems.trains_on(planned.config, name)])
+    (judged,) = planned.queries([systems.trains_on(planned.config, name)])
+    queries = min(judged, stage.train_queries or judged)
     seen = round(stage.epochs * (queries // stage.queries * stage.queries))
     texts = {"passage": float(corpus.passages), "candidate": float(queries * stage.depth)}
     return stage, corpus, seen, texts

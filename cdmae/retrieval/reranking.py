@@ -108,8 +108,8 @@ def teacher(
 ) -> None:
     """Write the teacher's run: a score for every passage that the student will draw.
 
-    settings: the student's split, depth, group, random_negatives, epochs, seed and margin. They
-    determine the positives and negatives that the student draws; no other passage needs a score.
+    settings: the student's settings by `Stage.drawn`. They determine the positives and negatives
+    that the student draws; no other passage needs a score.
     The precision is the same as in training. A killed run resumes after its last piece. part: the
     range of the queries to score, such as 3-of-7; the lists of all other queries are empty.
     """

@@ -150,6 +150,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
          "docs, split train, that have a relevant passage"),
         ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of kind retriever; of the "
          "settings that only some kinds have, it has query_length"),
+        ("stages.stage1.train_queries", 63, "stages.stage1: train_queries is 63 and queries is 64; allowed: at least"),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),

@@ -36,7 +36,13 @@ def training(tmp_path):
     taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
     write_run(tmp_path / "teacher.parquet", Run.of(everything, taught))
     return Training(
-        tmp_path / "collection", "train", tmp_path / "negatives.parquet", None, depth=10, margin=0.0
+        tmp_path / "collection",
+        "train",
+        tmp_path / "negatives.parquet",
+        None,
+        depth=10,
+        margin=0.0,
+        train_queries=0,
     )
 
 
@@ -44,7 +50,13 @@ def taught(training):
     """The same training with a teacher, which scores passage p of query q by 10 q + p."""
     teacher = training.negatives.with_name("teacher.parquet")
     return Training(
-        training.collection, training.split, training.negatives, teacher, depth=10, margin=0.0
+        training.collection,
+        training.split,
+        training.negatives,
+        teacher,
+        depth=10,
+        margin=0.0,
+        train_queries=0,
     )
 
 

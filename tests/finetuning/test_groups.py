@@ -12,6 +12,7 @@ from cdmae.collections.store import Collection, write_collection
 from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
+from cdmae.finetuning.selection import Selection
 from cdmae.finetuning.teacher import Teacher
 from cdmae.retrieval import trec
 from cdmae.runs import Run, write_run
@@ -380,6 +381,21 @@ def test_a_missing_teacher_score_is_an_error(run):
         teacher.check(examples, 2)
 
 
+def test_fewer_training_queries_are_some_of_more_training_queries(run):
+    ids = pd.Series([f"q{row}" for row in range(QUERIES)])
+
+    def chosen(count):
+        selection = Selection.mined(run, QRELS, np.arange(PASSAGES), 20)
+        selection.limit_to_queries(ids, count)
+        assert selection.counts().get("left out beyond train_queries", 0) == QUERIES - count
+        return set(np.flatnonzero(selection.kept))
+
+    assert [len(chosen(count)) for count in (1, 5, 12)] == [1, 5, 12]
+    assert chosen(1) < chosen(5) < chosen(12)
+    with pytest.raises(InputError, match="train_queries is 13; allowed: up to 12"):
+        chosen(13)
+
+
 def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     names = [f"p{row}" for row in range(PASSAGES)]
     queries = pd.DataFrame(
@@ -393,7 +409,11 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
     examples, counts = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)
     assert len(examples) == QUERIES and not counts
-    assert "12 training queries of split train" in capsys.readouterr().err
+    some, _ = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how, train_queries=5)
+    assert len(some) == 5
+    said = capsys.readouterr().err
+    assert "12 training queries of split train" in said
+    assert "5 training queries of split train (7 left out beyond train_queries" in said
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
     write_run(
         tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES)

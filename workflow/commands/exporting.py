@@ -161,4 +161,5 @@ def training_of(config: Config, name: str) -> Training:
         teacher=teacher,
         depth=stage.depth,
         margin=stage.margin,
+        train_queries=stage.train_queries,
     )

@@ -37,11 +37,11 @@ rule collection:
         code=code("collection", lookup(dpath="{collection}", within=sources)),
         settings=entry("collection", collecting),
         launch=launch,
-        batches=batches,
+        needed=needed_queries,
         folder=subpath(output[0], parent=True),
     shell:
         "{params.launch} scripts/collection.py --name {wildcards.collection}"
-        " --settings {params.settings[collection]:q} --batches {params.batches:q}"
+        " --settings {params.settings[collection]:q} --needed {params.needed:q}"
         " --output {params.folder:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 

@@ -433,9 +433,9 @@ def launch(wildcards, input):
     return source_path("workflow/launch")
 
 
-def batches(wildcards, output):
-    """Map each stage to its queries per step; the job of a collection only checks them."""
-    return plain(systems.batches(settings, Path(output[0]).parent.name))
+def needed_queries(wildcards, output):
+    """Map settings of stages to the queries that they need; the job of a collection checks them."""
+    return plain(systems.needed_queries(settings, Path(output[0]).parent.name))
 
 
 # --- resources ------------------------------------------------------------------------------------

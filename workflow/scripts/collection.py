@@ -12,13 +12,13 @@ from cdmae.log import say
 
 
 def main(
-    *, name: str, settings: dict[str, Any], batches: dict[str, Any], output: Path, threads: int = 1
+    *, name: str, settings: dict[str, Any], needed: dict[str, Any], output: Path, threads: int = 1
 ) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
-    batches: the split and the queries per step of each stage that trains on the collection, such as
-    ``{"stages.stage1": ["train", 64]}``. A split with fewer queries than a step needs is refused
-    now rather than when the stage begins.
+    needed: the split and the number of queries of each setting of a stage that needs them, such as
+    ``{"stages.stage1.queries": ["train", 64]}``. A split with fewer queries is refused now rather
+    than when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
@@ -26,8 +26,8 @@ def main(
     try:
         collection = parse(source.Settings, own, path).load(threads)
         relevant = collections.relevant(collection.qrels)
-        for stage, (split, queries) in batches.items():
-            collections.check_batch(stage, queries, name, split, relevant)
+        for key, (split, queries) in needed.items():
+            collections.check_queries(key, queries, name, split, relevant)
         count = write_collection(output, collection)
     except InputError as error:
         raise (
