@@ -157,6 +157,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="a folder with free space")
     given = parser.parse_args()
     print(f"1 thread per job, on {describe()['processor']}", flush=True)
+    if given.folder:
+        given.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
         jobs = Jobs(folder)

@@ -35,7 +35,7 @@ def check(config: Config) -> None:
     check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
     _check_names(config)
-    config.report.check(config.systems)
+    config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))

@@ -205,7 +205,11 @@ class Report:
         "compared with the first BM25 system, or else the first system. A system that an overlay "
         "removes (`NAME: null` in systems) is removed here, too",
     )
-
+    curve: tuple[str, ...] = setting(
+        (),
+        meaning="stages that differ in their number of training queries, in ascending order; the "
+        "report draws every encoder's measure over them, as `./run curve` prepares it",
+    )
     licence: Licence = setting(
         "",
         meaning="licence of the trained models, for their cards, by its identifier at the hub, as "
@@ -218,8 +222,12 @@ class Report:
         "or multilingual, or code",
     )
 
-    def check(self, systems: Iterable[str]) -> None:
-        """Refuse a comparison with an unknown system or with itself, and a repeated comparison."""
+    def check(self, systems: Iterable[str], stages: Iterable[str]) -> None:
+        """Refuse unknown names, and a system that is compared with itself or twice with another."""
+        for stage in self.curve:
+            if stage not in stages:
+                words = f" has {show(stage)}, which is not a stage; {suggestion(stage, stages)}"
+                raise refusal(("report", "curve"), words)
         known = list(systems)
         pairs: set[frozenset[str]] = set()
         for system, baselines in self.compare.items():

@@ -49,13 +49,13 @@ def compared(facts: Facts) -> list[Pair]:
     """
     named = [
         Pair(system, reference)
-        for system, references in facts.compare.items()
+        for system, references in facts.report.compare.items()
         for reference in references
         if system != EVERY
     ]
     of_all = [
         Pair(system, reference)
-        for reference in (facts.baseline, *facts.compare.get(EVERY, ()))
+        for reference in (facts.baseline, *facts.report.compare.get(EVERY, ()))
         for system in facts.systems
     ]
     listed: dict[frozenset[str], Pair] = {}

@@ -152,9 +152,9 @@ class Facts:
         return [measure for measure in self.evaluation.measured(*target) if measure in measured]
 
     @cached_property
-    def compare(self) -> dict[str, tuple[str, ...]]:
-        """Return `report.compare` of the config: the systems that each system is compared with."""
-        return parse(Report, self.config.get("report")).compare
+    def report(self) -> Report:
+        """Return the config's `report` section, with defaults."""
+        return parse(Report, self.config.get("report"))
 
     @property
     def baseline(self) -> str:
@@ -163,7 +163,7 @@ class Facts:
         If the config names no comparison, the baseline is the default of `report.compare`.
         """
         named = self.evaluation.baseline
-        if not named and not self.compare:
+        if not named and not self.report.compare:
             return self.bm25 or next(iter(self.systems), "")
         return named if named in self.systems else ""
 

@@ -15,7 +15,7 @@ from workflow.commands.asking import importance, search
 from workflow.commands.exporting import crate, export
 from workflow.commands.measuring import check, compare, sizes
 from workflow.commands.planning import adopt, plan
-from workflow.commands.proposing import new
+from workflow.commands.proposing import curve, new
 from workflow.commands.serving import serve
 
 YAML = (".yaml", ".yml")
@@ -55,6 +55,7 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 COMMANDS = {
     "new": new,
+    "curve": curve,
     "plan": plan,
     "adopt": adopt,
     "search": search,

@@ -1,18 +1,21 @@
-"""The command that writes a config for a folder of data."""
+"""The commands that write configs: for a folder of data, and for a curve over labels."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdmae.config.load import load
+from cdmae.config.reading import gather, lay
 from cdmae.errors import InputError
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
 from cdmae.log import say
-from workflow.commands.configs import ROOT
+from workflow.commands.configs import ROOT, configured
 from workflow.commands.planning import plan
 
 if TYPE_CHECKING:
@@ -51,11 +54,7 @@ def new(
     if len(folder) != 1:
         raise InputError("new needs one folder, for example ./run new data/mine")
     path = Path(folder[0]).expanduser().resolve()
-    target = Path(to).expanduser().resolve()
-    if target.is_dir() or target == path:
-        raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
-    if target.exists() and not force:
-        raise InputError(f"{to} exists; --force overwrites it, --to names another file")
+    target = new_file(to, force, path)
     sources = survey.check(path, source)
     kind = sources[0]
     if len(sources) > 1:
@@ -94,6 +93,65 @@ def asked(option: str, question: str, choices: list[str]) -> str:
             return answer
         if answer.isdecimal() and 1 <= int(answer) <= len(choices):
             return choices[int(answer) - 1]
+
+
+def curve(
+    *,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    to: str = "curve.yaml",
+    labels: str = "0,100,300,1000,3000",
+    stage: str = "",
+    encoders: str = "",
+    force: bool = False,
+) -> None:
+    """Write an overlay that shows how many training queries replace pre-training; print its plan.
+
+    The overlay fine-tunes every encoder with several numbers of training queries, on any config.
+    The report then has a table, and a figure with one line per encoder.
+
+      --configfile  the config files that it overlays
+      --to          the overlay to write; default: curve.yaml
+      --labels      numbers of training queries, below all of them; 0: queries made from passages
+      --stage       the stage with the other settings; default: the first that trains retrievers
+      --encoders    default: those that the stage fine-tunes
+      --force       overwrite the overlay
+
+    Examples:
+      ./run curve
+      ./run curve --configfile my.yaml --labels 50,200 --encoders none,cdmae
+    """
+    from cdmae.proposal import learning_curve
+
+    target = new_file(to, force)
+    files = [os.path.relpath(file) for file in configfile]
+    overlaid = " ".join(["--configfile", *files]) if files else ""
+    config = configured(configfile)
+    values = gather(ROOT / "config/config.yaml", configfile)
+    counts = [number(word) for word in labels.split(",")]
+    chosen = learning_curve.choose(config, stage, encoders.split(",") if encoders else [], counts)
+    overlay = learning_curve.overlay(config, values, chosen)
+    load(lay(values, overlay))  # before it is written
+    write_text(target, learning_curve.text(overlay, f"./run curve {overlaid}".rstrip()))
+    print(f"wrote    {to}\n")
+    plan(configfile=[*configfile, str(target)])
+    print(f"\nnext: ./run {overlaid or '--configfile'} {to}")
+
+
+def number(word: str) -> int:
+    """Read a number of training queries."""
+    if not word.isdecimal():
+        raise InputError(f"--labels has {word or 'nothing'}; allowed: whole numbers, as in 0,100")
+    return int(word)
+
+
+def new_file(to: str, force: bool, data: Path | None = None) -> Path:
+    """Return the path of a config to write; refuse a folder, the data, and an existing file."""
+    target = Path(to).expanduser().resolve()
+    if target.is_dir() or target == data:
+        raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
+    if target.exists() and not force:
+        raise InputError(f"{to} exists; --force overwrites it, --to names another file")
+    return target
 
 
 def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | None:
