@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from cdmae.collections.store import read_passages
@@ -138,7 +139,8 @@ class Engine:
         listed = []
         for part in answer.parts:
             ranked, values = part.run.ranked(0)
-            listed.append(dict(zip(ranked.tolist(), values.tolist(), strict=True)))
+            shown = np.isin(ranked, rows)
+            listed.append(dict(zip(ranked[shown].tolist(), values[shown].tolist(), strict=True)))
         names = [part["name"] for part in described["parts"]]
         hits = []
         for index, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):

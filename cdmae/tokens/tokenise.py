@@ -230,7 +230,10 @@ class _Separate:
         titles, texts = (column.to_pylist() for column in batch.columns)
         pairs = zip(titles, texts, strict=True)
         segments = [segment or "" for segment in chain.from_iterable(pairs)]
-        encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
+        if len(batch) == 1:  # the library's threads would take longer than a query
+            encoded = [self.backend.encode(each, add_special_tokens=False) for each in segments]
+        else:
+            encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
         ids = [encoding.ids for encoding in encoded]
         lengths = np.array([len(own) for own in ids], np.int64)
         return np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum()), lengths
