@@ -86,8 +86,8 @@ def test_a_change_in_the_kl_restarts_what_imports_it_and_a_comment_nothing(finis
     found = finished.plan()
     assert {job for job in found if job.startswith("train_")} == {
         *(f"train_retriever {name}" for name in (
-            "none-stage1", "mae-stage1", "cdmae-stage1", "none-stage1@43", "mae-stage1@43",
-            "cdmae-stage1@43", "cdmae-stage2", "cdmae-stage3")),
+            "none-stage1", "mae-stage1", "cdmae-stage1", "mae-stage1@43", "cdmae-stage1@43",
+            "cdmae-stage2", "cdmae-stage3")),
         "train_reranker cdmae-reranker",
     }  # fmt: skip
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
