@@ -74,13 +74,13 @@ def test_tokens_importance_and_masked_terms(at):
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
 
-def test_pretrain(config, at):
+def test_pretrain(at):
     steps = {
-        name: read_json(at(f"encoders/{name}/about.json")).get("steps", 0)
-        for name in config.encoders
+        path.name: read_json(path / "about.json").get("steps", 0)
+        for path in Path(at("encoders")).iterdir()
     }
-    of_a_seed = {"none": 0, "mae": 30, "cdmae": 30}
-    assert steps == of_a_seed | {f"{name}@43": number for name, number in of_a_seed.items()}
+    # without pre-training, stage 1 is trained once
+    assert steps == {"none": 0, "mae": 30, "cdmae": 30, "mae@43": 30, "cdmae@43": 30}
     curve = pd.read_csv(at("encoders/cdmae/steps.tsv"), sep="\t")
     assert curve["step"].iloc[-1] == 30
     assert np.isfinite(curve.to_numpy(dtype=float)).all()
