@@ -128,13 +128,16 @@ def test_a_batch_larger_than_its_split_is_refused_before_anything_is_written(tmp
         "--settings",
         json.dumps(settings),
     ]
-    command += ["--output", str(tmp_path / "out"), "--batches"]
+    command += ["--output", str(tmp_path / "out"), "--needed"]
     place = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def make(queries):
-        batches = json.dumps({"stages.stage1": ["train", 1], "stages.stage2": ["train", queries]})
+        needed = {
+            "stages.stage1.queries": ["train", 1],
+            "stages.stage2.queries": ["train", queries],
+        }
         return subprocess.run(
-            [*command, batches], cwd=ROOT, env=place, capture_output=True, text=True
+            [*command, json.dumps(needed)], cwd=ROOT, env=place, capture_output=True, text=True
         )
 
     assert make(3).stderr == (
