@@ -88,6 +88,37 @@ class Source:
         raise NotImplementedError
 
 
+class Derived(Source):
+    """A source that makes its collection from another one, whose settings are in `of`."""
+
+    of: dict[str, Any]
+
+    @property
+    def base(self) -> Source:
+        """Return the settings of the other collection."""
+        return nested(self.of, "of")
+
+    def depends(self) -> list[Path]:
+        """List the files of the other collection."""
+        return self.base.depends()
+
+    def folders(self) -> list[Path]:
+        """Return the folders of the other collection."""
+        return self.base.folders()
+
+    def version(self) -> dict[str, str]:
+        """Return the version of the other collection."""
+        return self.base.version()
+
+    def threads(self) -> int:
+        """Return the number of threads that reading the other collection can use."""
+        return self.base.threads()
+
+    def downloads(self) -> dict[Path, float]:
+        """Estimate the downloads of the other collection."""
+        return self.base.downloads()
+
+
 def check_rows(rows: int, what: str) -> None:
     """Raise `InputError` if there are more passages or queries than int32 row numbers."""
     if rows > MOST_PASSAGES:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from cdmae.config import seeds, systems
+from cdmae.config.recipe import Stage
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
@@ -131,7 +132,7 @@ def text(overlay: Mapping[str, Any], command: str) -> str:
     )
 
 
-def _sized(base: Any, count: int) -> dict[str, Any]:
+def _sized(base: Stage, count: int) -> dict[str, Any]:
     """Return the settings of a stage for a number of training queries."""
     epochs = max(base.epochs, min(MOST_EPOCHS, math.ceil(LEAST_SEEN / count)))
     return {

@@ -20,11 +20,10 @@ from __future__ import annotations
 import random
 import re
 import string
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Source
+from cdmae.collections import Derived
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 from cdmae.stop_words import STOP_WORDS
@@ -40,7 +39,7 @@ _WORD = re.compile(r"(?<![\w'-])[A-Za-z]+(?![\w'-])")
 
 
 @settings
-class Settings(Source):
+class Settings(Derived):
     """Settings of a collection with further splits of misspelt queries."""
 
     of: dict[str, Any] = setting(
@@ -63,11 +62,6 @@ class Settings(Source):
         object.__setattr__(self, "of", collections.typed(self.of, "of"))
 
     @property
-    def base(self) -> Source:
-        """Return the settings of the collection whose queries are misspelt."""
-        return collections.nested(self.of, "of")
-
-    @property
     def queries_are_cut(self) -> bool:  # type: ignore[override]
         """Return whether each query of the collection is cut from its relevant passages."""
         return self.base.queries_are_cut
@@ -82,26 +76,6 @@ class Settings(Source):
             if split + SUFFIX in known:
                 raise InputError(f"splits has {split}, but {split + SUFFIX} exists; rename it")
         return known | {split + SUFFIX: True for split in self.splits}
-
-    def depends(self) -> list[Path]:
-        """List the files of the collection."""
-        return self.base.depends()
-
-    def folders(self) -> list[Path]:
-        """Return the folders of the collection."""
-        return self.base.folders()
-
-    def version(self) -> dict[str, str]:
-        """Return the version of the collection."""
-        return self.base.version()
-
-    def threads(self) -> int:
-        """Return the number of threads that the collection can use."""
-        return self.base.threads()
-
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the downloads of the collection."""
-        return self.base.downloads()
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
         """Estimate as for the collection; a split with misspelt queries has as many queries."""

@@ -18,11 +18,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
-from cdmae.collections import Source
+from cdmae.collections import Derived
 from cdmae.collections.judged import batches
 from cdmae.collections.leakage import (
     HOLDOUT,
@@ -58,7 +57,7 @@ Passage = tuple[str, str, str]  # id, title, text
 
 
 @settings
-class Settings(Source):
+class Settings(Derived):
     """Settings of a collection with queries made from another collection's text."""
 
     of: dict[str, Any] = setting(
@@ -87,11 +86,6 @@ class Settings(Source):
         # settings are frozen
         object.__setattr__(self, "of", collections.typed(self.of, "of"))
 
-    @property
-    def base(self) -> Source:
-        """Return the settings of the collection that provides the text."""
-        return collections.nested(self.of, "of")
-
     def judged(self) -> dict[str, bool]:
         """Return ``train``, ``dev`` if there is one, and held-out splits; all have judgments."""
         return judged_after(dict.fromkeys(self._made(), True), self.holdout, "a pseudo collection")
@@ -99,18 +93,6 @@ class Settings(Source):
     def _made(self) -> list[str]:
         """List the splits before `holdout`."""
         return ["train", "dev"] if self.dev else ["train"]
-
-    def depends(self) -> list[Path]:
-        """List the files of the original collection."""
-        return self.base.depends()
-
-    def folders(self) -> list[Path]:
-        """Return the folders of the original collection."""
-        return self.base.folders()
-
-    def version(self) -> dict[str, str]:
-        """Return the version of the original collection."""
-        return self.base.version()
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Estimate the passages, the words per passage, and the queries: up to one per passage."""
