@@ -1,6 +1,7 @@
 """Properties of the groups that the trainers learn from."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -390,8 +391,9 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
         assert selection.counts().get("left out beyond train_queries", 0) == QUERIES - count
         return set(np.flatnonzero(selection.kept))
 
-    assert [len(chosen(count)) for count in (1, 5, 12)] == [1, 5, 12]
-    assert chosen(1) < chosen(5) < chosen(12)
+    several = [chosen(count) for count in range(1, QUERIES + 1)]
+    assert [len(rows) for rows in several] == list(range(1, QUERIES + 1))
+    assert all(fewer < more for fewer, more in pairwise(several))
     with pytest.raises(InputError, match="train_queries is 13; allowed: up to 12"):
         chosen(13)
 
