@@ -51,7 +51,12 @@ def run(part: str, number: int, deadline: float, folder: Path) -> Iterator[Row]:
     ):  # a store of its own for every part: torchrun's would know the last one's addresses
         os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1 + number)
         os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
-    device = setup.set_up(len(os.sched_getaffinity(0)) // int(os.environ.get("WORLD_SIZE", "1")))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    # OMP_NUM_THREADS counts for one process; for several, torchrun sets it to 1
+    threads = torch.get_num_threads()
+    if processes > 1:
+        threads = len(os.sched_getaffinity(0)) // processes
+    device = setup.set_up(threads)
     with ranks.joined(device) as group:
         here = Run(group, PAPER if device.type == "cuda" else TOY, deadline, folder)
         yield from attempt(

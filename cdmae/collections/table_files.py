@@ -11,6 +11,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from cdmae.files import check_file
 SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LONGEST = 2**26  # the most characters of a cell
+_BLOCK = 2**20  # bytes that are read together to count lines
 _BATCH = 1024  # rows of a Parquet file that are in memory together
 
 Row = dict[str, Any]
@@ -46,6 +48,17 @@ def rows(path: Path) -> Iterator[tuple[int, Row]]:
             yield number, _object(path, number, line)
     else:
         yield from _delimited(path, _DELIMITERS[suffix])
+
+
+def count(path: Path) -> int:
+    """Count the lines of a table, or the rows of a Parquet file."""
+    if suffix_of(path) == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_metadata(path).num_rows
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as binary:
+        blocks = iter(partial(binary.read, _BLOCK), b"")
+        return sum(block.count(b"\n") for block in blocks)
 
 
 def fault(path: Path, number: int, words: str) -> InputError:

@@ -324,3 +324,27 @@ def test_other_mistakes(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes(packed[:-4])
     with pytest.raises(InputError, match="is not a complete gzip archive"):
         Settings(path=str(tmp_path / "cut.csv.gz")).load()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_sizes_of_long_tables_are_estimated_from_their_first_rows(tmp_path, packed):
+    """Long answers and short questions: 3,000 and 1,500 rows, of which 1,000 each are read."""
+    opened = gzip.open if packed else open
+    for part, rows in enumerate((3000, 1500)):
+        with opened(tmp_path / f"train-{part}-of-2.csv{'.gz' * packed}", "wt", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["question", "answer"])
+            for row in range(rows):
+                answer = f"{part} {row}\n" + "words " * 98
+                writer.writerow([f"q {part} {row // 2}", answer])
+    passages, words, queries = Settings(path=str(tmp_path)).expected()
+    assert passages == pytest.approx(4500, rel=0.01)
+    assert words == 100
+    assert queries == {"train": pytest.approx(2250, rel=0.01)}
+
+
+def test_sizes_of_short_tables_are_counted(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"text": "Tea is green."}\n{"text": "Tea is old."}\n')
+    jsonl(tmp_path / "train.jsonl", SENTENCE_TRANSFORMERS)
+    settings = Settings(path=str(tmp_path), corpus=str(tmp_path / "corpus.jsonl"))
+    assert settings.expected() == (5, 3.2, {"train": 2})

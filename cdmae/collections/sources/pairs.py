@@ -18,12 +18,11 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import judged, pair_rows
+from cdmae.collections import judged, pair_rows, table_files
 from cdmae.collections.leakage import DIVIDED, HOLDOUT, HOLDOUT_SEED, Shares
 from cdmae.collections.pair_rows import Pair, Passage
 from cdmae.collections.table_files import SUFFIXES, fault, suffix_of
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 _SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of a split
-_SAMPLE = 1000  # rows from which the size of a table is estimated
+_SAMPLE = 1000  # rows of each table from which the size of a collection is estimated
 
 
 @settings
@@ -67,11 +66,14 @@ class Settings(Folder):
         """Find the tables; raises `InputError` for missing tables."""
         tables = self._tables()
         corpus = _table(self.corpus, "corpus") if self.corpus else None
-        read = _Read(tables, corpus, self.query, self.positive, self.titles)
+        everything = [table for own in tables.values() for table in own]
+        if corpus:
+            everything.insert(0, corpus)
+        read = _Read(everything, corpus, self.query, self.positive, self.titles)
         return judged.Parts(
-            _Rows(corpus or next(iter(tables.values()))[0], read.passages),
-            {split: _Rows(own[0], read.of(split, read.queries)) for split, own in tables.items()},
-            {split: _Rows(own[0], read.of(split, read.judgments)) for split, own in tables.items()},
+            _Rows(everything, read, _Read.passages),
+            {split: _Rows(own, read, _Read.queries) for split, own in tables.items()},
+            {split: _Rows(own, read, _Read.judgments) for split, own in tables.items()},
         )
 
     def depends(self) -> list[Path]:
@@ -127,61 +129,71 @@ def _table(path: str, key: str) -> Path:
     return table
 
 
+Numbered = Iterator[tuple[int, tuple[Any, ...]]]
+
+
 @dataclass(frozen=True)
 class _Rows:
-    """Rows read by a function (see `judged.Rows`), with an estimate of their number."""
+    """The rows that a function reads from some tables (see `judged.Rows`)."""
 
-    path: Path
-    read: Callable[[], Iterator[tuple[int, tuple[Any, ...]]]]
+    tables: list[Path]
+    read: _Read
+    of: Callable[[_Read, list[Path]], Numbered]
 
-    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    @property
+    def path(self) -> Path:
+        """Return the table that messages name."""
+        return self.tables[0]
+
+    def rows(self) -> Numbered:
         """Yield the line of each row, and the row."""
-        return self.read()
+        return self.of(self.read, self.tables)
 
     def size(self) -> tuple[int, float, int]:
-        """Estimate three numbers: rows, words per passage, and distinct queries."""
-        found = [row for _, row in islice(self.rows(), _SAMPLE)]
+        """Estimate three numbers: rows, words per passage, and distinct queries.
+
+        The first rows of each table are read, and their number grows with the lines of the tables.
+        """
+        sample = replace(self.read, most=_SAMPLE, names={}, cut={})
+        found = [row for _, row in self.of(sample, self.tables)]
+        lines = {table: table_files.count(table) for table in self.tables}
+        read = sum(sample.cut.get(table, count) for table, count in lines.items())
+        times = sum(lines.values()) / max(1, read)
         words = sum(len(str(row[-1]).split()) for row in found)
-        count = len(found)
-        if count == _SAMPLE:
-            letters = sum(len(str(value)) for row in found for value in row)
-            count = max(count, round(count * self.path.stat().st_size / max(1, letters)))
-        share = len({row[0] for row in found}) / max(1, len(found))
-        return count, words / max(1, len(found)), round(share * count)
+        queries = len({row[0] for row in found})
+        return round(times * len(found)), words / max(1, len(found)), round(times * queries)
 
 
+@dataclass
 class _Read:
-    """The passages, queries and judgments of the tables of a collection."""
+    """Reads the passages, queries and judgments of the tables of a collection.
 
-    def __init__(
-        self,
-        tables: dict[str, list[Path]],
-        corpus: Path | None,
-        query: str,
-        positive: str,
-        titles: bool,
-    ) -> None:
-        self.tables = tables
-        self.corpus = corpus
-        self.columns = (query, positive)
-        self.titles = titles
-        self.names: dict[bytes, str] = {}  # ids of passages by their keys, once they were all read
+    tables: all tables, the corpus among them. most: the rows that are read of each table; 0: all.
+    names: the ids of the passages by their keys, once all were read. cut: the lines that were read
+    of each table with more rows than `most`.
+    """
 
-    def of(self, split: str, read: Callable[..., Any]) -> Callable[[], Iterator[Any]]:
-        """Return a function that reads the tables of a split."""
-        return lambda: read(self.tables[split])
+    tables: list[Path]
+    corpus: Path | None
+    query: str
+    positive: str
+    titles: bool
+    most: int = 0
+    names: dict[bytes, str] = field(default_factory=dict)
+    cut: dict[Path, int] = field(default_factory=dict)
 
     def pairs(self, tables: list[Path]) -> Iterator[tuple[Path, int, Pair]]:
         """Yield each pair of some tables, with its table and line."""
         for table in tables:
-            for number, pair in pair_rows.read(table, *self.columns):
+            pairs = pair_rows.read(table, self.query, self.positive)
+            for number, pair in self._first(table, pairs):
                 yield table, number, pair
 
-    def passages(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yield all passages, (id, title, text): the corpus, then other texts of the pairs."""
+    def passages(self, tables: list[Path]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yield the passages, (id, title, text): the corpus, then other texts of the pairs."""
         names: dict[bytes, str] = {}
         used: set[str] = set()
-        for path, number, passage in self._all():
+        for path, number, passage in self._all(tables):
             key = key_of(passage.text)
             if key in names and not (path == self.corpus and passage.name):
                 continue
@@ -193,14 +205,23 @@ class _Read:
             yield number, (name, passage.title if self.titles else "", passage.text)
         self.names = names
 
-    def _all(self) -> Iterator[tuple[Path, int, Passage]]:
-        if self.corpus:
-            for number, passage in pair_rows.read_corpus(self.corpus):
-                yield self.corpus, number, passage
-        for tables in self.tables.values():
-            for table, number, pair in self.pairs(tables):
+    def _all(self, tables: list[Path]) -> Iterator[tuple[Path, int, Passage]]:
+        for table in tables:
+            if table == self.corpus:
+                for number, passage in self._first(table, pair_rows.read_corpus(table)):
+                    yield table, number, passage
+                continue
+            for _, number, pair in self.pairs([table]):
                 for passage in (*pair.positives, *pair.negatives):
                     yield table, number, passage
+
+    def _first(self, table: Path, rows: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        """Yield the first rows of a table, and record where the reading ends."""
+        for count, (number, row) in enumerate(rows):
+            if self.most and count == self.most:
+                self.cut[table] = number - 1
+                return
+            yield number, row
 
     def queries(self, tables: list[Path]) -> Iterator[tuple[int, tuple[str, str]]]:
         """Yield the different queries of a split's tables: (id, text)."""
@@ -211,7 +232,7 @@ class _Read:
     def judgments(self, tables: list[Path]) -> Iterator[tuple[int, tuple[str, str, int]]]:
         """Yield the different judgments of a split's tables: (query id, passage id, grade)."""
         if not self.names:
-            for _ in self.passages():
+            for _ in self.passages(self.tables):
                 pass
         grades: dict[tuple[str, str], tuple[int, int]] = {}
         names: dict[bytes, str] = {}
