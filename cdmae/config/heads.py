@@ -26,7 +26,9 @@ class Retriever(Stage):
     """A recipe for training retrievers: the settings that all heads share."""
 
     lengths = ("query_length", "passage_length")
-    prefixes = ()  # a setting of heads with one vector per text
+    # settings of heads with one vector per text
+    prefixes = ()
+    passage_weight = 0.0
 
     kind: Literal["retriever"] = setting(
         "retriever", meaning="an encoder whose vectors are searched", source="3.4"
@@ -64,6 +66,13 @@ class Retriever(Stage):
         source="3.4: 1",
         low=0,
         high=1e6,
+    )
+    distillation: Literal["kl", "margin_mse"] = setting(
+        "kl",
+        meaning="how a retriever learns from its teacher. kl: divergence of the distributions over "
+        "the group; margin_mse: mean squared error of the differences between the scores of the "
+        "positive and of each negative",
+        source="3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B",
     )
     alpha: float = setting(
         0.2,
@@ -116,7 +125,7 @@ class Retriever(Stage):
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without a teacher."""
-        return asdict(self, () if teacher else ("alpha", "teacher_temperature"))
+        return asdict(self, () if teacher else ("distillation", "alpha", "teacher_temperature"))
 
 
 @settings
@@ -140,6 +149,16 @@ class Pooled(Retriever):
         "added to the whole vector's loss, and `./run sizes` can then cut vectors there; with "
         "similarity cosine, prefixes are scaled to length 1",
         source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",
+    )
+
+    passage_weight: float = setting(
+        0.0,
+        meaning="weight w of the passage-centric loss, in which the positive passage must be "
+        "closer to its query than to the negatives; the other contrastive loss has weight 1 - w; "
+        "0 is off",
+        source="PAIR, ACL 2021: 0.1",
+        low=0,
+        high=0.99,
     )
 
     def __post_init__(self) -> None:
@@ -261,7 +280,7 @@ class Sparse(Regularised):
     # settings of the losses of `target: ranking`
     ranked = (
         "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
-        "alpha", "teacher_temperature",
+        "distillation", "alpha", "teacher_temperature",
     )  # fmt: skip
 
     head: Literal["sparse"] = setting(

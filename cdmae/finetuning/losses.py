@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax
+from torch.nn.functional import cross_entropy, log_softmax, mse_loss
 
 
 def group_scores(queries: Tensor, passages: Tensor) -> Tensor:
@@ -74,9 +74,33 @@ def kl(student: Tensor, teacher: Tensor) -> Tensor:
     return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()
 
 
-def distillation(kl: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
-    """Return L = L_kl + alpha L_cont, stage 3; alpha is 0.2 in the paper (section 4.1)."""
-    return kl + alpha * contrastive
+def margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
+    """Return L = mean_q mean_{d-} ( (s(q, d+) - s(q, d-)) - (t(q, d+) - t(q, d-)) )^2, Margin-MSE.
+
+    The means are over the queries and the N - 1 negatives (Hofstätter et al. 2020,
+    arXiv:2010.02666, section 3.2). student, teacher: scores [B, N], the positive first.
+    """
+    margins = student[:, :1] - student[:, 1:]
+    return mse_loss(margins, teacher[:, :1] - teacher[:, 1:])
+
+
+def passage_centric(queries: Tensor, passages: Tensor, temperature: float = 1.0) -> Tensor:
+    """Return L = mean_q -log( exp s(d+, q) / ( exp s(d+, q) + sum_{d-} exp s(d+, d-) ) ).
+
+    The sum is over the negatives of the query's own group (PAIR, Ren et al. 2021, section 3.2).
+    queries: [B, D]; passages: [B, N, D], the positive first. All scores are divided by the
+    temperature.
+    """
+    others = torch.cat([queries.unsqueeze(1), passages[:, 1:]], dim=1)
+    return listwise(group_scores(passages[:, 0] / temperature, others))
+
+
+def distillation(taught: Tensor, contrastive: Tensor, alpha: float) -> Tensor:
+    """Return L = L_kl + alpha L_cont, stage 3; alpha is 0.2 in the paper (section 4.1).
+
+    taught: L_kl, or another loss of the teacher's scores.
+    """
+    return taught + alpha * contrastive
 
 
 def flops(vectors: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ from cdmae.models import packed, transformer
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged
 
+TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `distillation`
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -43,6 +45,9 @@ def objective(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
 
+    With `distillation: margin_mse`, Margin-MSE takes the place of L_kl. With a `passage_weight` w,
+    (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont.
+
     The student's scores are divided by the stage's temperature, the teacher's scores by its
     teacher_temperature.
     vectors: [n, D], first of the queries, then of the passages. words: for a unified head,
@@ -55,12 +60,12 @@ def objective(
     """
     if not isinstance(stage, Unified):
         return _with_prefixes(vectors, batch, stage)
-    loss, numbers = _of_vectors(vectors[:, :words], batch, stage)
+    loss, numbers = _of_vectors(vectors[:, :words], batch, replace(stage, passage_weight=0.0))
     cooled = replace(stage, temperature=stage.dense_temperature)
     of_dense, dense = _with_prefixes(vectors[:, words:], batch, cooled)
     numbers["dense_accuracy"] = dense["accuracy"]
     numbers["spread"] = torch.minimum(numbers["spread"], dense["spread"])  # if either collapses
-    for key in {"contrastive", "kl"} & numbers.keys():
+    for key in {"contrastive", stage.distillation} & numbers.keys():
         numbers[key] = numbers[key] + dense[key]
     return loss + of_dense, numbers
 
@@ -80,7 +85,8 @@ def _of_vectors(
     vectors: Tensor, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of texts with one vector each, [n, D], and the measures to log."""
-    queries = vectors[: batch.queries] / stage.temperature
+    asked = vectors[: batch.queries]
+    queries = asked / stage.temperature
     passages = vectors[batch.queries :].view(len(queries), -1, vectors.shape[-1])  # [B, N, D]
     contrastive = losses.contrastive(
         queries,
@@ -89,6 +95,9 @@ def _of_vectors(
         symmetric=stage.symmetric,
         excluded=_excluded(batch, queries.device),
     )
+    if stage.passage_weight:
+        centric = losses.passage_centric(asked, passages, stage.temperature)
+        contrastive = torch.lerp(contrastive, centric, stage.passage_weight)
     scores = losses.group_scores(queries, passages)
     return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
 
@@ -130,6 +139,7 @@ def _total(
     loss = contrastive
     if batch.teacher is not None:
         teacher = packed.put(batch.teacher, scores.device) / stage.teacher_temperature
-        numbers["kl"] = losses.kl(scores, teacher)
-        loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
+        taught = TAUGHT[stage.distillation](scores, teacher)
+        numbers[stage.distillation] = taught
+        loss = losses.distillation(taught, contrastive, stage.alpha)
     return loss, numbers

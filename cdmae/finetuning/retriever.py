@@ -90,7 +90,7 @@ def task(
         "step",
         "loss",
         "contrastive",
-        *(["kl"] if taught else []),
+        *([stage.distillation] if taught else []),
         *(SPARSE if sparsity else []),
         "accuracy",
         *(["dense_accuracy"] if isinstance(stage, Unified) else []),

@@ -152,7 +152,7 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
         if section == "encoders":
             expected = {name for name in reading if not entries[name].snapshot_of}
         else:
-            taught = key in ("alpha", "teacher_temperature")
+            taught = key in ("distillation", "alpha", "teacher_temperature")
             named = {name for name, system in of_stages.items() if not taught or system.teacher}
             expected = {name for name in named if of_stages[name].stage in reading}
         now = trained(after)

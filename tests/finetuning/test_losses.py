@@ -140,3 +140,38 @@ def test_rdrop_by_hand():
         listwise + (there + back) / 4, abs=1e-6
     )
     assert losses.rdrop(first, first).item() == pytest.approx(-math.log(0.75), abs=1e-6)
+
+
+def test_margin_mse_by_hand():
+    """Margins of the student 1 and 3, 4 and 0; of the teacher 2 and 3, 1 and 1."""
+    student = torch.tensor([[2.0, 1.0, -1.0], [4.0, 0.0, 4.0]])
+    teacher = torch.tensor([[5.0, 3.0, 2.0], [1.0, 0.0, 0.0]])
+    assert losses.margin_mse(student, teacher).item() == pytest.approx((1 + 0 + 9 + 1) / 4)
+
+
+def test_margin_mse_is_that_of_sentence_transformers():
+    from sentence_transformers.sentence_transformer.losses import MarginMSELoss
+
+    generator = torch.Generator().manual_seed(3)
+    queries = torch.randn(5, 6, generator=generator)
+    passages = torch.randn(5, 4, 6, generator=generator)
+    teacher = torch.randn(5, 4, generator=generator)
+    theirs = MarginMSELoss(torch.nn.Identity())
+    expected = theirs.compute_loss_from_embeddings([queries, *passages.unbind(1)], teacher)
+    student = losses.group_scores(queries, passages)
+    assert losses.margin_mse(student, teacher).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [1, 2])
+def test_the_passage_centric_loss_by_hand(temperature):
+    """q1's positive has the scores 2 of q1 and 2.5 of the negative, q2's 2 and -1."""
+    scores = ((2, 2.5), (2, -1))
+    expected = (
+        sum(
+            log_sum(*(score / temperature for score in row)) - row[0] / temperature
+            for row in scores
+        )
+        / 2
+    )
+    loss = losses.passage_centric(QUERIES, PASSAGES, temperature)
+    assert loss.item() == pytest.approx(expected, abs=1e-6)

@@ -1,6 +1,7 @@
 """Training a retriever: the cached gradient is the gradient, temperatures, teachers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,11 +42,16 @@ def learn(model, batch, recipe, step=0):
 
 
 @pytest.mark.parametrize("in_batch", [True, False])
-@pytest.mark.parametrize("taught", [False, True])
-def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch, taught):
+@pytest.mark.parametrize("taught", [None, "kl", "margin_mse"])
+@pytest.mark.parametrize("weight", [0.0, 0.1])
+def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch, taught, weight):
     """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("retriever", in_batch=in_batch, alpha=0.3, temperature=2.5)
+    recipe = stage(
+        "retriever", in_batch=in_batch, alpha=0.3, temperature=2.5, passage_weight=weight
+    )
+    if taught:
+        recipe = replace(recipe, distillation=taught)
     model, batch = prepared(tiny, recipe, folder, teacher if taught else None)
     numbers, found = learn(model, batch, recipe)
 
@@ -57,11 +63,13 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     queries, passages = vectors[:6] / 2.5, vectors[6:].view(6, 4, -1)
     excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
     loss = losses.contrastive(queries, passages, in_batch=in_batch, excluded=excluded)
+    centric = losses.passage_centric(vectors[:6], passages, 2.5)
+    loss = (1 - weight) * loss + weight * centric
     if taught:
-        loss = (
-            losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher))
-            + 0.3 * loss
-        )
+        scores = losses.group_scores(queries, passages)
+        distilled = getattr(losses, taught)(scores, torch.from_numpy(batch.teacher))
+        assert numbers[taught].item() == pytest.approx(distilled.item(), rel=1e-9)
+        loss = distilled + 0.3 * loss
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     expected = gradients(naive)
