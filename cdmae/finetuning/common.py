@@ -77,6 +77,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         collection: Path,
         tokens: Path,
         negatives: Path,
+        after: Path | None = None,
         teacher: Path | None = None,
         ranking: Path | None = None,
         seed: int,
@@ -86,15 +87,19 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     ) -> None:
         """Train the model `name` from a pre-trained encoder and write it to `output`.
 
-        negatives: a run over the training queries; teacher: a reranker's run over the same
-        candidates, from which a retriever may learn; ranking: a third-party run that replaces the
-        teacher's and scores only the passages that it ranks. A killed training resumes from the
-        state folder; on the CPU its results are bit-identical.
+        after: a trained model, whose weights replace the encoder's. negatives: a run over the
+        training queries. teacher: a reranker's run over the same candidates, from which a retriever
+        may learn. ranking: a third-party run that replaces the teacher's and scores only the
+        passages that it ranks. A killed training resumes from the state folder; on the CPU its
+        results are bit-identical.
         """
         device = setup.set_up(threads)
-        model = checkpoint.start_model(
-            encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
-        )
+        if after:
+            model = checkpoint.load(after, settings.kind, **settings.model())
+        else:
+            model = checkpoint.start_model(
+                encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
+            )
         data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
         made = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
         network = model.network.to(device)

@@ -246,12 +246,13 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     write_json(folder / "about.json", about)
 
 
-def load(folder: Path | str, kind: str) -> Model:
+def load(folder: Path | str, kind: str, **described: Any) -> Model:
     """Read a trained retriever or reranker, in evaluation mode.
 
+    described: values that replace those in ``cdmae.json``, for a model that is trained further.
     Raises `InputError` if the folder does not contain a model of this kind.
     """
-    model = _load(folder, kind, check(folder, kind))
+    model = _load(folder, kind, check(folder, kind) | described)
     if model.head == "multi":
         multi.load(model.network, Path(folder))
     if model.pieces == "own":

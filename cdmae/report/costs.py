@@ -128,8 +128,8 @@ def _ancestors(facts: Facts, system: str) -> Iterator[str]:
     """List a system and every system that it reads or learns from."""
     yield system
     entry = facts.system(system)
-    sources = [entry.get("negatives", ""), entry.get("teacher", ""), *parts(facts, system)]
-    for source in filter(None, sources):
+    sources = [entry.get(key, "") for key in ("after", "negatives", "teacher")]
+    for source in filter(None, [*sources, *parts(facts, system)]):
         yield from _ancestors(facts, source)
 
 

@@ -159,8 +159,10 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
         ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
-         "that only some kinds have, it has encoder, stage, negatives, once, teacher"),
+         "that only some kinds have, it has encoder, after, stage, negatives, once, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
+        ("systems.three.after", "cross", "systems.three.after is cross, of kind reranker; allowed: a trained system"),
+        ("systems.three.after", "three", "systems depend on each other in a circle: three -> three; remove"),
         ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
@@ -355,6 +357,24 @@ def test_splits_that_cannot_be_part_of_a_path(values, toy, split):
     values["evaluation"]["collections"]["docs"].append(split)
     assert refusal(values).startswith(
         f"evaluation.collections.docs is {split or chr(34) * 2}, which cannot be part of"
+    )
+
+
+def test_weights_of_another_network_or_head_are_no_initial_weights(values):
+    values["systems"]["three"]["after"] = "one"
+    load(values)
+    values["stages"]["stage1"]["head"] = "sparse"
+    assert refusal(values) == (
+        "systems.three.after is one, whose stage stage1 has another head than stage3; allowed: a "
+        "system with the same head and dimensions"
+    )
+    del values["stages"]["stage1"]["head"]
+    values["starts"]["other"] = values["starts"]["small"] | {"hidden": 16}
+    values["encoders"]["wide"] = {"start": "other", "objective": "none"}
+    values["systems"]["one"]["encoder"] = "wide"
+    assert refusal(values) == (
+        "systems.three.after is one, whose initial weights are those of starts.other; allowed: "
+        "the same start"
     )
 
 

@@ -32,6 +32,7 @@ def test_a_kind_names_the_modules_that_answer_and_encode_a_query(kind):
         ({"kind": "external", "model": "models/<e5>"}, "published retriever models/<e5>"),
         ({"kind": "head", "of": "a", "uses": "sparse"}, "sparse head of a"),
         ({"kind": "retriever", **TRAINED}, "retriever from mae"),
+        ({"kind": "retriever", **TRAINED, "after": "round1"}, "retriever from round1"),
         (
             {"kind": "reranker", **TRAINED, "depth": 9, "reranks": "a"},
             "reranker from mae, reorders the best 9 of a",

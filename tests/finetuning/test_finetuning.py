@@ -106,3 +106,29 @@ def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher):
         match="tiny is a reranker, which cannot have a teacher; remove .*teacher.parq",
     ):
         train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)
+
+
+@pytest.mark.parametrize(
+    ("kind", "further"),
+    [
+        ("retriever", {}),
+        ("multi", {}),
+        ("sparse", {"pieces": "own"}),
+        ("unified", {}),
+        ("reranker", {}),
+    ],
+)
+def test_a_training_goes_on_from_all_weights_of_a_trained_model(tiny, tmp_path, kind, further):
+    """At a learning rate of nearly 0, the second model has the weights of the first, head included."""
+    trainer = reranker if kind == "reranker" else retriever
+    first = train(trainer, tiny, tmp_path / "a", stage(kind, **further))
+    still = stage(kind, **further, learning_rate=1e-12, epochs=0.25)
+    second = train(trainer, tiny, tmp_path / "b", still, after=first)
+    files = sorted(path.relative_to(first) for path in first.rglob("*.safetensors"))
+    assert files
+    for file in files:
+        before, after = (load_file(folder / file) for folder in (first, second))
+        assert before.keys() == after.keys()
+        for name, weights in before.items():
+            torch.testing.assert_close(after[name], weights, rtol=0, atol=1e-8)
+    assert read_json(second / "cdmae.json") == read_json(first / "cdmae.json")

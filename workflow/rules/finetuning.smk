@@ -18,6 +18,7 @@ rule train_retriever:
     """A retriever: equation 10, or equation 11 with a teacher."""
     input:
         encoder=of("<results>/encoders/{system.encoder}"),
+        after=of("<results>/trained/{system.after}"),
         passages=of("<results>/collections/{system.corpus}/passages.parquet"),
         queries=of("<results>/collections/{system.corpus}/queries.parquet"),
         qrels=of("<results>/collections/{system.corpus}/qrels.parquet"),
@@ -54,7 +55,8 @@ rule train_retriever:
         "state=$({params.launch} state.py {params.state:q} {input:q});"
         " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
         " scripts/train_retriever.py"
-        " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
+        " --name {wildcards.system} --encoder {input.encoder:q} --after {input.after:q}"
+        " --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
         " --ranking {input.ranking:q} --settings {params.settings:q} --seed {params.settings[seed]}"
         ' --state "$state" --threads {threads} --output {output:q}'
@@ -65,6 +67,7 @@ rule train_reranker:
     """A cross-encoder, trained list-wise."""
     input:
         encoder=of("<results>/encoders/{system.encoder}"),
+        after=of("<results>/trained/{system.after}"),
         passages=of("<results>/collections/{system.corpus}/passages.parquet"),
         queries=of("<results>/collections/{system.corpus}/queries.parquet"),
         qrels=of("<results>/collections/{system.corpus}/qrels.parquet"),
@@ -99,7 +102,8 @@ rule train_reranker:
         "state=$({params.launch} state.py {params.state:q} {input:q});"
         " {params.launch} --nodes {resources.nodes} --gpus {resources.gpu}"
         " scripts/train_reranker.py"
-        " --name {wildcards.system} --encoder {input.encoder:q} --collection {params.collection:q}"
+        " --name {wildcards.system} --encoder {input.encoder:q} --after {input.after:q}"
+        " --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q}"
         " --settings {params.settings:q} --seed {params.settings[seed]}"
         ' --state "$state" --threads {threads} --output {output:q}'

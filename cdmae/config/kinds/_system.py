@@ -22,6 +22,7 @@ CANDIDATES = (
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
 CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
+WEIGHTS = ("head", "dimensions", "pieces")  # settings of a stage that determine a model's weights
 Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
@@ -46,7 +47,7 @@ class System:
     answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
-    model = encoder = stage = teacher = candidates = ""
+    model = encoder = after = stage = teacher = candidates = ""
     once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
@@ -112,6 +113,14 @@ class Trained(System):
     encoder: Name = setting(
         meaning="the entry of `encoders` with its initial weights", names="encoders"
     )
+    after: str = setting(
+        "",
+        meaning="the system whose trained weights are the initial weights; empty: those of the "
+        "encoder. A chain of such systems, each with the negatives of the one before, trains in "
+        "rounds",
+        source="ANCE, AR2",
+        names="systems",
+    )
     stage: Name = setting(meaning="entry of `stages`, of the same kind", names="stages")
     negatives: Name = setting(
         meaning="the system whose run gives the negatives", source="3.4", names="systems"
@@ -121,6 +130,11 @@ class Trained(System):
         meaning="true: trained for `seed` only, even with several `seeds`, on the inputs "
         "for `seed`",
     )
+
+    @property
+    def origin(self) -> str:
+        """Return the name of the entry with the initial weights."""
+        return self.after or self.encoder
 
     def columns(self, config: Config, name: str) -> Columns:
         """Return the training collection, the initial weights, and the settings of sampling."""
@@ -146,6 +160,33 @@ class Trained(System):
         )
         searching = "a system that searches a whole collection"
         check_kind(self, "negatives", config.systems, lambda system: system.searches, searching)
+        if self.after:
+            self._check_after(config)
+
+    def _check_after(self, config: Config) -> None:
+        """Refuse weights of another network, or of another head."""
+        kind = self.kind
+        check_kind(
+            self,
+            "after",
+            config.systems,
+            lambda system: system.trained and system.kind == kind,
+            f"a trained system of kind {kind}",
+        )
+        other = config.systems[self.after]
+        start = config.encoders[other.encoder].start
+        if config.encoders[self.encoder].start != start:
+            words = f", whose initial weights are those of starts.{start}; allowed: the same start"
+            raise unfit(self, "after", words)
+        own = config.stages[self.stage].model()
+        theirs = config.stages[other.stage].model()
+        for key in WEIGHTS:
+            if own.get(key) != theirs.get(key):
+                words = (
+                    f", whose stage {other.stage} has another {key} than {self.stage}; allowed: a "
+                    "system with the same head and dimensions"
+                )
+                raise unfit(self, "after", words)
 
 
 def check_kind(

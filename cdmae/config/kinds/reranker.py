@@ -51,4 +51,4 @@ class Reranker(Trained):
 
     def in_words(self) -> str:
         """Name the reranker's encoder, and the system that it reorders."""
-        return f"reranker from {self.encoder}, reorders the best {self.depth} of {self.reranks}"
+        return f"reranker from {self.origin}, reorders the best {self.depth} of {self.reranks}"

@@ -152,4 +152,4 @@ class Retriever(Trained):
     def in_words(self) -> str:
         """Name its encoder."""
         best = f", orders the best {self.candidates_depth} of {self.candidates}"
-        return f"retriever from {self.encoder}{best if self.candidates else ''}"
+        return f"retriever from {self.origin}{best if self.candidates else ''}"
