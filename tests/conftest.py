@@ -11,7 +11,7 @@ import sys
 import types
 from pathlib import Path
 
-# Tests run in one process per core. Set before torch is imported: threads of several processes on
+# Tests run in several processes. Set before torch is imported: threads of several processes on
 # the same cores would make tiny networks many times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
