@@ -23,6 +23,7 @@ OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 class Encoder:
     """A published encoder; retriever: whether it was trained to compute vectors of texts.
 
+    pooling, similarity: as in its training, or for another model as in its fine-tuning here.
     positions: the length of its longest input in word-pieces, if known.
     """
 
@@ -51,7 +52,7 @@ def local(model: str) -> Encoder:
         model,
         bool(modules),
         "mean" if mean else "cls",
-        "cosine" if normalised or mean else "dot",
+        "cosine" if normalised or mean or not modules else "dot",
         positions,
     )
 

@@ -40,6 +40,7 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
         "name": name,
         "labelled": labelled,
         "encoder": encoder,
+        "similarity": encoder.similarity if encoder else "cosine",
         "collection": "mine" if labelled else "made",
         "judged": [split for split in found.judged if split != DIVIDED],
     }

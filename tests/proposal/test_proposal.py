@@ -138,6 +138,8 @@ def test_ms_marco_s_layout(new, tmp_path):
 def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     config, _ = new(pairs(tmp_path / "q.csv"), "--encoder", tiny_bert)
     assert (proposing.ROOT / config.starts["published"].checkpoint).samefile(tiny_bert)
+    stage = config.stages["stage1"]
+    assert (stage.pooling, stage.similarity, stage.temperature) == ("cls", "cosine", 0.05)
     composed = tmp_path / "retriever"
     composed.mkdir()
     for file in tiny_bert.iterdir():
@@ -161,6 +163,11 @@ def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     stage = config.stages["stage1"]
     assert (stage.pooling, stage.similarity) == ("mean", "cosine")
     assert config.report.compare == {"trained": ("published",), "fused": ("trained",)}
+    (composed / "modules.json").write_text(json.dumps(modules[:2]))
+    (composed / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
+    config, _ = new(tmp_path / "q.csv", "--encoder", composed, "--force")
+    stage = config.stages["stage1"]
+    assert (stage.pooling, stage.similarity, stage.temperature) == ("cls", "dot", 0)
 
 
 def test_the_hub_is_used_where_it_answers(new, tmp_path, monkeypatch):
