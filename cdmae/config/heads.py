@@ -188,6 +188,15 @@ class Dense(Pooled):
     """A retriever with one vector per text."""
 
     head: Literal["dense"] = setting("dense", meaning="one vector per text")
+    topics: int = setting(
+        0,
+        meaning="number of topics of the training queries; the queries of a batch share a topic, "
+        "where it has enough of them. Topics are clusters of the vectors that the initial weights "
+        "give to the queries; 0: batches are random",
+        source="TAS-B, SIGIR 2021: 2000 for half a million queries",
+        low=0,
+        high=100_000,
+    )
 
 
 @settings

@@ -17,6 +17,7 @@ class Stage:
     """A recipe of supervised training; systems set the encoder, the negatives and the teacher."""
 
     lengths = ()  # the settings at which texts are cut
+    topics = 0  # a setting of the dense head
 
     collection: Name = setting(
         meaning="the collection with the training queries, judgments and passages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from cdmae.config.recipe import Stage
 from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
-from cdmae.finetuning import groups
+from cdmae.finetuning import groups, topics
 from cdmae.log import say
 from cdmae.models import checkpoint, networks, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
@@ -166,6 +166,9 @@ def read(
     }
     examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
     queries = sequences.queries_of(collection, stage.split, encoder, threads)
+    if stage.topics:
+        found = topics.of_queries(model, queries, examples.queries, stage, seed, str(collection))
+        examples = replace(examples, topics=found)
     return Data(examples, counts, queries, passages)
 
 

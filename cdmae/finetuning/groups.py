@@ -43,6 +43,7 @@ class Examples:
     group: int  # N
     random_negatives: int
     seed: int
+    topics: np.ndarray | None = None  # int64 [E]; None: batches are random
 
     def __len__(self) -> int:
         """Return the number of examples E."""
@@ -79,9 +80,21 @@ class Examples:
         row = np.array([example])
         return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
 
-    def order(self, epoch: int) -> np.ndarray:
-        """Return the order of the examples in an epoch, int64 [E]."""
-        return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
+    def order(self, epoch: int, queries: int) -> np.ndarray:
+        """Return the order of the examples in an epoch, int64, for batches of B = `queries`.
+
+        With topics, the examples are sorted by topic, divided into batches, and the batches are
+        shuffled. A batch has a second topic if one ends in it.
+        """
+        generator = np.random.default_rng(seed_of(self.seed, "order", epoch))
+        order = generator.permutation(len(self))
+        if self.topics is None:
+            return order
+        places = generator.permutation(self.topics.max(initial=0) + 1)
+        order = order[np.argsort(places[self.topics[order]], kind="stable")]
+        batches = len(order) // queries
+        divided = order[: batches * queries].reshape(batches, queries)
+        return divided[generator.permutation(batches)].ravel()
 
     def batches(
         self, queries: int, steps: int, start: int = 0
@@ -95,7 +108,7 @@ class Examples:
         for step in range(start, steps):
             epoch, batch = divmod(step, per_epoch)
             if batch == 0 or not len(order):
-                order = self.order(epoch)
+                order = self.order(epoch, queries)
             yield step, epoch, order[batch * queries : (batch + 1) * queries]
 
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:

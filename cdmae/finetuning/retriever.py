@@ -76,7 +76,7 @@ def task(
         steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
     else:
-        first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
+        first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
         spread = spread_of_scores(model, first, stage, seed, device)
         stage, notes = calibrated(stage, spread, name)
     taught = Teacher.read(teacher) if teacher else None

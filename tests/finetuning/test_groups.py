@@ -1,6 +1,7 @@
 """Properties of the groups that the trainers learn from."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -294,6 +295,25 @@ def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run):
         assert len(set(seen.tolist())) == 10
     for start in range(7):
         rest = list(examples.batches(5, 6, start))
+        assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
+
+
+def test_batches_of_one_topic_visit_every_example_once_and_resume_anywhere(run):
+    examples, _ = make(run)
+    topics = np.arange(len(examples)) % 3
+    examples = replace(examples, topics=topics)
+    steps = list(examples.batches(2, 12))
+    per_epoch = len(examples) // 2
+    seen = np.concatenate([batch for *_, batch in steps[:per_epoch]])
+    assert len(set(seen.tolist())) == 2 * per_epoch
+    for epoch in range(2):
+        batches = [batch for _, of, batch in steps if of == epoch]
+        # a topic of an odd number of examples shares a batch with the next one
+        assert sum(len(set(topics[batch])) > 1 for batch in batches) <= 1
+        first = [int(topics[batch[0]]) for batch in batches]
+        assert first != sorted(first) and first != sorted(first, reverse=True)
+    for start in range(12):
+        rest = list(examples.batches(2, 12, start))
         assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
 
 

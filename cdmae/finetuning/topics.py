@@ -1,0 +1,75 @@
+"""Topics of training queries, for batches of similar queries (TAS-B, Hofstätter et al. 2021).
+
+In-batch negatives of the same topic are harder to tell from a query's positive. The topics are
+clusters of the vectors that the initial weights give to the queries: those of a trained retriever
+if the system goes on from one (`after`), as in TAS-B. TAS-B also balances the teacher's margins
+between a positive and its negative, which is not done here.
+
+Shapes: `E` examples, `D` dimensions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from cdmae.config.heads import Dense
+from cdmae.errors import InputError
+from cdmae.models import packed, sequences
+from cdmae.models.heads import dense
+from cdmae.tokens.corpus import Tokens
+from cdmae.training import setup
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+ROUNDS = 20  # of k-means
+
+
+@torch.no_grad()
+def of_queries(
+    model: Model, queries: Tokens, rows: np.ndarray, stage: Dense, seed: int, collection: str
+) -> np.ndarray:
+    """Return a topic per example, int64 [E], from 0 to `stage.topics` - 1.
+
+    rows: int32 [E], the examples' queries. The result depends on the initial weights and the seed.
+    """
+    if stage.topics > len(rows):
+        raise InputError(
+            f"topics is {stage.topics}; allowed: up to {len(rows)}, the training queries of "
+            f"{collection}"
+        )
+    read = sequences.texts(model, "query", queries, rows)
+    device = setup.device()
+    network = model.network.to(device)
+    vectors = np.empty((len(read), dense.width(network)), dtype=np.float32)
+    for chunk in sequences.chunks(read.lengths, stage.chunk * stage.passage_length):
+        batch = packed.pack(read.take(chunk), device)
+        vectors[chunk] = dense.vectors(network, batch, stage).float().cpu().numpy()
+    return clusters(vectors, stage.topics, setup.seed_of(seed, "topics"))
+
+
+def clusters(vectors: np.ndarray, number: int, seed: int) -> np.ndarray:
+    """Divide vectors [E, D] into clusters by k-means; return the cluster of each, int64 [E].
+
+    It runs in one thread, because a training that resumes must find the same clusters.
+    """
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        means = faiss.Kmeans(
+            vectors.shape[1],
+            number,
+            niter=ROUNDS,
+            seed=seed % 2**31,
+            min_points_per_centroid=1,
+            max_points_per_centroid=len(vectors),
+        )
+        means.train(vectors)
+        return means.assign(vectors)[1].astype(np.int64)
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,42 @@
+"""Topics of training queries: clusters of their vectors, the same again, and batches of one topic."""
+
+import numpy as np
+import pytest
+from tiny_training import QUERIES, stage, train
+
+from cdmae.errors import InputError
+from cdmae.files import read_json
+from cdmae.finetuning import common, retriever, topics
+from cdmae.models import checkpoint
+
+
+def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
+    generator = np.random.default_rng(3)
+    centres = 10 * np.eye(4, 6, dtype=np.float32)
+    group = generator.integers(4, size=200)
+    vectors = centres[group] + generator.normal(scale=0.1, size=(200, 6)).astype(np.float32)
+    found = topics.clusters(vectors, 4, seed=2**40)
+    assert found.dtype == np.int64
+    # each group is a cluster
+    assert len(set(zip(group.tolist(), found.tolist(), strict=True))) == 4
+    assert (topics.clusters(vectors, 4, seed=2**40) == found).all()
+
+
+def test_topics_follow_from_the_initial_weights(tiny):
+    recipe = stage("retriever", topics=3)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    assert data.examples.topics.shape == (len(data.examples),)
+    assert set(data.examples.topics.tolist()) == {0, 1, 2}
+    again = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    assert (again.examples.topics == data.examples.topics).all()
+
+
+def test_a_training_with_topics_ends_and_records_them(tiny, tmp_path):
+    folder = train(retriever, tiny, tmp_path, stage("retriever", topics=3, epochs=0.5))
+    assert read_json(folder / "about.json")["settings"]["topics"] == 3
+
+
+def test_more_topics_than_queries_are_refused(tiny, tmp_path):
+    with pytest.raises(InputError, match=rf"topics is 99; allowed: up to {QUERIES}, the training"):
+        train(retriever, tiny, tmp_path, stage("retriever", topics=99))
