@@ -216,8 +216,12 @@ def _removed_systems(values: Mapping[str, Any], layers: Iterable[Mapping[str, An
 
 
 def _drop_comparisons(values: Mapping[str, Any], removed: set[str]) -> None:
-    """Drop removed systems from ``report.compare``: one null then removes a system everywhere."""
+    """Drop removed systems from the section `report`: one null then removes a system everywhere."""
     report = values.get("report")
+    methods = report.get("methods") if isinstance(report, Mapping) else None
+    if isinstance(methods, dict):
+        for method in [name for name, system in methods.items() if system in removed]:
+            del methods[method]
     compare = report.get("compare") if isinstance(report, Mapping) else None
     if not isinstance(compare, dict):
         return

@@ -205,6 +205,12 @@ class Report:
         "compared with the first BM25 system, or else the first system. A system that an overlay "
         "removes (`NAME: null` in systems) is removed here, too",
     )
+    methods: Annotated[dict[str, str], Mapped] = setting(
+        {},
+        meaning="the systems that implement methods in table 1, as in {PAIR: pair}; for a method "
+        "of pre-training, the encoder's objective tells it. Other names are rows of their own",
+        source="table 1",
+    )
     curve: tuple[str, ...] = setting(
         (),
         meaning="stages that differ in their number of training queries, in ascending order; the "
@@ -229,6 +235,10 @@ class Report:
                 words = f" has {show(stage)}, which is not a stage; {suggestion(stage, stages)}"
                 raise refusal(("report", "curve"), words)
         known = list(systems)
+        for method, system in self.methods.items():
+            if system not in known:
+                words = f" is {show(system)}, which is not a system; {suggestion(system, known)}"
+                raise refusal(("report", "methods", method), words)
         pairs: set[frozenset[str]] = set()
         for system, baselines in self.compare.items():
             keys = ("report", "compare", system)

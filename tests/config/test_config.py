@@ -163,6 +163,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.three.after", "cross", "systems.three.after is cross, of kind reranker; allowed: a trained system"),
         ("systems.three.after", "three", "systems depend on each other in a circle: three -> three; remove"),
+        ("report", {"methods": {"PAIR": "on"}}, "report.methods.PAIR is on, which is not a system; did you mean one?"),
         ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),

@@ -135,6 +135,15 @@ def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of
     assert not {"MASTER", "CoT-MAE"} & methods(measured(config)).keys()
 
 
+def test_a_system_stands_beside_the_row_of_the_method_that_the_config_names():
+    config = on_ms_marco()
+    config["report"]["methods"] = {"PAIR": "mae-stage1", "mine": "cdmae-stage2"}
+    rows = rows_of(exhibits.table("table_main", measured(config)))
+    assert {key[2] for key in rows if key[0] == "PAIR"} == {"paper", "ours", "difference", "band"}
+    assert ("PAIR", "distilled", "ours", "mae-stage1") in rows
+    assert ("mine", "", "ours", "cdmae-stage2") in rows
+
+
 @pytest.mark.parametrize(
     ("name", "needs"),
     [

@@ -51,9 +51,11 @@ class Wanted(NamedTuple):
 def _main(facts: Facts) -> list[Entry]:
     """List all methods of table 1, and the last stage of the methods that are trained here.
 
-    A system is compared with a row of the paper only after the same number of stages.
+    A system is compared with a row of the paper only after the same number of stages, or if
+    ``report.methods`` names it.
     """
     chains = {"BM25": [facts.bm25], **methods(facts)}
+    named = dict(facts.report.methods)
     entries = []
     titled = _reads_titles(facts)
     for row in published.rows("table 1").values():
@@ -61,14 +63,18 @@ def _main(facts: Facts) -> list[Entry]:
         kind = published.KINDS.get(row.name, "")
         if titled and row.name == "BM25":
             kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not"
+        if row.name in named:
+            entries.append(Entry((row.name, kind), named.pop(row.name), row))
+            continue
         as_far = len(chain) == published.STAGE_OF.get(row.name, 1)
         entries.append(Entry((row.name, kind), chain[-1] if as_far else "", row))
         if chain and not as_far and row.name in published.STAGE_OF:
             entries.append(Entry((row.name, f"after stage {len(chain)}"), chain[-1]))
     more = {**chains, **others(facts)}
-    return entries + [
+    entries += [
         Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()
     ]
+    return entries + [Entry((label, ""), system) for label, system in named.items()]
 
 
 def _reads_titles(facts: Facts) -> bool:
