@@ -56,9 +56,16 @@ def count(path: Path) -> int:
         import pyarrow.parquet as pq
 
         return pq.read_metadata(path).num_rows
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as binary:
-        blocks = iter(partial(binary.read, _BLOCK), b"")
-        return sum(block.count(b"\n") for block in blocks)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as binary:
+            blocks = iter(partial(binary.read, _BLOCK), b"")
+            return sum(block.count(b"\n") for block in blocks)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _incomplete(path, error) from None
+
+
+def _incomplete(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path} is not a complete gzip archive ({error})")
 
 
 def fault(path: Path, number: int, words: str) -> InputError:
@@ -110,7 +117,7 @@ def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, Row]]:
         words = f"{path} is not UTF-8 (byte 0x{byte:02x} after line {first - 1})"
         raise InputError(f"{words}; convert the file to UTF-8") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{path} is not a complete gzip archive ({error})") from None
+        raise _incomplete(path, error) from None
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path} cannot be read ({reason}); allowed: a file") from None

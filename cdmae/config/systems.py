@@ -175,8 +175,9 @@ def needed_queries(config: Config, collection: str) -> dict[str, list[Any]]:
         stage = config.stages[name]
         if stage.collection == collection:
             needed[f"stages.{name}.queries"] = [stage.split, stage.queries]
-            if stage.train_queries:
-                needed[f"stages.{name}.train_queries"] = [stage.split, stage.train_queries]
+            for key in ("train_queries", "topics"):
+                if getattr(stage, key):
+                    needed[f"stages.{name}.{key}"] = [stage.split, getattr(stage, key)]
     return needed
 
 

@@ -343,6 +343,15 @@ def test_sizes_of_long_tables_are_estimated_from_their_first_rows(tmp_path, pack
     assert queries == {"train": pytest.approx(2250, rel=0.01)}
 
 
+def test_a_truncated_archive_is_refused_when_its_size_is_estimated(tmp_path):
+    rows = "".join(f"question {row},answer {row * 7919}\n" for row in range(20_000))
+    whole = gzip.compress(f"question,answer\n{rows}".encode())
+    path = tmp_path / "train.csv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"train\.csv\.gz is not a complete gzip archive"):
+        Settings(path=str(path)).expected()
+
+
 def test_sizes_of_short_tables_are_counted(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"text": "Tea is green."}\n{"text": "Tea is old."}\n')
     jsonl(tmp_path / "train.jsonl", SENTENCE_TRANSFORMERS)

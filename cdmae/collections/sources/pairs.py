@@ -33,6 +33,7 @@ from cdmae.fields import setting, settings, show
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
+_Numbered = Iterator[tuple[int, tuple[Any, ...]]]  # lines and rows
 _SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of a split
 _SAMPLE = 1000  # rows of each table from which the size of a collection is estimated
 
@@ -129,23 +130,20 @@ def _table(path: str, key: str) -> Path:
     return table
 
 
-Numbered = Iterator[tuple[int, tuple[Any, ...]]]
-
-
 @dataclass(frozen=True)
 class _Rows:
     """The rows that a function reads from some tables (see `judged.Rows`)."""
 
     tables: list[Path]
     read: _Read
-    of: Callable[[_Read, list[Path]], Numbered]
+    of: Callable[[_Read, list[Path]], _Numbered]
 
     @property
     def path(self) -> Path:
         """Return the table that messages name."""
         return self.tables[0]
 
-    def rows(self) -> Numbered:
+    def rows(self) -> _Numbered:
         """Yield the line of each row, and the row."""
         return self.of(self.read, self.tables)
 
