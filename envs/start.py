@@ -36,9 +36,8 @@ TORCH = "lock/torch.txt"
 CPU_TORCH = "lock/torch-cpu.txt"
 BEGUN = time.time()
 UNLOCK = "CDMAE_UNLOCKED=1 ./run installs the same versions from any index, without hashes"
-# options of pytest: one process more than cores, because some tests wait for jobs; at most 4. The
-# tests of a file share a process
-IN_PARALLEL = ["-n", str(min(4, (os.cpu_count() or 1) + 1)), "--dist", "loadfile"]
+# options of pytest: one process per core, at most 4; the tests of a file share a process
+IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadfile"]
 IN_PARALLEL += ["--no-loadscope-reorder"]  # tests/conftest.py orders the files
 EVERY = 10  # seconds between two lines of progress
 LAST = 8  # lines of pip's output that are shown when it fails
