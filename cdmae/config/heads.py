@@ -193,7 +193,7 @@ class Dense(Pooled):
         meaning="number of topics of the training queries; the queries of a batch share a topic, "
         "where it has enough of them. Topics are clusters of the vectors that the initial weights "
         "give to the queries; 0: batches are random",
-        source="TAS-B, SIGIR 2021: 2000 for half a million queries",
+        source="TAS-B, SIGIR 2021",
         low=0,
         high=100_000,
     )

@@ -200,7 +200,7 @@ def gather(
     standalone = [layer["standalone"] for layer in layers if "standalone" in layer]
     alone = standalone[-1:] == [True]
     values = lay({} if alone else read_yaml(default), *layers)
-    _drop_comparisons(values, _removed_systems(values, layers))
+    _drop_systems(values, _removed_systems(values, layers))
     return values
 
 
@@ -215,7 +215,7 @@ def _removed_systems(values: Mapping[str, Any], layers: Iterable[Mapping[str, An
     return removed - set(kept if isinstance(kept, Mapping) else ())
 
 
-def _drop_comparisons(values: Mapping[str, Any], removed: set[str]) -> None:
+def _drop_systems(values: Mapping[str, Any], removed: set[str]) -> None:
     """Drop removed systems from the section `report`: one null then removes a system everywhere."""
     report = values.get("report")
     methods = report.get("methods") if isinstance(report, Mapping) else None

@@ -207,8 +207,8 @@ class Report:
     )
     methods: Annotated[dict[str, str], Mapped] = setting(
         {},
-        meaning="the systems that implement methods in table 1, as in {PAIR: pair}; for a method "
-        "of pre-training, the encoder's objective tells it. Other names are rows of their own",
+        meaning="the systems that implement methods in table 1, as in {PAIR: pair}. Methods of "
+        "pre-training are found by their encoder's objective. Other names add rows",
         source="table 1",
     )
     curve: tuple[str, ...] = setting(

@@ -78,7 +78,7 @@ def margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
     """Return L = mean_q mean_{d-} ( (s(q, d+) - s(q, d-)) - (t(q, d+) - t(q, d-)) )^2, Margin-MSE.
 
     The means are over the queries and the N - 1 negatives (Hofstätter et al. 2020,
-    arXiv:2010.02666, section 3.2). student, teacher: scores [B, N], the positive first.
+    arXiv:2010.02666). student, teacher: scores [B, N], the positive first.
     """
     margins = student[:, :1] - student[:, 1:]
     return mse_loss(margins, teacher[:, :1] - teacher[:, 1:])
@@ -87,7 +87,8 @@ def margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
 def passage_centric(queries: Tensor, passages: Tensor, temperature: float = 1.0) -> Tensor:
     """Return L = mean_q -log( exp s(d+, q) / ( exp s(d+, q) + sum_{d-} exp s(d+, d-) ) ).
 
-    The sum is over the negatives of the query's own group (PAIR, Ren et al. 2021, section 3.2).
+    The sum is over the negatives of the query's own group (PAIR, Ren et al. 2021,
+    arXiv:2108.06027).
     queries: [B, D]; passages: [B, N, D], the positive first. All scores are divided by the
     temperature.
     """

@@ -1,9 +1,9 @@
 """Topics of training queries, for batches of similar queries (TAS-B, Hofstätter et al. 2021).
 
-In-batch negatives of the same topic are harder to tell from a query's positive. The topics are
-clusters of the vectors that the initial weights give to the queries: those of a trained retriever
-if the system goes on from one (`after`), as in TAS-B. TAS-B also balances the teacher's margins
-between a positive and its negative, which is not done here.
+In-batch negatives of the same topic are harder to tell from a query's positive. The initial
+weights encode the queries, and the topics are clusters of these vectors. TAS-B uses the vectors of
+a trained retriever; so does a system that continues from one (`after`). TAS-B also balances the
+teacher's margins between a positive and its negative. This module does not.
 
 Shapes: `E` examples, `D` dimensions.
 """

@@ -23,7 +23,8 @@ OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 class Encoder:
     """A published encoder; retriever: whether it was trained to compute vectors of texts.
 
-    pooling, similarity: as in its training, or for another model as in its fine-tuning here.
+    pooling, similarity: how a retriever computes and compares vectors; for another model, how it
+    will be fine-tuned.
     positions: the length of its longest input in word-pieces, if known.
     """
 

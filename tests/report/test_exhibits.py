@@ -135,7 +135,7 @@ def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of
     assert not {"MASTER", "CoT-MAE"} & methods(measured(config)).keys()
 
 
-def test_a_system_stands_beside_the_row_of_the_method_that_the_config_names():
+def test_the_config_names_the_system_of_a_method():
     config = on_ms_marco()
     config["report"]["methods"] = {"PAIR": "mae-stage1", "mine": "cdmae-stage2"}
     rows = rows_of(exhibits.table("table_main", measured(config)))

@@ -154,6 +154,9 @@ def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_wh
     asked = {f"stages.{name}.queries": ["train", 64] for name in ("stage1", "stage3", "rerank")}
     assert systems.needed_queries(load(values), "docs") == asked
     assert systems.needed_queries(load(values), "other") == {}
+    values["stages"]["stage1"]["topics"] = 9
+    topics = {"stages.stage1.topics": ["train", 9]}
+    assert systems.needed_queries(load(values), "docs") == asked | topics
 
 
 def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_tells_of_its_collection(

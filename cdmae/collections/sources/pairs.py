@@ -150,7 +150,7 @@ class _Rows:
     def size(self) -> tuple[int, float, int]:
         """Estimate three numbers: rows, words per passage, and distinct queries.
 
-        The first rows of each table are read, and their number grows with the lines of the tables.
+        The numbers in the first rows of each table are scaled up to all lines of the tables.
         """
         sample = replace(self.read, most=_SAMPLE, names={}, cut={})
         found = [row for _, row in self.of(sample, self.tables)]
