@@ -1,4 +1,4 @@
-"""Compile functions with numba, cached on disk where possible, and run them in threads.
+"""Compile functions with numba, cached on disk where possible.
 
 numba writes its cache next to the source, to the user's cache folder, or to ``NUMBA_CACHE_DIR``. If
 it can write to none of them (a read-only install, a container without a home), it raises an error.
@@ -8,9 +8,7 @@ results.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -72,32 +70,3 @@ def _prefetch(write: int) -> Callable[..., Any]:
 
 prefetch_to_read = _prefetch(0)
 prefetch_to_write = _prefetch(1)
-
-
-class Threads(ThreadPoolExecutor):
-    """A pool of `number` threads, at least one, for compiled functions."""
-
-    def __init__(self, number: int) -> None:
-        """Set the number of threads; each starts when it is first needed."""
-        self.number = max(1, number)
-        super().__init__(self.number)
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown(cancel_futures=True)
-
-    def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Call `function` with each element of `arguments`; return the results in order."""
-        return list(self.map(function, *arguments))
-
-    def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
-        """Yield the results of `function` in order, for arguments that do not fit into memory.
-
-        At most two arguments per thread are in memory at a time.
-        """
-        pending: deque[Future] = deque()
-        for argument in arguments:
-            pending.append(self.submit(function, argument))
-            if len(pending) > 2 * self.number:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()

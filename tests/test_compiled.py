@@ -9,7 +9,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import cdmae
-from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
+from cdmae.compiled import compiled, prefetch_to_read, prefetch_to_write
 
 
 def test_functions_are_compiled_without_a_cache_and_other_errors_are_raised(monkeypatch):
@@ -77,12 +77,3 @@ def test_prefetching_changes_nothing_and_may_be_out_of_bounds():
     array = np.arange(10, dtype=np.uint64)
     assert walk(array) == 45 and array.tolist() == list(range(10))
     assert "prefetch" in next(iter(walk.inspect_asm().values()))
-
-
-@pytest.mark.parametrize("number", [0, 1, 3])
-def test_threads_return_results_in_order_and_pass_errors_on(number):
-    with Threads(number) as threads:
-        assert threads.run(pow, [2, 3, 4], [1, 2, 3]) == [2, 9, 64]
-        assert threads.submit(pow, 2, 5).result() == 32
-        with pytest.raises(ZeroDivisionError):
-            threads.run(divmod, [1, 1], [1, 0])

@@ -19,6 +19,7 @@ from cdmae.config.heads import Dense
 from cdmae.errors import InputError
 from cdmae.models import packed, sequences
 from cdmae.models.heads import dense
+from cdmae.threads import faiss_threads
 from cdmae.tokens.corpus import Tokens
 from cdmae.training import setup
 
@@ -58,9 +59,7 @@ def clusters(vectors: np.ndarray, number: int, seed: int) -> np.ndarray:
     """
     import faiss
 
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
+    with faiss_threads(1):
         means = faiss.Kmeans(
             vectors.shape[1],
             number,
@@ -71,5 +70,3 @@ def clusters(vectors: np.ndarray, number: int, seed: int) -> np.ndarray:
         )
         means.train(vectors)
         return means.assign(vectors)[1].astype(np.int64)
-    finally:
-        faiss.omp_set_num_threads(before)

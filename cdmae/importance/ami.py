@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.arrays import appending, read_array
-from cdmae.compiled import Threads, compiled
+from cdmae.compiled import compiled
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
 from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
+from cdmae.threads import Threads
 from cdmae.tokens.corpus import Tokens
 
 if TYPE_CHECKING:

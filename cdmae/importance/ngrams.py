@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.arrays import read_array, seal, write_array
-from cdmae.compiled import Threads
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.importance import MOST_WORDS, counting
 from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
+from cdmae.threads import Threads
 from cdmae.tokens.corpus import Tokens
 
 PARTITION = 1 << 14  # keys of a partition: its hash table then fits a core's second-level cache

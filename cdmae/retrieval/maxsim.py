@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdmae.compiled import Threads, compiled
+from cdmae.compiled import compiled
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.log import Progress
 from cdmae.models.ragged import indices, starts_of
 from cdmae.retrieval.entries import best_of
 from cdmae.retrieval.multivectors import MultiVectors
-from cdmae.runs import Run, read_run
+from cdmae.runs import Run
+from cdmae.threads import Threads
 
 if TYPE_CHECKING:
     from cdmae.retrieval.vectors import Shard
@@ -80,16 +80,6 @@ def _every(queries: MultiVectors, vectors: MultiVectors, pool: Threads) -> np.nd
 
     found = pool.run(block, edges[:-1], edges[1:])
     return np.concatenate([np.empty((0, len(queries)), np.float32), *found]).T
-
-
-def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
-    """Read the best `depth` passages of each run in turn; None without runs."""
-    runs = [read_run(path).best(depth) for path in paths]
-    if not runs:
-        return None
-    lengths = np.concatenate([np.diff(run.starts) for run in runs])
-    passages = np.concatenate([run.passages for run in runs])
-    return Run(passages, np.concatenate([run.scores for run in runs]), starts_of(lengths))
 
 
 def search_among(

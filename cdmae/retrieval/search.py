@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import faiss
@@ -36,13 +37,15 @@ from scipy import sparse
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval import dual, entries, impacts, maxsim, products
+from cdmae.models.ragged import starts_of
+from cdmae.retrieval import dual, entries, impacts, products
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import Shard, Vectors, keep_vectors
-from cdmae.runs import Run
+from cdmae.runs import Run, read_run
+from cdmae.threads import faiss_threads
 from cdmae.training import setup
 
 QUERIES, PASSAGES = 4096, 1 << 16  # queries and passages per block
@@ -91,6 +94,8 @@ def search(
     if isinstance(queries, DualVectors):
         return dual.search(queries, shards, depth)
     if isinstance(queries, MultiVectors):
+        from cdmae.retrieval import maxsim  # it imports numba, which takes a second
+
         if candidates is None:
             return maxsim.search(queries, shards, depth, threads)
         if len(candidates) != len(queries):
@@ -103,12 +108,8 @@ def search(
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
     if not starts[-1]:
         return Run(np.empty(0, np.int32), np.empty(0, np.float32), starts)
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(threads)
-    try:
+    with faiss_threads(threads):
         best = _best(np.ascontiguousarray(queries, np.float32), shards, depth, _knn(device, depth))
-    finally:
-        faiss.omp_set_num_threads(before)
     scores = best.D.ravel()
     scores += 0.0  # -0.0 becomes 0.0
     return Run((-2 - best.I.ravel()).astype(np.int32), scores, starts)
@@ -212,6 +213,16 @@ def _knn(device: str, depth: int) -> Knn:
         return knn(queries, block, count)
 
     return on_both
+
+
+def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
+    """Read the best `depth` passages of each run in turn; None without runs."""
+    runs = [read_run(path).best(depth) for path in paths]
+    if not runs:
+        return None
+    lengths = np.concatenate([np.diff(run.starts) for run in runs])
+    passages = np.concatenate([run.passages for run in runs])
+    return Run(passages, np.concatenate([run.scores for run in runs]), starts_of(lengths))
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from cdmae.collections.store import stream_passages
-from cdmae.compiled import Threads
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.threads import Threads
 from cdmae.tokens.corpus import Tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 

@@ -6,9 +6,8 @@ from cdmae.cli import run_command
 from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
-from cdmae.retrieval.maxsim import read_candidates
 from cdmae.retrieval.parts import part_of, shifted
-from cdmae.retrieval.search import search
+from cdmae.retrieval.search import read_candidates, search
 from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from cdmae.cli import run_command
 from cdmae.retrieval import external, targets
-from cdmae.retrieval.maxsim import read_candidates
-from cdmae.retrieval.search import search
+from cdmae.retrieval.search import read_candidates, search
 from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
