@@ -14,6 +14,8 @@ from pathlib import Path
 # Tests run in several processes. Set before torch is imported: threads of several processes on
 # the same cores would make tiny networks many times slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Lucene's searches here are short: Java's second compiler would take longer than it saves.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 import pytest  # noqa: E402
 from made_up import make_model  # noqa: E402

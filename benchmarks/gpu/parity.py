@@ -221,11 +221,11 @@ def reranker_step() -> tuple[nn.Module, Learn]:
     }  # which pairs are best is left to another part
     stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
     network = finetuning.cross_encoder("tiny")
-    pairs = finetuning.pairs("tiny", 24)
+    batch = reranker.Batch(finetuning.pairs("tiny", 24))
 
     def learn(precision: str, group: Ranks) -> Tensor:
         return reranker.learn(
-            network, pairs, replace(stage, precision=precision), group, seed=1, step=0
+            network, batch, replace(stage, precision=precision), group, seed=1, step=0
         )["loss"]
 
     return network, learn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge
 from pydantic import Field, Strict
 
-from cdmae.config.recipe import Stage
+from cdmae.config.recipe import OF_A_TEACHER, Stage
 from cdmae.errors import InputError
 from cdmae.fields import asdict, pick, setting, settings, show, unfit
 
@@ -67,31 +67,41 @@ class Retriever(Stage):
         low=0,
         high=1e6,
     )
-    distillation: Literal["kl", "margin_mse"] = setting(
+    distillation: Literal["kl", "margin_mse", "none"] = setting(
         "kl",
         meaning="how a retriever learns from its teacher. kl: divergence of the distributions over "
         "the group; margin_mse: mean squared error of the differences between the scores of the "
-        "positive and of each negative",
-        source="3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B",
+        "positive and of each negative; none: from the contrastive loss alone, for a teacher that "
+        "only selects negatives (`denoise`, `margin_bins`)",
+        source="3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B; none: RocketQA",
     )
-    alpha: float = setting(
-        0.2,
-        meaning="weight of the contrastive loss in training with a teacher",
-        source="4.1",
+    denoise: float = setting(
+        0.0,
+        meaning="against false negatives: a negative is removed from the contrastive loss if the "
+        "teacher prefers it to the positive with more than this probability, the sigmoid of the "
+        "difference of their scores; 0 is off",
+        source="RocketQA, NAACL 2021: 0.1, the probability that it is relevant",
         low=0,
-        high=1e6,
+        high=1,
     )
-    teacher_temperature: float = setting(
-        1.0,
-        meaning="divides the teacher's scores; below 1 for scores that are close to each other, "
-        "such as cosines",
-        source="4.1: 1; ColBERTv2 scales them, too",
-        low=1e-3,
-        high=1e6,
+    margin_bins: int = setting(
+        0,
+        meaning="number of equally wide bins into which a query's negatives are divided by the "
+        "difference between the teacher's scores of the positive and of the negative. Every bin "
+        "with a negative is drawn from equally often; 0: all negatives are",
+        source="TAS-B, SIGIR 2021: 10",
+        low=0,
+        high=1000,
+    )
+    weaker_teacher: Literal["stop", "allow"] = setting(
+        "stop",
+        meaning="for a system with `after`, whose initial weights rank the positive of a group "
+        "first significantly more often than its teacher does: stop before the training, or allow "
+        "it",
     )
 
     def __post_init__(self) -> None:
-        """Refuse unusable prompts, tiny temperatures, and `symmetric` without `in_batch`."""
+        """Refuse unusable prompts, tiny temperatures, and settings that need `in_batch`."""
         super().__post_init__()
         for text in ("query", "passage"):
             length = getattr(self, f"{text}_length")
@@ -116,6 +126,10 @@ class Retriever(Stage):
             raise InputError(
                 "symmetric is true, but in_batch is false; allowed: symmetric only with in_batch"
             )
+        if self.denoise and not self.in_batch:
+            raise InputError(
+                f"denoise is {self.denoise}, but in_batch is false; allowed: 0, or in_batch true"
+            )
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
@@ -123,9 +137,9 @@ class Retriever(Stage):
         """Return the settings stored with the model, including the prompts."""
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
-    def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that affect a training, with or without a teacher."""
-        return asdict(self, () if teacher else ("distillation", "alpha", "teacher_temperature"))
+    def drawn(self) -> dict[str, Any]:
+        """Add that a teacher must score all candidates, because its scores decide the draws."""
+        return super().drawn() | ({"whole_pool": True} if self.margin_bins else {})
 
 
 @settings
@@ -289,7 +303,7 @@ class Sparse(Regularised):
     # settings of the losses of `target: ranking`
     ranked = (
         "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
-        "distillation", "alpha", "teacher_temperature",
+        *OF_A_TEACHER,
     )  # fmt: skip
 
     head: Literal["sparse"] = setting(

@@ -11,6 +11,16 @@ from cdmae.fields import Name, asdict, pick, setting, settings
 if TYPE_CHECKING:
     from cdmae.config.starts import Start
 
+# settings without an effect on a system that has no teacher
+OF_A_TEACHER = (
+    "distillation",
+    "alpha",
+    "teacher_temperature",
+    "denoise",
+    "margin_bins",
+    "weaker_teacher",
+)
+
 
 @settings
 class Stage:
@@ -93,6 +103,21 @@ class Stage:
         "auto",
         meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp32 on others",
     )
+    alpha: float = setting(
+        0.2,
+        meaning="weight of the contrastive loss in training with a teacher",
+        source="4.1",
+        low=0,
+        high=1e6,
+    )
+    teacher_temperature: float = setting(
+        1.0,
+        meaning="divides the teacher's scores; below 1 for scores that are close to each other, "
+        "such as cosines",
+        source="4.1: 1; ColBERTv2 scales them, too",
+        low=1e-3,
+        high=1e6,
+    )
     seed: int = setting(
         -1,
         meaning="seed of this entry, which is then trained once, even with several `seeds`; -1: "
@@ -148,4 +173,4 @@ class Stage:
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without a teacher."""
-        return asdict(self)
+        return asdict(self, () if teacher else OF_A_TEACHER)

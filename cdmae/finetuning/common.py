@@ -65,8 +65,8 @@ class Task:
 def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     """Make the training command for one kind of model.
 
-    task: a function that takes (model, data, stage, teacher) and the keywords `name`, `seed` and
-    `device`.
+    task: a function that takes (model, data, stage, teacher) and the keywords `name`, `after`
+    (whether the model continues from a trained one), `seed` and `device`.
     """
 
     def train(
@@ -88,10 +88,10 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         """Train the model `name` from a pre-trained encoder and write it to `output`.
 
         after: a trained model, whose weights replace the encoder's. negatives: a run over the
-        training queries. teacher: a reranker's run over the same candidates, from which a retriever
-        may learn. ranking: a third-party run that replaces the teacher's and scores only the
-        passages that it ranks. A killed training resumes from the state folder; on the CPU its
-        results are bit-identical.
+        training queries. teacher: a reranker's run over the same candidates, to learn from.
+        ranking: a third-party run that replaces the teacher's and scores only the passages that it
+        ranks. A killed training resumes from the state folder; on the CPU its results are
+        bit-identical.
         """
         device = setup.set_up(threads)
         if after:
@@ -101,7 +101,16 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                 encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
             )
         data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
-        made = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
+        made = task(
+            model,
+            data,
+            settings,
+            teacher or ranking,
+            name=name,
+            after=after is not None,
+            seed=seed,
+            device=device,
+        )
         network = model.network.to(device)
         stage = made.stage
         examples = data.examples
@@ -160,10 +169,7 @@ def read(
     """
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
-    draws = {
-        key: getattr(stage, key)
-        for key in ("split", "train_queries", "depth", "group", "random_negatives", "margin")
-    }
+    draws = {key: value for key, value in stage.drawn().items() if key not in ("epochs", "seed")}
     examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
     queries = sequences.queries_of(collection, stage.split, encoder, threads)
     if stage.topics:

@@ -12,8 +12,8 @@ passages, `N` group size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,39 @@ ATTEMPTS = 64  # random draws before the collection is considered too small for 
 
 
 @dataclass(frozen=True)
+class Balance:
+    """A teacher's scores, by whose margins negatives are drawn (TAS-B, section 3.2).
+
+    scores: a function that maps queries [B] and passages [B, N] to scores, float32 [B, N]. bins:
+    the number of bins of a query's margins.
+    """
+
+    scores: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    bins: int
+
+    def chances(self, query: int, positive: int, negatives: np.ndarray) -> np.ndarray:
+        """Return the probability of each of a query's negatives [M], float64 [M]."""
+        passages = np.concatenate([[positive], negatives])
+        scores = self.scores(np.array([query]), passages[None])[0].astype(np.float64)
+        return balanced(scores[0] - scores[1:], self.bins)
+
+
+def balanced(margins: np.ndarray, bins: int) -> np.ndarray:
+    """Return the probabilities with which every bin of margins is equally likely, float64 [M].
+
+    The bins divide the range of the margins [M] into equal widths; those without a negative do not
+    count. Negatives in the same bin are equally likely.
+    """
+    lowest = margins.min()
+    width = (margins.max() - lowest) / bins
+    if not width:
+        return np.full(len(margins), 1 / len(margins))
+    bin_of = np.minimum((margins - lowest) // width, bins - 1).astype(np.int64)
+    sizes = np.bincount(bin_of)
+    return 1 / (sizes[bin_of] * np.count_nonzero(sizes))
+
+
+@dataclass(frozen=True)
 class Examples:
     """Training queries with their positives and mined negatives, from which groups are drawn."""
 
@@ -44,6 +77,8 @@ class Examples:
     random_negatives: int
     seed: int
     topics: np.ndarray | None = None  # int64 [E]; None: batches are random
+    balance: Balance | None = None  # None: all negatives of a pool are equally likely
+    whole_pool: bool = False  # whether a teacher must score passages that are not drawn
 
     def __len__(self) -> int:
         """Return the number of examples E."""
@@ -63,7 +98,7 @@ class Examples:
         """Draw the groups of the given examples in an epoch: int32 [B, N], the positive first.
 
         If a query has several positives, each epoch uses the next one. Negatives are drawn from the
-        pool without replacement.
+        pool without replacement, with the probabilities of the balance, if any.
         """
         groups = np.empty((len(examples), self.group), dtype=np.int32)
         for row, example in enumerate(examples):
@@ -72,13 +107,22 @@ class Examples:
             query = int(self.queries[example])
             generator = np.random.default_rng(seed_of(self.seed, "group", epoch, query))
             pool = self.pool(example)
-            groups[row, 1:] = generator.choice(pool, self.group - 1, replace=False, shuffle=False)
+            chances = self.balance and self.balance.chances(query, int(groups[row, 0]), pool)
+            groups[row, 1:] = generator.choice(
+                pool, self.group - 1, replace=False, p=chances, shuffle=False
+            )
         return groups
 
     def drawn(self, example: int, epochs: int) -> np.ndarray:
-        """Return the distinct passages that an example draws in its first epochs, int32."""
+        """Return the distinct passages that a teacher must score for an example, int32.
+
+        These are the passages that the example draws in its first epochs, or its whole pool.
+        """
         row = np.array([example])
-        return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
+        drawn = [self.draw(row, epoch)[0] for epoch in range(epochs)]
+        if self.whole_pool:
+            drawn.append(self.pool(example))
+        return np.unique(np.concatenate(drawn))
 
     def order(self, epoch: int, queries: int) -> np.ndarray:
         """Return the order of the examples in an epoch, int64, for batches of B = `queries`.
@@ -170,12 +214,13 @@ def read(
     seed: int,
     train_queries: int = 0,
     margin: float = 0.0,
+    whole_pool: bool = False,
     ranking: Path | str | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
     depth: the number of top ranks from which negatives are taken. train_queries: the number of
-    queries to use, or 0 for all. ranking: a third-party teacher's
+    queries to use, or 0 for all. whole_pool: see `Examples.drawn`. ranking: a third-party teacher's
     run; groups then contain only passages that this run ranks, because it scores no others. The
     second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
     example remains.
@@ -209,6 +254,7 @@ def read(
     if train_queries:
         selection.limit_to_queries(ids, train_queries)
     examples = examples_of(selection, group=group, random_negatives=random_negatives, seed=seed)
+    examples = replace(examples, whole_pool=whole_pool)
     dropped = _dropped(selection, ids, group)
     say(
         f"{len(examples):,} training queries of split {split}"

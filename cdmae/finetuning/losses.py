@@ -84,16 +84,22 @@ def margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
     return mse_loss(margins, teacher[:, :1] - teacher[:, 1:])
 
 
-def passage_centric(queries: Tensor, passages: Tensor, temperature: float = 1.0) -> Tensor:
+def passage_centric(
+    queries: Tensor, passages: Tensor, temperature: float = 1.0, excluded: Tensor | None = None
+) -> Tensor:
     """Return L = mean_q -log( exp s(d+, q) / ( exp s(d+, q) + sum_{d-} exp s(d+, d-) ) ).
 
     The sum is over the negatives of the query's own group (PAIR, Ren et al. 2021,
     arXiv:2108.06027).
     queries: [B, D]; passages: [B, N, D], the positive first. All scores are divided by the
-    temperature.
+    temperature. excluded: bool [B, B x N], as in `contrastive`.
     """
     others = torch.cat([queries.unsqueeze(1), passages[:, 1:]], dim=1)
-    return listwise(group_scores(passages[:, 0] / temperature, others))
+    scores = group_scores(passages[:, 0] / temperature, others)
+    if excluded is not None:  # the positive, which is never excluded, has the query's column
+        own = excluded.view(len(queries), len(queries), -1).diagonal().T  # [B, N]
+        scores = scores.masked_fill(own, float("-inf"))
+    return listwise(scores)
 
 
 def distillation(taught: Tensor, contrastive: Tensor, alpha: float) -> Tensor:

@@ -45,7 +45,8 @@ def objective(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
 
-    With `distillation: margin_mse`, Margin-MSE takes the place of L_kl. With a `passage_weight` w,
+    With `distillation: margin_mse`, Margin-MSE takes the place of L_kl; with none, the loss is
+    equation 10 also with a teacher. With a `passage_weight` w,
     (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont.
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
@@ -88,15 +89,16 @@ def _of_vectors(
     asked = vectors[: batch.queries]
     queries = asked / stage.temperature
     passages = vectors[batch.queries :].view(len(queries), -1, vectors.shape[-1])  # [B, N, D]
+    excluded = _excluded(batch, queries.device)
     contrastive = losses.contrastive(
         queries,
         passages,
         in_batch=stage.in_batch,
         symmetric=stage.symmetric,
-        excluded=_excluded(batch, queries.device),
+        excluded=excluded,
     )
     if stage.passage_weight:
-        centric = losses.passage_centric(asked, passages, stage.temperature)
+        centric = losses.passage_centric(asked, passages, stage.temperature, excluded)
         contrastive = torch.lerp(contrastive, centric, stage.passage_weight)
     scores = losses.group_scores(queries, passages)
     return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
@@ -137,7 +139,7 @@ def _total(
         "spread": flat.std(0).norm() / length,
     }
     loss = contrastive
-    if batch.teacher is not None:
+    if batch.teacher is not None and stage.distillation != "none":
         teacher = packed.put(batch.teacher, scores.device) / stage.teacher_temperature
         taught = TAUGHT[stage.distillation](scores, teacher)
         numbers[stage.distillation] = taught

@@ -49,11 +49,12 @@ def task(
     teacher: Path | None,
     *,
     name: str,
+    after: bool = False,
     seed: int,
     device: torch.device,
 ) -> Task:
     """Set up the training of a retriever with `target: recall`."""
-    del teacher, seed, device
+    del teacher, after, seed, device
     positives = data.examples.positives
     asked = sequences.texts(model, "query", data.queries, data.examples.queries)
     targets, rows = recalls(positives, own.counts(asked, model.network.config.vocab_size))

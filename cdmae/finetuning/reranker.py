@@ -1,16 +1,18 @@
 """The reranker (section 3.4, stage 3), a cross-encoder of query and passage: s_ce = CE(q, d).
 
 It is trained by the list-wise contrastive loss over each query's own group, without in-batch
-negatives. A group is first scored without dropout. The model then learns from only 1 /
-forward_factor of the group: the positive and the negatives with the best scores (SimLM). The loss
-has no terms across queries. A chunk therefore consists of complete queries, and the gradients of
-all chunks are added.
+negatives, and with a teacher by equation 11. A group is first scored without dropout. The model
+then learns from only 1 / forward_factor of the group: the positive and the negatives with the best
+scores (SimLM). The loss has no terms across queries. A chunk therefore consists of complete
+queries, and the gradients of all chunks are added.
 
 Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages to learn from.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,11 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import Reranker
-from cdmae.errors import InputError
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
+from cdmae.finetuning.teacher import Teacher
 from cdmae.models import architectures, sequences, transformer
-from cdmae.models.packed import Packed, pack
+from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
@@ -39,47 +41,72 @@ def task(
     teacher: Path | None,
     *,
     name: str,
+    after: bool = False,
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Set up the training of a reranker, which learns from judgments only."""
-    del seed, device
-    if teacher:
-        raise InputError(f"{name} is a reranker, which cannot have a teacher; remove {teacher}")
-    columns = ["step", "loss", "listwise", "accuracy", "spread", "learning_rate"]
-    return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
+    """Set up the training of a reranker, which learns from judgments and, if given, a teacher."""
+    del after, seed, device
+    taught = Teacher.read(teacher) if teacher else None
+    if taught:
+        taught.check(data.examples, math.ceil(stage.epochs))
+        taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
+    columns = [
+        "step",
+        "loss",
+        "listwise",
+        *(["kl"] if taught else []),
+        "accuracy",
+        "spread",
+        "learning_rate",
+    ]
+    return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, taught), learn)
 
 
 train = trainer(task)
 
 
-def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
-    """Return the B x N pairs of the given examples in an epoch, by group, the positive first."""
+@dataclass(frozen=True)
+class Batch:
+    """The input of a step: B x N pairs, by group, the positive first.
+
+    teacher: the teacher's scores for the groups, float32 [B, N], or None.
+    """
+
+    pairs: Ragged
+    teacher: np.ndarray | None = None
+
+
+def batch(
+    data: Data, rows: np.ndarray, epoch: int, model: Model, teacher: Teacher | None = None
+) -> Batch:
+    """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)
-    asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
-    return sequences.pairs(
+    asked = data.examples.queries[rows]
+    pairs = sequences.pairs(
         data.queries,
-        asked,
+        np.repeat(asked, drawn.shape[1]),
         data.passages,
         drawn.ravel(),
         model.lengths["max_length"],
         model.vocabulary,
     )
+    return Batch(pairs, teacher.scores(asked, drawn) if teacher else None)
 
 
 # --- a step's gradient ----------------------------------------------------------------------------
 
 
 def learn(
-    network: nn.Module, pairs: Ragged, stage: Reranker, group: Ranks, *, seed: int, step: int
+    network: nn.Module, batch: Batch, stage: Reranker, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
 
-    Every process receives the whole gradient. pairs: B x N, query by query. The loss is the mean
-    over the B queries, regardless of chunks and processes. Dropout is drawn for (seed, step, chunk,
-    process).
+    Every process receives the whole gradient. The loss is the mean over the B queries, regardless
+    of chunks and processes. Dropout is drawn for (seed, step, chunk, process).
     """
     device = next(network.parameters()).device
+    pairs = batch.pairs
     queries = len(pairs) // stage.group
     chosen = hardest(
         network, pairs, np.arange(queries)[group.rank :: group.size], stage, device
@@ -93,7 +120,10 @@ def learn(
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
             logits = scores(network, packed, generator=generator).view(passes, *rows.shape)
-        loss, numbers = objective(logits, stage)
+        teacher = None
+        if batch.teacher is not None:
+            teacher = put(batch.teacher.ravel()[rows], device)
+        loss, numbers = objective(logits, stage, teacher)
         share = len(rows) / queries
         (loss * share).backward()
         for name, value in numbers.items():
@@ -119,11 +149,13 @@ def hardest(
     )
 
 
-def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the list-wise loss, and the step's numbers.
+def objective(
+    logits: Tensor, stage: Reranker, teacher: Tensor | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the list-wise loss, or with a teacher L_kl + alpha times it, and the step's numbers.
 
     logits: [1, B, M], or [2, B, M] with R-Drop, the scores of the same pairs under two dropout
-    masks.
+    masks, over which L_kl is averaged. teacher: its scores [B, M].
 
     accuracy: the share of groups in which the positive is best; spread: the standard deviation of
     the scores within a group relative to their size, 0 if the model ignores its input.
@@ -131,11 +163,18 @@ def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor
     listwise = losses.listwise(logits[0])
     loss = losses.rdrop(logits[0], logits[1], weight=stage.rdrop) if len(logits) == 2 else listwise
     values = logits[0].detach()
+    taught = {}
+    if teacher is not None:
+        cooled = teacher / stage.teacher_temperature
+        divergence = sum(losses.kl(each, cooled) for each in logits) / len(logits)
+        loss = losses.distillation(divergence, loss, stage.alpha)
+        taught = {"kl": divergence.detach()}
     numbers = {
         "loss": loss.detach(),
         "listwise": listwise.detach(),
         "accuracy": (values.argmax(-1) == 0).float().mean(),
         "spread": values.std(-1).mean() / values.abs().mean().clamp_min(1e-12),
+        **taught,
     }
     return loss, numbers
 

@@ -33,6 +33,7 @@ from cdmae.config.heads import Multi, Regularised, Retriever, Sparse, Unified
 from cdmae.errors import InputError
 from cdmae.finetuning import late, recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
+from cdmae.finetuning.groups import Balance
 from cdmae.finetuning.late import Texts
 from cdmae.finetuning.objectives import Batch, late_objective, objective
 from cdmae.finetuning.regulariser import Sparsity
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 SATURATED = 5.0
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
+SOME = 512  # groups by which a teacher is compared with its student
 # a higher learning rate causes a warning: published retrievers without a temperature use 5e-5
 HIGH = 1e-4
 
@@ -63,14 +65,21 @@ def task(
     teacher: Path | None,
     *,
     name: str,
+    after: bool = False,
     seed: int,
     device: torch.device,
 ) -> Task:
     """Set up the training of a retriever, which learns from judgments and, if given, a teacher."""
     if isinstance(stage, Sparse) and stage.target == "recall":
-        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
+        return recall.task(
+            model, data, stage, teacher, name=name, after=after, seed=seed, device=device
+        )
     notes: list[str] = []
     sparsity = None
+    taught = Teacher.read(teacher) if teacher else None
+    if taught and stage.margin_bins:
+        balance = Balance(taught.scores, stage.margin_bins)
+        data = replace(data, examples=replace(data.examples, balance=balance))
     check_prefixes(stage, model.network.config.hidden_size, name)
     if isinstance(stage, Regularised):
         steps = steps_of(stage, len(data.examples), name)
@@ -79,10 +88,15 @@ def task(
         first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
         spread = spread_of_scores(model, first, stage, seed, device)
         stage, notes = calibrated(stage, spread, name)
-    taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
-        taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
+        if stage.distillation != "none":
+            taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
+        if stage.denoise:
+            taught.check_denoised(data.examples, stage, name)
+        if after and stage.weaker_teacher == "stop":
+            queries, passages, scores = some_groups(model, data, stage, device)
+            taught.check_stronger(queries, passages, scores, name)
     check = sparsity.check if sparsity else None
     if isinstance(stage, Multi):
         check = partial(check_alive, stage=stage, name=name)
@@ -90,7 +104,7 @@ def task(
         "step",
         "loss",
         "contrastive",
-        *([stage.distillation] if taught else []),
+        *([stage.distillation] if taught and stage.distillation != "none" else []),
         *(SPARSE if sparsity else []),
         "accuracy",
         *(["dense_accuracy"] if isinstance(stage, Unified) else []),
@@ -120,6 +134,36 @@ def spread_of_scores(
     vectors are nearly equal. The result is rounded to three digits: a training that resumes on
     another machine then computes the same number. It is 0 if the spread is only rounding error.
     """
+    scores = all_scores(model, batch, stage, device, seed)
+    spread = scores.std(1, correction=0).mean().item()
+    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
+
+
+@torch.no_grad()
+def some_groups(
+    model: Model, data: Data, stage: Retriever, device: torch.device
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return queries, passages and scores of about `SOME` groups: [E'], [E', N], [E', N].
+
+    The scores are those of the initial weights, without dropout.
+    """
+    order = data.examples.order(0, stage.queries)
+    batches = min(len(order) // stage.queries, math.ceil(SOME / stage.queries))
+    found = []
+    for rows in order[: batches * stage.queries].reshape(batches, -1):
+        every = all_scores(model, batch(data, rows, 0, model, stage), stage, device)
+        found.append(every.view(len(rows), len(rows), -1).diagonal().T.cpu().numpy())
+    rows = order[: batches * stage.queries]
+    return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
+
+
+def all_scores(
+    model: Model, batch: Batch, stage: Retriever, device: torch.device, seed: int | None = None
+) -> Tensor:
+    """Return the score of each query of a batch with all passages, float32 [B, B x N].
+
+    seed: of dropout; None: without dropout.
+    """
     network = model.network.to(device)
     head = heads.of(stage.head)
     read = batch.sequences
@@ -128,7 +172,8 @@ def spread_of_scores(
     vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
     budget = stage.chunk * stage.passage_length
     for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
-        generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
+        dropout = (seed, "dropout", 0, chunk, 0)
+        generator = None if seed is None else setup.generator(device, *dropout)
         texts = packed.pack(read.take(rows), device)
         made = head.vectors(network, texts, stage, generator=generator)
         own = indices(starts[rows], starts[rows + 1] - starts[rows])
@@ -137,11 +182,12 @@ def spread_of_scores(
         every = Texts(vectors, pieces)
         queries = every.cut(slice(0, batch.queries))
         passages = every.cut(slice(batch.queries, len(read)))
-        scores = late.scores(queries, passages, stage.match)
-    else:
-        scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
-    spread = scores.std(1, correction=0).mean().item()
-    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
+        return late.scores(queries, passages, stage.match)
+    asked = vectors[: batch.queries]
+    if isinstance(stage, Unified):
+        words = sparse.width(network)
+        asked[:, words:] *= stage.temperature / stage.dense_temperature
+    return asked @ vectors[batch.queries :].T
 
 
 def check_alive(numbers: dict[str, float], step: int, *, stage: Retriever, name: str) -> str:
@@ -208,12 +254,17 @@ def batch(
     """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked = data.examples.queries[rows]
+    excluded = data.examples.excluded(rows, drawn) if stage.in_batch else None
+    if teacher and stage.denoise:
+        own = np.arange(len(rows))
+        false = teacher.preferred(asked, drawn, stage)
+        excluded.reshape(len(rows), len(rows), -1)[own, own] |= false
     queries = sequences.texts(model, "query", data.queries, asked)
     passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
     return Batch(
         joined(queries, passages),
         len(rows),
-        data.examples.excluded(rows, drawn) if stage.in_batch else None,
+        excluded,
         teacher.scores(asked, drawn) if teacher else None,
     )
 

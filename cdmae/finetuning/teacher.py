@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
+from cdmae.config.heads import Retriever
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
+from cdmae.log import say
 from cdmae.runs import Run, read_run
 
+WEAKER = 0.05  # a smaller p-value means that a teacher is weaker than its student
 UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
 
 
@@ -64,6 +68,18 @@ class Teacher:
             scores[row] = values[order[position]]
         return scores
 
+    def preferred(self, queries: np.ndarray, passages: np.ndarray, stage: Retriever) -> np.ndarray:
+        """Return which passages of each group are false negatives by `stage.denoise`: bool [B, N].
+
+        RocketQA (Qu et al. 2021, section 3.2) compares the probability that a passage is relevant,
+        which a list-wise teacher does not have. Here it is the probability that the teacher prefers
+        it to the positive. The positive is never marked.
+        """
+        scores = self.scores(queries, passages).astype(np.float64) / stage.teacher_temperature
+        found = expit(scores - scores[:, :1]) > stage.denoise
+        found[:, 0] = False
+        return found
+
     def check(self, examples: Examples, epochs: int) -> None:
         """Look up 1,000 examples of every epoch, to detect scores for another training early."""
         if len(self.run) <= examples.queries.max(initial=-1):
@@ -74,6 +90,46 @@ class Teacher:
         rows = _thousand(examples)
         for epoch in range(epochs):
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
+
+    def check_denoised(self, examples: Examples, stage: Retriever, name: str) -> None:
+        """Log the share of the negatives that the teacher removes; refuse a teacher without rest.
+
+        Raises `InputError` if it removes all negatives.
+        """
+        rows = _thousand(examples)
+        found = self.preferred(examples.queries[rows], examples.draw(rows, 0), stage)
+        share = found[:, 1:].mean()
+        say(f"{name}: its teacher removes {share:.1%} of the negatives (denoise {stage.denoise:g})")
+        if share == 1:
+            raise InputError(
+                f"denoise of {name} is {stage.denoise:g}, with which its teacher removes all "
+                "negatives; allowed: 0, a larger denoise, or a better teacher"
+            )
+
+    def check_stronger(
+        self, queries: np.ndarray, passages: np.ndarray, student: np.ndarray, name: str
+    ) -> None:
+        """Raise `InputError` for a teacher that is weaker than its student, see `weaker_teacher`.
+
+        queries, passages: the groups [E'], [E', N]. student: the scores [E', N] by the initial
+        weights. A group counts for the model that alone ranks its positive first; the student is
+        stronger with p < .05 in a one-sided sign test.
+        """
+        scores = self.scores(queries, passages)
+        taught = scores[:, 0] > scores[:, 1:].max(1)
+        known = student[:, 0] > student[:, 1:].max(1)
+        lost = int((known & ~taught).sum())
+        differing = int((known != taught).sum())
+        # scipy.stats has this test, but its import takes seconds
+        as_many = sum(math.comb(differing, count) for count in range(lost, differing + 1))
+        if as_many >= WEAKER * 2**differing:
+            return
+        raise InputError(
+            f"the teacher of {name} ranks the positive first in {taught.mean():.0%} of "
+            f"{len(known):,} groups, and the weights from which {name} continues already do so in "
+            f"{known.mean():.0%}: it would learn to rank worse; allowed: a better teacher, or "
+            "weaker_teacher: allow in its stage"
+        )
 
     def check_worth(
         self, examples: Examples, alpha: float, name: str, temperature: float = 1.0

@@ -225,7 +225,9 @@ def teacher(planned: Planned, student: str) -> Work:
     name = planned.config.systems[student].teacher
     network = planned.network(name)
     candidates = stage.depth + stage.random_negatives
-    drawn = min(candidates, (stage.group - 1) * math.ceil(stage.epochs))
+    drawn = candidates
+    if not stage.drawn().get("whole_pool"):
+        drawn = min(candidates, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     longest = planned.config.stages[planned.config.systems[name].stage].max_length
     operations = pairs * network.forward(_pair(longest, corpus))

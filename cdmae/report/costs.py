@@ -107,7 +107,7 @@ def _milliseconds(facts: Facts, system: str) -> float:
 
 def _training_seconds(facts: Facts, system: str) -> float:
     """Add up the seconds of all trainings behind a system; nan if one of them is not recorded."""
-    needed = dict.fromkeys(_ancestors(facts, system))
+    needed = _needed(facts, system)
     encoders = dict.fromkeys(facts.encoder_of(name) for name in needed)
     seconds = 0.0
     for name in needed:
@@ -124,13 +124,16 @@ def _training_seconds(facts: Facts, system: str) -> float:
     return seconds
 
 
-def _ancestors(facts: Facts, system: str) -> Iterator[str]:
-    """List a system and every system that it reads or learns from."""
-    yield system
-    entry = facts.system(system)
-    sources = [entry.get(key, "") for key in ("after", "negatives", "teacher")]
-    for source in filter(None, [*sources, *parts(facts, system)]):
-        yield from _ancestors(facts, source)
+def _needed(facts: Facts, system: str) -> list[str]:
+    """List a system and every system that it reads or learns from, each once."""
+    needed = [system]
+    for name in needed:  # grows while it is read
+        entry = facts.system(name)
+        sources = [entry.get(key, "") for key in ("after", "negatives", "teacher")]
+        for source in filter(None, [*sources, *parts(facts, name)]):
+            if source not in needed:
+                needed.append(source)
+    return needed
 
 
 def _before(facts: Facts, encoder: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import math
 from functools import cache
 from typing import Any
 
+from cdmae.config.recipe import OF_A_TEACHER
 from cdmae.report.facts import Facts
 
 # Settings that change together count as one. The paper's section 4.3 varies group and queries at a
@@ -28,8 +29,6 @@ _SOURCES = ("after", "negatives", "teacher", "reranks")
 # Names of entries, whose settings are in the recipe instead; and `once`, which decides how often
 # the same recipe is trained.
 _NOT_OF_A_RECIPE = ("encoder", "stage", "once")
-# settings of a stage that have no effect without a teacher
-_WITH_A_TEACHER = ("distillation", "alpha", "teacher_temperature")
 # settings of all encoders, including those without pre-training
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 # names of entries, whose settings are in the recipe instead
@@ -52,7 +51,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     for index, name in enumerate(settings.pop("of", ())):
         settings[f"of.{index}"] = recipe(facts, name, own)
     for key, value in stage.items():
-        if key not in _WITH_A_TEACHER or entry.get("teacher"):
+        if key not in OF_A_TEACHER or entry.get("teacher"):
             settings[f"stage.{key}"] = value
     if encoder and encoder == own:
         return settings | {"encoder": "own"}

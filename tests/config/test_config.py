@@ -159,12 +159,17 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
         ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
-         "that only some kinds have, it has encoder, after, stage, negatives, once, teacher"),
+         "that only some kinds have, it has encoder, after, stage, negatives, teacher, once"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.three.after", "cross", "systems.three.after is cross, of kind reranker; allowed: a trained system"),
         ("systems.three.after", "three", "systems depend on each other in a circle: three -> three; remove"),
         ("report", {"methods": {"PAIR": "on"}}, "report.methods.PAIR is on, which is not a system; did you mean one?"),
-        ("systems.cross.teacher", "one", "systems.cross.teacher is not a setting of kind reranker"),
+        ("systems.cross.teacher", "one", "systems.cross.teacher is one, of kind retriever; allowed: a system whose scor"),
+        ("systems.cross.teacher", "cross", "systems depend on each other in a circle: cross -> cross; remove"),
+        ("stages.stage3.distillation", "none", "systems.three.teacher is cross, but the stage stage3 has distillation "
+         "none, denoise 0 and margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of"),
+        ("stages.stage1.denoise", 0.5, "systems.one.stage is stage1, where denoise is 0.5, which needs a teacher; allo"),
+        ("stages.stage1.margin_bins", 5, "systems.one.stage is stage1, where margin_bins is 5, which needs a teacher"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on, which is not in systems; did you mean one?"),
@@ -206,6 +211,21 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
     assert refusal(values) == (
         "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: systems that search"
     )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"distillation": "none", "denoise": 0.5},
+        {"distillation": "none", "margin_bins": 10},
+        {"denoise": 1.0, "margin_bins": 10},
+    ],
+)
+def test_a_teacher_may_only_select_negatives(values, changed):
+    values["stages"]["stage3"] |= changed
+    assert load(values).systems["three"].teacher == "cross"
+    values["stages"]["stage3"] |= {"denoise": 0.5, "in_batch": False}
+    assert refusal(values).startswith("stages.stage3: denoise is 0.5, but in_batch is false")
 
 
 def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):

@@ -22,6 +22,7 @@ from cdmae.config.encoders import concepts
 from cdmae.config.load import DEFAULTS, load
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.reading import gather
+from cdmae.config.recipe import OF_A_TEACHER
 from cdmae.config.schema import SECTIONS
 from cdmae.errors import InputError
 from cdmae.fields import kinds_of, rules_of
@@ -152,7 +153,7 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
         if section == "encoders":
             expected = {name for name in reading if not entries[name].snapshot_of}
         else:
-            taught = key in ("distillation", "alpha", "teacher_temperature")
+            taught = key in OF_A_TEACHER
             named = {name for name, system in of_stages.items() if not taught or system.teacher}
             expected = {name for name in named if of_stages[name].stage in reading}
         now = trained(after)

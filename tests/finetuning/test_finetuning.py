@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tiny_training import QUERIES, encoder, stage, train
 
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import Interrupted
 from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
 from cdmae.runs import read_run
@@ -98,14 +98,6 @@ def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, 
     }
     off = train(TRAINERS[kind], tiny, tmp_path / "off", recipe)
     assert read_json(off / "about.json")["counts"] == {}
-
-
-def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher):
-    with pytest.raises(
-        InputError,
-        match="tiny is a reranker, which cannot have a teacher; remove .*teacher.parq",
-    ):
-        train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)
 
 
 @pytest.mark.parametrize(

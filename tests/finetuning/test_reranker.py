@@ -1,27 +1,33 @@
 """Training a reranker: its gradient is that of the formula, what it learns from, its head."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage, train
+from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, train
 
+from cdmae.errors import InputError
+from cdmae.files import read_json
 from cdmae.finetuning import common, losses, reranker
+from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, transformer
 from cdmae.models.packed import pack
+from cdmae.runs import Run, write_run
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 
-def prepared(tiny, recipe, folder):
+def prepared(tiny, recipe, folder, teacher=None):
     """A model that begins with the encoder in a folder, in float64, and its first batch."""
     model = checkpoint.start_model(
         folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3
     )
     model.network.double()
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return model, reranker.pairs(data, np.arange(6), 0, model)
+    taught = Teacher.read(teacher) if teacher else None
+    return model, reranker.batch(data, np.arange(6), 0, model, taught)
 
 
 def learn(model, batch, recipe, step=0):
@@ -59,10 +65,61 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     model, batch = prepared(tiny, recipe, folder)
     numbers, found = learn(model, batch, recipe)
     network = of_transformers(model)
-    loss = losses.listwise(logits_of(network, batch).view(6, 4))
+    loss = losses.listwise(logits_of(network, batch.pairs).view(6, 4))
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, gradients(network))
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+@pytest.mark.parametrize("chunk", [3, 1000])
+def test_a_teacher_adds_the_divergence_of_the_passages_to_learn_from(
+    tiny, tmp_path, teacher, factor, chunk
+):
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage(
+        "reranker",
+        forward_factor=factor,
+        rdrop=0.0,
+        chunk=chunk,
+        alpha=0.3,
+        teacher_temperature=2.0,
+    )
+    model, batch = prepared(tiny, recipe, folder, teacher)
+    numbers, found = learn(model, batch, recipe)
+    network = of_transformers(model)
+    logits = logits_of(network, batch.pairs).view(6, 4)
+    taught = torch.from_numpy(batch.teacher).double() / 2.0
+    if factor == 2:  # the positive and the best negative by the model's own scores
+        kept = torch.stack([torch.zeros(6, dtype=torch.long), 1 + logits[:, 1:].argmax(1)], dim=1)
+        logits, taught = logits.gather(1, kept), taught.gather(1, kept)
+    divergence = torch.nn.functional.kl_div(
+        logits.log_softmax(1), taught.softmax(1), reduction="batchmean"
+    )
+    loss = divergence + 0.3 * losses.listwise(logits)
+    loss.backward()
+    assert numbers["kl"].item() == pytest.approx(divergence.item(), rel=1e-6)
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-6)
+    same_direction = sum((found[key] * value).sum() for key, value in gradients(network).items())
+    lengths = [
+        sum(value.square().sum() for value in each.values()).sqrt()
+        for each in (found, gradients(network))
+    ]
+    assert same_direction / lengths[0] / lengths[1] == pytest.approx(1, abs=1e-9)
+
+
+def test_a_small_reranker_learns_what_its_teacher_knows(tiny, tmp_path):
+    """A teacher that prefers long passages, which no judgment says."""
+    lengths = np.array([len(passage) for passage in tiny.passages])
+    scores = np.where(lengths < np.median(lengths), 0.0, 4.0).astype(np.float32)
+    write_run(tmp_path / "t.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, [scores] * QUERIES))
+    recipe = stage("reranker", alpha=0.0, epochs=12.0, learning_rate=3e-3, forward_factor=1)
+    folder = train(reranker, tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
+    curve = pd.read_csv(folder / "steps.tsv", sep="\t")
+    assert curve["kl"].iloc[-1] < 0.3 * curve["kl"].iloc[0]
+    assert read_json(folder / "about.json")["settings"]["alpha"] == 0
+    with pytest.raises(InputError, match="do not exist"):
+        train(reranker, tiny, tmp_path / "b", recipe, teacher=tmp_path / "nowhere.parquet")
 
 
 def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):
@@ -87,9 +144,9 @@ def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):
 def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
     recipe = stage("reranker", group=8, forward_factor=2)
     model, batch = prepared(tiny, recipe, tiny.encoder)
-    found = reranker.hardest(model.network, batch, np.arange(6), recipe, torch.device("cpu"))
+    found = reranker.hardest(model.network, batch.pairs, np.arange(6), recipe, torch.device("cpu"))
     with torch.no_grad():
-        scores = logits_of(of_transformers(model), batch).view(6, 8).numpy()
+        scores = logits_of(of_transformers(model), batch.pairs).view(6, 8).numpy()
     assert found.shape == (6, 4)
     for row, kept in enumerate(found):
         best = sorted(range(1, 8), key=lambda place: -scores[row, place])[:3]
@@ -102,7 +159,7 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     folder = encoder(tmp_path / "e", tiny.encoder, kind=kind)
     recipe = stage("reranker", precision="bf16")
     model, batch = prepared(tiny, recipe, folder)
-    packed = pack(batch)
+    packed = pack(batch.pairs)
     network = model.network.float()
     with setup.autocast("bf16", torch.device("cpu")):
         found, states = (

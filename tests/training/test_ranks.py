@@ -119,8 +119,9 @@ def train_reranker(group, folders):
     model.network.double()
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = reranker.pairs(data, rows, epoch, model)
-    return fine_tuned(reranker, model.network, batch, batch.values.tolist(), recipe, group)
+    batch = reranker.batch(data, rows, epoch, model, Teacher.read(folders["teacher"]))
+    read = [batch.pairs.values.tolist(), batch.teacher.tolist()]
+    return fine_tuned(reranker, model.network, batch, read, recipe, group)
 
 
 def given(folders):

@@ -64,7 +64,7 @@ rule train_retriever:
 
 
 rule train_reranker:
-    """A cross-encoder, trained list-wise."""
+    """A cross-encoder, trained list-wise, or by equation 11 with a teacher."""
     input:
         encoder=of("<results>/encoders/{system.encoder}"),
         after=of("<results>/trained/{system.after}"),
@@ -75,6 +75,8 @@ rule train_reranker:
         negatives=of(
             "<results>/negatives/{system.negatives}.{system.corpus}.{system.split}.parquet"
         ),
+        teacher=of("<results>/teachers/{system.scores}.parquet"),
+        ranking=of("<results>/negatives/{system.ranking}.parquet"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -104,8 +106,8 @@ rule train_reranker:
         " scripts/train_reranker.py"
         " --name {wildcards.system} --encoder {input.encoder:q} --after {input.after:q}"
         " --collection {params.collection:q}"
-        " --tokens {input.tokens:q} --negatives {input.negatives:q}"
-        " --settings {params.settings:q} --seed {params.settings[seed]}"
+        " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
+        " --ranking {input.ranking:q} --settings {params.settings:q} --seed {params.settings[seed]}"
         ' --state "$state" --threads {threads} --output {output:q}'
         " 2>&1 | tee -i {log:q} >&2"
 

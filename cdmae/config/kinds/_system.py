@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
+from cdmae.config import systems
 from cdmae.fields import Name, asdict, setting, settings, unfit
 
 if TYPE_CHECKING:
@@ -125,6 +126,13 @@ class Trained(System):
     negatives: Name = setting(
         meaning="the system whose run gives the negatives", source="3.4", names="systems"
     )
+    teacher: str = setting(
+        "",
+        meaning="the reranker to distil from, or a system of kind run or external, which scores "
+        "only the passages that it ranks; empty: no distillation",
+        source="3.4, stage 3",
+        names="systems",
+    )
     once: bool = setting(
         False,
         meaning="true: trained for `seed` only, even with several `seeds`, on the inputs "
@@ -137,19 +145,31 @@ class Trained(System):
         return self.after or self.encoder
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return the training collection, the initial weights, and the settings of sampling."""
+        """Return the training collection, the start, the settings of sampling, and the teacher.
+
+        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
+        with the reranker's tokenizer. ranking: the third-party system's run that is the teacher.
+        """
         stage = config.stages[self.stage]
-        return stage.drawn() | {
+        columns = stage.drawn() | {
             "corpus": stage.collection,
             "start": config.encoders[self.encoder].start,
+            "scores": "",
+            "ranking": "",
         }
+        if not self.teacher:
+            return columns
+        if config.systems[self.teacher].scores_draws:
+            start = systems.start_of(config, self.teacher)
+            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
+        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
 
     def positions(self, config: Config) -> int | None:
         """Return the longest input of its initial checkpoint."""
         return config.starts[config.encoders[self.encoder].start].known_positions()
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a stage of another kind, and negatives of a system that does not search."""
+        """Refuse a stage of another kind, negatives of no search, and a teacher without scores."""
         kind = self.kind  # the kind of the class that has this key
         check_kind(
             self,
@@ -160,6 +180,9 @@ class Trained(System):
         )
         searching = "a system that searches a whole collection"
         check_kind(self, "negatives", config.systems, lambda system: system.searches, searching)
+        if self.teacher:
+            teaching = "a system whose scores teach, of kind reranker, external or run"
+            check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         if self.after:
             self._check_after(config)
 

@@ -15,7 +15,6 @@ from cdmae.config.kinds._system import (
     Trained,
     check_candidates,
     check_engine,
-    check_kind,
 )
 from cdmae.fields import rules_of, setting, settings, unfit
 
@@ -33,13 +32,6 @@ class Retriever(Trained):
 
     kind: Literal["retriever"] = setting(
         "retriever", meaning="the vectors of an encoder that a stage trains"
-    )
-    teacher: str = setting(
-        "",
-        meaning="the reranker to distil from, or a system of kind run or external, which scores "
-        "only the passages that it ranks; empty: no distillation",
-        source="3.4, stage 3",
-        names="systems",
     )
     engine: Literal["exact", "lucene", "bm25"] = setting(
         "exact",
@@ -76,26 +68,13 @@ class Retriever(Trained):
         return [self.candidates] if self.candidates else []
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Add the name of its folder, and the source of its teacher's scores.
-
-        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the third-party system's run that is the
-        teacher.
-        """
-        columns = super().columns(config, name) | {"folder": name, "scores": "", "ranking": ""}
-        if not self.teacher:
-            return columns
-        if config.systems[self.teacher].scores_draws:
-            start = systems.start_of(config, self.teacher)
-            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
-        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
+        """Add the name of the folder of its vectors."""
+        return super().columns(config, name) | {"folder": name}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a teacher without scores that can be distilled."""
+        """Refuse a teacher without an effect, and an engine or candidates that do not fit."""
         super().check(config, name)
-        if self.teacher:
-            teaching = "a system whose scores teach, of kind reranker, external or run"
-            check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
+        self._check_taught(config)
         check_engine(self, config)
         check_candidates(self, config)
         if self.engine == "bm25" and config.stages[self.stage].target != "recall":
@@ -106,6 +85,26 @@ class Retriever(Trained):
             raise unfit(self, "engine", words)
         self._check_constants()
         self._check_lm_head(config)
+
+    def _check_taught(self, config: Config) -> None:
+        """Refuse a teacher without an effect, and settings that have no effect without one."""
+        stage = config.stages[self.stage]
+        if stage.head == "sparse" and stage.target == "recall":
+            return
+        selecting = {key: getattr(stage, key) for key in ("denoise", "margin_bins")}
+        if self.teacher and stage.distillation == "none" and not any(selecting.values()):
+            words = (
+                f", but the stage {self.stage} has distillation none, denoise 0 and margin_bins 0, "
+                "so that the teacher has no effect; allowed: no teacher, or one of these settings"
+            )
+            raise unfit(self, "teacher", words)
+        for key, value in selecting.items():
+            if value and not self.teacher:
+                words = (
+                    f", where {key} is {value}, which needs a teacher; allowed: a stage with {key} "
+                    "0, or a teacher"
+                )
+                raise unfit(self, "stage", words)
 
     def _check_constants(self) -> None:
         """Refuse BM25's constants for a search that does not read them."""

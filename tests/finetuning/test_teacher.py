@@ -1,0 +1,152 @@
+"""What a teacher decides about negatives, and a teacher that its student has overtaken."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import PASSAGES, QUERIES, encoder, stage, train
+
+from cdmae.errors import InputError
+from cdmae.finetuning import common, groups, losses, retriever
+from cdmae.finetuning.teacher import Teacher
+from cdmae.models import checkpoint
+from cdmae.runs import Run, read_run, write_run
+from cdmae.training.ranks import Ranks
+
+
+def full_run(scores):
+    """A run with a score for every passage of every query."""
+    return Run.of([np.arange(PASSAGES)] * QUERIES, list(scores))
+
+
+def of_positives(positive: float, other: float, spread: float = 0.0) -> np.ndarray:
+    """Scores that tell the positive, passage q of query q, from all others."""
+    generator = np.random.default_rng(1)
+    scores = other + spread * generator.normal(size=(QUERIES, PASSAGES))
+    scores[np.arange(QUERIES), np.arange(QUERIES)] = positive
+    return scores.astype(np.float32)
+
+
+def test_preferred_passages_by_hand():
+    """The probabilities that the passages are preferred: 0.5 of equal scores, then 0.12 and 0.88."""
+    teacher = Teacher(Run.of([np.arange(4)], [np.array([1.0, 1.0, -1.0, 3.0])]), "t")
+    group = np.array([[0, 1, 2, 3]])
+    for denoise, temperature, expected in (
+        (0.1, 1.0, [False, True, True, True]),
+        (0.4, 1.0, [False, True, False, True]),
+        (0.9, 1.0, [False, False, False, False]),
+        (0.9, 0.5, [False, False, False, True]),
+        (1.0, 1.0, [False, False, False, False]),
+    ):
+        recipe = stage("retriever", denoise=denoise, teacher_temperature=temperature)
+        assert teacher.preferred(np.array([0]), group, recipe).tolist() == [expected]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.1])
+def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher, weight):
+    """Against a sum over the allowed passages, query by query; distillation none adds nothing."""
+    recipe = stage("retriever", denoise=0.5, distillation="none", passage_weight=weight, chunk=1000)
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    model = checkpoint.start_model(folder, "retriever", **recipe.model())
+    model.network.double()
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    rows = np.arange(6)
+    taught = Teacher.read(teacher)
+    batch = retriever.batch(data, rows, 0, model, recipe, taught)
+    plain = retriever.batch(data, rows, 0, model, replace(recipe, denoise=0.0), taught)
+    own = np.arange(6)
+    removed = batch.excluded.reshape(6, 6, 4)[own, own]
+    assert (removed[:, 1:] == (batch.teacher[:, 1:] > batch.teacher[:, :1])).all()
+    assert removed.any() and not removed.all()
+    others = batch.excluded.reshape(6, 6, 4).copy()
+    others[own, own] = False
+    assert (others == plain.excluded.reshape(6, 6, 4)).all()
+
+    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
+    with torch.no_grad():
+        every = retriever.all_scores(model, batch, recipe, torch.device("cpu"))
+    naive = 0.0
+    for query in range(6):
+        allowed = ~batch.excluded[query]
+        naive -= (every[query, 4 * query] - every[query][allowed].logsumexp(0)).item() / 6
+    assert "kl" not in numbers
+    assert numbers["contrastive"].item() == pytest.approx(numbers["loss"].item(), rel=1e-12)
+    if not weight:
+        assert numbers["loss"].item() == pytest.approx(naive, rel=1e-5)  # all_scores is float32
+
+
+def test_the_passage_centric_loss_omits_excluded_negatives_of_the_group():
+    generator = torch.Generator().manual_seed(3)
+    queries = torch.randn(2, 5, generator=generator)
+    passages = torch.randn(2, 4, 5, generator=generator)
+    excluded = torch.zeros(2, 8, dtype=torch.bool)
+    excluded[0, 2] = True  # a negative of the first query's group
+    excluded[0, 5] = True  # another query's passage, which this loss does not read
+    found = losses.passage_centric(queries, passages, 2.0, excluded)
+    first = losses.passage_centric(queries[:1], passages[:1, [0, 1, 3]], 2.0)
+    second = losses.passage_centric(queries[1:], passages[1:], 2.0)
+    assert found.item() == pytest.approx((first + second).item() / 2, rel=1e-6)
+
+
+def test_a_teacher_that_removes_all_negatives_is_refused(tiny, tmp_path, capsys):
+    write_run(tmp_path / "t.parquet", full_run(of_positives(0.0, 9.0)))
+    recipe = stage("retriever", denoise=0.5, distillation="none")
+    with pytest.raises(InputError, match=r"denoise of tiny is 0.5, .* removes all negatives"):
+        train(retriever, tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
+    assert "removes 100.0% of the negatives (denoise 0.5)" in capsys.readouterr().err
+
+
+# --- balanced margins -----------------------------------------------------------------------------
+
+
+def test_balanced_probabilities_by_hand():
+    """Three bins of width 1 from 0 to 3: two margins, none, and one, which is the upper edge."""
+    found = groups.balanced(np.array([0.0, 0.9, 3.0]), 3)
+    assert found.tolist() == [0.25, 0.25, 0.5]
+    assert groups.balanced(np.array([2.0, 2.0]), 3).tolist() == [0.5, 0.5]
+    assert groups.balanced(np.array([-1.0, 5.0, 1.0]), 1) == pytest.approx([1 / 3] * 3)
+
+
+def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
+    """Of ten negatives, the teacher scores one far below the others: half of the draws are of it."""
+    scores = of_positives(10.0, 5.0, spread=0.01)
+    run = read_run(tiny.negatives)
+    lowest = [next(p for p in run.ranked(q)[0][:10] if p != q) for q in range(QUERIES)]
+    scores[np.arange(QUERIES), lowest] = -5.0
+    recipe = stage("retriever", depth=10, group=2, random_negatives=0, margin_bins=2)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    taught = Teacher(full_run(scores), "t")
+    balance = groups.Balance(taught.scores, recipe.margin_bins)
+    examples = replace(data.examples, balance=balance)
+    rows = np.arange(QUERIES)
+    drawn = np.concatenate([examples.draw(rows, epoch)[:, 1] for epoch in range(50)])
+    share = (drawn == np.tile(lowest, 50)).mean()
+    assert 0.45 < share < 0.55  # 1,200 draws: a standard deviation of .014
+    again = np.concatenate([examples.draw(rows, epoch)[:, 1] for epoch in range(50)])
+    assert (drawn == again).all()
+    # the teacher must have scored the whole pool, drawn or not
+    assert all(np.isin(examples.pool(row), examples.drawn(row, 1)).all() for row in rows)
+    assert recipe.drawn()["whole_pool"] and "whole_pool" not in stage("retriever").drawn()
+
+
+# --- a teacher that is weaker than its student ----------------------------------------------------
+
+
+def test_a_weaker_teacher_stops_a_system_that_continues_from_trained_weights(tiny, tmp_path):
+    recipe = stage("retriever", learning_rate=3e-3, epochs=20.0)
+    first = train(retriever, tiny, tmp_path / "first", recipe)
+    write_run(tmp_path / "good.parquet", full_run(of_positives(9.0, 0.0)))
+    write_run(tmp_path / "bad.parquet", full_run(of_positives(-9.0, 0.0, spread=3.0)))
+    recipe = stage("retriever", epochs=0.25)
+    words = (
+        r"the teacher of tiny ranks the positive first in 0% of 24 groups, and the weights from "
+        r"which tiny continues already do so in \d+%: .*weaker_teacher: allow in its stage"
+    )
+    bad = {"after": first, "teacher": tmp_path / "bad.parquet"}
+    with pytest.raises(InputError, match=words):
+        train(retriever, tiny, tmp_path / "a", recipe, **bad)
+    train(retriever, tiny, tmp_path / "b", replace(recipe, weaker_teacher="allow"), **bad)
+    train(retriever, tiny, tmp_path / "c", recipe, teacher=tmp_path / "bad.parquet")
+    train(retriever, tiny, tmp_path / "d", recipe, after=first, teacher=tmp_path / "good.parquet")
