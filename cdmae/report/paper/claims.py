@@ -77,7 +77,7 @@ def papers_number(claim: Any) -> Cell:
             claim.row, int(claim.stage)
         ].values.values()
         return Cell(formats.percent(share / 100), share / 100)
-    key = published.AVERAGE if _zero_shot(claim) else published.Key(published.DEV, "RR@10")
+    key = published.AVERAGE if _zero_shot(claim) else published.MAIN
     table = published.rows(claim.section.rpartition(", ")[2])
     a = table[claim.row, int(claim.stage)].values[key]
     b = table[claim.other_row, int(claim.other_stage)].values[key]

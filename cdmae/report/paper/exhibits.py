@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
 
 
 def _main(facts: Facts) -> list[Entry]:
-    """List all methods of table 1, and the last stage of the methods that are trained here.
+    """List all methods of table 1, the last stage of the methods here, and further results.
 
     A system is compared with a row of the paper only after the same number of stages, or if
     ``report.methods`` names it.
@@ -60,7 +60,7 @@ def _main(facts: Facts) -> list[Entry]:
     titled = _reads_titles(facts)
     for row in published.rows("table 1").values():
         chain = chains.pop(row.name, [])
-        kind = published.KINDS.get(row.name, "")
+        kind = row.kind
         if titled and row.name == "BM25":
             kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not"
         if row.name in named:
@@ -74,7 +74,9 @@ def _main(facts: Facts) -> list[Entry]:
     entries += [
         Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()
     ]
-    return entries + [Entry((label, ""), system) for label, system in named.items()]
+    entries += [Entry((label, ""), system) for label, system in named.items()]
+    further = published.rows(published.FURTHER).values()
+    return entries + [Entry((row.name, row.kind), "", row) for row in further]
 
 
 def _reads_titles(facts: Facts) -> bool:

@@ -1,7 +1,8 @@
 """Show systems in a table or a figure of the paper, with the paper's numbers next to ours.
 
 On the paper's collections, an entry has the lines *paper*, *ours*, *difference* and *band*. On
-other collections it has only the line *ours*, as the caption states.
+other collections it has only the line *ours*, as the caption states; the published MRR@10 on MS
+MARCO, if there is one, has a column of its own.
 """
 
 from __future__ import annotations
@@ -145,21 +146,30 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     its systems.
     """
     columns = grid.columns(facts)
+    entries = grid.entries(planned(facts.config))
     caption = grid.caption
     whose = ""
+    elsewhere = False
     if any(column.key for column in columns):
         whose = "published" if grid.source == published.NANO else "paper"
     else:
         targets = [target for column in columns for some in column.sets for target in some]
         names = list(dict.fromkeys(target.collection for target in targets))
         caption += f"; ours alone: {formats.listed(names)} is not the paper's data"
+        known = any(entry.paper and published.MAIN in entry.paper.values for entry in entries)
+        elsewhere = known and len(columns) < MOST_ACROSS
     labelled = []
-    for entry in grid.entries(planned(facts.config)):
-        labelled += _lines(facts, entry, columns, whose)
+    for entry in entries:
+        if elsewhere:
+            labelled.append(_elsewhere(entry, columns))
+        else:
+            labelled += _lines(facts, entry, columns, whose)
     if len(columns) <= MOST_ACROSS:
         heads = [*grid.heads, "line", "from"]
         body = [[*labels, *cells] for labels, cells in labelled]
         heads_and_columns = [*heads, *(column.head for column in columns)]
+        if elsewhere:
+            heads_and_columns.append(f"published: {published.DEV}, MRR@10")
         return Table(name, caption, heads_and_columns, body, len(heads), texts=heads[1:])
     return _turned(name, caption, columns, labelled)
 
@@ -182,6 +192,17 @@ def _turned(
         head = column.name if one_measure else column.head
         body.append([head, *(cells[index] for _, cells in labelled)])
     return Table(name, caption, ["collection", *across], body)
+
+
+def _elsewhere(entry: Entry, columns: Sequence[Column]) -> tuple[list[str], list[Cell]]:
+    """Return the labels and cells of an entry: our numbers, and the published one on MS MARCO."""
+    source = entry.paper.source if entry.paper else ""
+    value = entry.paper.values.get(published.MAIN, math.nan) if entry.paper else math.nan
+    there = number_cell(value, "{:.1f}".format)
+    nothing = number_cell(math.nan, str)
+    ours = [column.cell(entry.system) if entry.system else nothing for column in columns]
+    line = ("ours", entry.system) if entry.system else ("published", source)
+    return [*entry.label, *line], [*ours, there]
 
 
 def _lines(

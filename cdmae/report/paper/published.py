@@ -1,4 +1,4 @@
-"""Read published numbers, each with its source: from the paper, and results on NanoBEIR.
+"""Read published numbers, each with its source: from the paper, and later ones on its data.
 
 `dataset` and `nano` map a target to the name of its published dataset. Values are points: measures
 times 100.
@@ -16,13 +16,14 @@ from cdmae.errors import InputError
 from cdmae.report.facts import GRADED, Facts, Target
 
 FILE = Path(__file__).resolve().parents[3] / "config" / "paper_results.csv"
-COLUMNS = ["table", "row", "stage", "dataset", "measure", "value", "source"]
+COLUMNS = ["table", "row", "stage", "dataset", "measure", "value", "source", "kind"]
 DEV = "msmarco dev"
 DL19 = "msmarco dl19"
 DL20 = "msmarco dl20"
 DL = "msmarco dl19 and dl20"
 OURS = "CDMAE"  # the paper's own method
 NANO = "NanoBEIR"  # the table of published results on NanoBEIR
+FURTHER = "further results"  # the table of results on MS MARCO that the paper does not have
 
 
 class Key(NamedTuple):
@@ -33,13 +34,18 @@ class Key(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The numbers of a method or a setting in the paper's tables; `source` names their origin."""
+    """The numbers of a method or a setting in a published table.
+
+    source: their origin. kind: in table 1, the meaning of its two columns of ticks.
+    """
 
     name: str
     source: str
     values: dict[Key, float]
+    kind: str = ""
 
 
+MAIN = Key(DEV, "RR@10")  # the number that nearly every row has
 AVERAGE = Key("average", GRADED)  # of the datasets of table 3, or of NanoBEIR
 METHODS = pd.read_csv(
     Path(__file__).with_name("methods.csv"), index_col="method", dtype=str, keep_default_na=False
@@ -57,7 +63,6 @@ OBJECTIVES = _methods("objective")
 MASKINGS = _methods("masking")
 # the last fine-tuning stage in table 1: with hard negatives, or with distillation
 STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
-KINDS = _methods("kind")  # the meaning of the two columns of ticks in table 1
 # published checkpoints that result from a method: pre-trained on MS MARCO, as in tables 1 and 2, or
 # on general text only, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
@@ -83,20 +88,22 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
         )
     values = pd.to_numeric(numbers["value"], errors="coerce")
     wrong = (
-        ~values.between(0, 100) | ~numbers["stage"].isin(list("0123")) | (numbers == "").any(axis=1)
+        ~values.between(0, 100)
+        | ~numbers["stage"].isin(list("0123"))
+        | (numbers[COLUMNS[:-1]] == "").any(axis=1)
     )
     wrong |= numbers.duplicated(COLUMNS[:5])
     if wrong.any():
         at = int(wrong.argmax())
         raise InputError(
-            f"{path}, line {at + 2} is {','.join(numbers.iloc[at])}; allowed: no empty cell, "
-            f"a stage from 0 to 3, a value from 0 to 100, each number once; {remedy}"
+            f"{path}, line {at + 2} is {','.join(numbers.iloc[at])}; allowed: no empty cell "
+            f"but the last, a stage from 0 to 3, a value from 0 to 100, each number once; {remedy}"
         )
     tables: dict[str, dict[tuple[str, int], Row]] = {}
-    for (table, name, stage, *key, _, source), value in zip(
+    for (table, name, stage, *key, _, source, kind), value in zip(
         numbers.to_numpy(), values, strict=True
     ):
-        row = Row(name, f"{table}; {source}", {})
+        row = Row(name, f"{table}; {source}", {}, kind)
         tables.setdefault(table, {}).setdefault((name, int(stage)), row).values[Key(*key)] = value
     return tables
 
