@@ -70,7 +70,7 @@ def facts(config: Config) -> dict[str, Any]:
             if config.evaluation.keep_vectors
         },
         "indexes": {
-            name: place(on, "bm25", collection=shown[0])
+            name: place(on, "bm25", collection=system.indexed(shown[0]))
             for name, system in config.systems.items()
             if system.lexical
         },

@@ -122,6 +122,17 @@ class File:
             raise InputError(f"{self.path}, line {number}: {error}") from None
 
 
+def text_of_passage(number: int, line: str) -> tuple[str, str]:
+    """Parse a line of texts that a model wrote for passages: passage id, tab, text."""
+    del number
+    columns = line.split("\t")
+    if len(columns) != 2 or not columns[0]:
+        raise ValueError(
+            f"{len(columns)} columns separated by tabs; allowed: a passage id and a text"
+        )
+    return columns[0], columns[1]
+
+
 # --- lines ----------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdmae.collections.store import read_passages, read_qrels
-from cdmae.collections.text_files import File
+from cdmae.collections.text_files import File, text_of_passage
 from cdmae.config.encoders import ASKED_SPLIT
 from cdmae.errors import InputError
 from cdmae.models import sequences
@@ -113,7 +113,7 @@ def written(files: Sequence[str], folder: Path, passages: Tokens, tokenizer: Pat
 
 def _texts(file: Path, ids: pd.Index) -> tuple[np.ndarray, list[str]]:
     """Read a file of texts: the passages' rows, ascending, and the texts in the same order."""
-    numbered = list(File(file, _text).rows())
+    numbered = list(File(file, text_of_passage).rows())
     rows = ids.get_indexer([row[0] for _, row in numbered])
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
@@ -130,12 +130,3 @@ def _texts(file: Path, ids: pd.Index) -> tuple[np.ndarray, list[str]]:
         )
     order = np.argsort(rows, kind="stable")
     return rows[order], [numbered[index][1][1] for index in order.tolist()]
-
-
-def _text(number: int, line: str) -> tuple[str, str]:
-    columns = line.split("\t")
-    if len(columns) != 2 or not columns[0]:
-        raise ValueError(
-            f"{len(columns)} columns separated by tabs; allowed: a passage id and a text"
-        )
-    return columns[0], columns[1]

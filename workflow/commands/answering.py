@@ -69,8 +69,9 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     """Describe a system for `cdmae.retrieval.asking`: its settings, and the folders it reads."""
 
     def made(what: str, *, asked: bool = False, **names: str) -> str:
+        own = config.systems[name].indexed(collection) if what == "bm25" else collection
         return existing(
-            place(config.results, what, **{"collection": collection, "system": name, **names}),
+            place(config.results, what, **{"collection": own, "system": name, **names}),
             asked=asked,
         )
 

@@ -167,6 +167,13 @@ def job_row(wildcards):
     return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}
 
 
+def bm25_indexes(wildcards):
+    """List BM25's index for each collection that a job searches."""
+    own = settings.systems[wildcards.system]
+    names = [wildcards.collection] if "collection" in wildcards.keys() else evaluated
+    return [f"<results>/bm25/{own.indexed(name)}" for name in names]
+
+
 def files_of(pattern):
     """Fill in the columns of a pattern with the user's files, to which modules add no prefix."""
     return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]

@@ -31,7 +31,7 @@ rule index_bm25:
 rule search_bm25:
     """BM25's runs over all evaluated queries."""
     input:
-        indexes=of("<results>/bm25/{job.collection}"),
+        indexes=bm25_indexes,
         about=of("<results>/collections/{job.collection}/about.json"),
         queries=of("<results>/collections/{job.collection}/queries.parquet"),
         qrels=of("<results>/collections/{job.collection}/qrels.parquet"),  # with excluded passages

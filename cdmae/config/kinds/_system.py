@@ -63,6 +63,10 @@ class System:
         """Return values for the rules in addition to its settings."""
         return {}
 
+    def indexed(self, collection: str) -> str:
+        """Return the collection whose passages are indexed for the queries of a collection."""
+        return collection
+
     def check(self, config: Config, name: str) -> None:
         """Refuse settings that conflict with other entries; keys in errors start at the entry."""
 

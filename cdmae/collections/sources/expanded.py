@@ -1,0 +1,125 @@
+"""Append texts that another model wrote, such as docT5query's queries, to a collection's passages.
+
+A file has a line per text: passage id, tab, text. Its lines are in the order of the passages, and
+every passage has at least one. Passages are numbered as in the other collection, so that a system
+of kind `bm25` can index these passages (`passages`) and answer the other collection's queries
+(Nogueira and Lin 2019, "From doc2query to docTTTTTquery").
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae import collections
+from cdmae.collections import Derived
+from cdmae.collections.text_files import File, text_of_passage
+from cdmae.errors import InputError
+from cdmae.fields import setting, settings, show
+from cdmae.terminal import printable
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+
+@settings
+class Settings(Derived):
+    """Settings of a collection whose passages are expanded."""
+
+    of: dict[str, Any] = setting(
+        meaning="the collection whose passages are expanded: a `source` and its settings"
+    )
+    texts: str = setting(
+        meaning="the file of texts: lines of passage id, tab, text, in the order of the passages, "
+        "also compressed (.gz). A passage may have several lines",
+        source="docT5query: 40 queries per passage",
+    )
+
+    def __post_init__(self) -> None:
+        """Convert the settings of the collection; refuse texts that are no file."""
+        if self.of.get("source") == "expanded":
+            raise InputError("of.source is expanded; allowed: another source")
+        if not self.file.path.is_file():
+            raise InputError(
+                f"texts is {show(self.texts)}, and {self.file.path.absolute()} is no file; "
+                "allowed: a file of lines with a passage id, a tab and a text"
+            )
+        # settings are frozen
+        object.__setattr__(self, "of", collections.typed(self.of, "of"))
+
+    @property
+    def file(self) -> File:
+        """Return the file of texts and the parser of its lines."""
+        return File(Path(os.path.expanduser(self.texts)), text_of_passage)
+
+    @property
+    def queries_are_cut(self) -> bool:  # type: ignore[override]
+        """Return whether each query of the collection is cut from its relevant passages."""
+        return self.base.queries_are_cut
+
+    def judged(self) -> dict[str, bool]:
+        """Return the collection's splits."""
+        return self.base.judged()
+
+    def depends(self) -> list[Path]:
+        """List the files of the collection and the file of texts."""
+        return [*self.base.depends(), self.file.path]
+
+    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+        """Estimate as for the collection, and add the words of the texts."""
+        counts = self.base.expected()
+        if counts is None:
+            return None
+        passages, words, queries = counts
+        lines, per_line, _ = self.file.size()
+        return passages, words + lines * per_line / max(1, passages), queries
+
+    def check(self) -> dict[str, int]:
+        """Read all files; if the collection has none, only the file of texts, by itself."""
+        if not self.base.depends():
+            deque(self.file.rows(), maxlen=0)
+            return self.base.check()
+        collection = self.load()
+        deque(collection.passages, maxlen=0)
+        return collections.relevant(collection.qrels)
+
+    def load(self, threads: int = 1) -> Collection:
+        """Load the collection; its passages are expanded while they are written."""
+        from dataclasses import replace
+
+        import pyarrow as pa
+
+        from cdmae.collections.judged import batches
+        from cdmae.collections.store import PASSAGES
+
+        collection = self.base.load(threads)
+        rows = batches(self._rows(collection), PASSAGES)
+        about = {"source": "expanded", "of": collection.about}
+        passages = pa.RecordBatchReader.from_batches(PASSAGES, rows)
+        return replace(collection, passages=passages, about=about)
+
+    def _rows(self, collection: Collection) -> Iterator[tuple[str, str, str]]:
+        """Yield each passage with its texts, which are read at the same time."""
+        lines = self.file.rows()
+        end = (0, ("", ""))
+        number, (owner, text) = next(lines, end)
+        for passage_id, title, own in collection.rows():
+            texts = [own]
+            while number and owner == passage_id:
+                texts.append(text)
+                number, (owner, text) = next(lines, end)
+            if len(texts) == 1:
+                found = f"line {number}: a text of {printable(owner)}" if number else "the end"
+                raise InputError(
+                    f"{self.file.path}, {found}; allowed: a text of {printable(passage_id)}, the "
+                    "next passage of the collection"
+                )
+            yield passage_id, title, " ".join(texts)
+        if number:
+            raise InputError(
+                f"{self.file.path}, line {number}: a text of {printable(owner)}; allowed: the end, "
+                "because all passages of the collection have their texts"
+            )

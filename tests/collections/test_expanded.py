@@ -1,0 +1,158 @@
+"""Passages with texts that another model wrote, and BM25 over them, as docT5query."""
+
+import gzip
+
+import pytest
+
+from cdmae.collections.sources import expanded
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.config.load import load
+from cdmae.errors import InputError
+from cdmae.fields import parse
+from cdmae.retrieval import bm25, lexical
+from cdmae.runs import read_run
+
+CORPUS = {"p1": "a binary heap", "p2": "a hash table", "p3": "a linked list"}
+
+
+@pytest.fixture
+def base(tmp_path):
+    """A collection in BEIR's layout with three passages and a test query."""
+    folder = tmp_path / "base"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text(
+        "".join(f'{{"_id": "{n}", "title": "T", "text": "{t}"}}\n' for n, t in CORPUS.items())
+    )
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "priority queue"}\n')
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq\tp1\t1\n")
+    return {"source": "beir", "path": str(folder)}
+
+
+def written(tmp_path, lines, name="texts.tsv"):
+    path = tmp_path / name
+    content = "".join(f"{line}\n" for line in lines)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(content.encode()))
+    else:
+        path.write_text(content)
+    return str(path)
+
+
+LINES = [
+    "p1\twhat is a priority queue",
+    "p1\theap sort",
+    "p2\tdictionary",
+    "p3\tnodes and pointers",
+]
+
+
+@pytest.mark.parametrize("name", ["texts.tsv", "texts.tsv.gz"])
+def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name):
+    settings = expanded.Settings(of=base, texts=written(tmp_path, LINES, name))
+    assert settings.judged() == {"test": True}
+    assert settings.check() == {"test": 1}
+    assert [path.name for path in settings.depends()][-1] == name
+    write_collection(tmp_path / "out", settings.load())
+    passages = read_passages(tmp_path / "out")
+    assert passages["passage_id"].to_pylist() == ["p1", "p2", "p3"]
+    assert passages["text"].to_pylist() == [
+        "a binary heap what is a priority queue heap sort",
+        "a hash table dictionary",
+        "a linked list nodes and pointers",
+    ]
+    assert passages["title"].to_pylist() == ["T"] * 3
+    assert read_queries(tmp_path / "out", "test")["text"].tolist() == ["priority queue"]
+    assert read_qrels(tmp_path / "out", "test")["passage"].tolist() == [0]
+    count, words, queries = settings.expected()
+    _, plain, _ = settings.base.expected()
+    assert (count, queries) == (3, {"test": 1})
+    assert words - plain == pytest.approx(11 / 3)  # of the texts
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (LINES[:2], "texts.tsv, the end; allowed: a text of p2, the next passage"),
+        ([LINES[2], *LINES[:2]], "texts.tsv, line 1: a text of p2; allowed: a text of p1, the"),
+        ([*LINES, "p9\tw"], "texts.tsv, line 5: a text of p9; allowed: the end, because all"),
+        ([*LINES[:3], "p3"], "texts.tsv, line 4: 1 columns separated by tabs; allowed: a pass"),
+    ],
+)
+def test_texts_of_other_passages_are_refused_before_a_run(base, tmp_path, lines, message):
+    settings = expanded.Settings(of=base, texts=written(tmp_path, lines))
+    with pytest.raises(InputError, match=message):
+        settings.check()
+
+
+def test_a_missing_file_and_a_second_expansion_are_refused(base, tmp_path):
+    with pytest.raises(InputError, match="texts is nowhere.tsv, and .* is no file; allowed: a"):
+        parse(expanded.Settings, {"of": base, "texts": "nowhere.tsv"})
+    of = {"source": "expanded", "of": base, "texts": written(tmp_path, LINES)}
+    with pytest.raises(InputError, match="of.source is expanded; allowed: another source"):
+        parse(expanded.Settings, {"of": of, "texts": of["texts"]})
+
+
+# --- BM25 over expanded passages ------------------------------------------------------------------
+
+
+def test_bm25_answers_the_collections_queries_from_the_expanded_index(base, tmp_path):
+    texts = written(tmp_path, LINES)
+    write_collection(tmp_path / "out", expanded.Settings(of=base, texts=texts).load())
+    write_collection(tmp_path / "docs", expanded.Settings(of=base, texts=texts).base.load())
+    hits = {}
+    for name in ("docs", "out"):
+        bm25.build(tmp_path / name, tmp_path / f"{name}.index")
+        run = tmp_path / f"{name}.parquet"
+        lexical.search(
+            indexes=[tmp_path / f"{name}.index"], collections=[tmp_path / "docs"],
+            splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
+        )  # fmt: skip
+        hits[name] = read_run(run).ranked(0)[0].tolist()
+    assert hits == {"docs": [], "out": [0]}
+
+
+@pytest.fixture
+def config(values, base, tmp_path):
+    """A config with an expanded copy of the collection `docs`, and BM25 over it."""
+    values["collections"] |= {
+        "docs": base,
+        "more": {"source": "expanded", "of": base, "texts": written(tmp_path, LINES)},
+    }
+    return {
+        "results": values["results"],
+        "collections": {name: values["collections"][name] for name in ("docs", "more")},
+        "systems": {"bm25": {"kind": "bm25"}, "t5": {"kind": "bm25", "passages": {"docs": "more"}}},
+        "evaluation": {"collections": {"docs": ["test"]}, "baseline": "bm25"},
+    }
+
+
+def test_a_config_names_the_passages_that_bm25_indexes(config):
+    loaded = load(config).systems
+    assert [loaded[name].indexed("docs") for name in ("bm25", "t5")] == ["docs", "more"]
+    assert loaded["t5"].in_words() == "BM25, k1 0.9, b 0.4, expanded passages"
+
+
+@pytest.mark.parametrize(
+    ("passages", "message"),
+    [
+        ({"docs": "docs"}, "systems.t5.passages.docs is docs, which does not expand the passages"),
+        ({"more": "more"}, "systems.t5.passages.more is more, which does not expand the passages"),
+        (
+            {"dogs": "more"},
+            "systems.t5.passages.dogs is dogs, which is not in collections; did you",
+        ),
+        ({"docs": "mor"}, "systems.t5.passages.docs is mor, which is not in collections; did you"),
+    ],
+)
+def test_passages_that_expand_nothing_are_refused(config, passages, message):
+    config["systems"]["t5"]["passages"] = passages
+    with pytest.raises(InputError) as refused:
+        load(config)
+    assert str(refused.value).startswith(message)
+
+
+def test_a_collection_that_is_not_expanded_is_refused(config, base):
+    config["collections"]["other"] = base
+    config["evaluation"]["collections"]["other"] = ["test"]
+    with pytest.raises(InputError, match=r"systems.t5.passages lacks other, which is searched"):
+        load(config)
