@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
+from scipy import sparse
 from tiny_training import PASSAGES, QUERIES, encoder, stage
 
 from cdmae.collections.store import read_passages
@@ -13,6 +14,8 @@ from cdmae.finetuning import common, groups
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import by_queries, reranking, vectors
+from cdmae.retrieval.dual import DualVectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.tokens import tokenise
@@ -77,10 +80,25 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
         vectors.encode_queries(retriever, tiny.queries, length=65)
 
 
-def test_a_killed_encoding_goes_on_after_its_last_shard(
-    retriever, tiny, tmp_path, monkeypatch, capsys
-):
+def whole(shard):
+    """All values of a shard of any head's vectors."""
+    values = shard[:]
+    if isinstance(values, DualVectors):
+        return [values.dense, values.sparse.toarray()]
+    if isinstance(values, MultiVectors):
+        return [values.values, values.starts]
+    return [values.toarray() if sparse.issparse(values) else values]
+
+
+@pytest.mark.parametrize("head", ["retriever", "sparse", "multi", "unified"])
+def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, monkeypatch, capsys):
+    retriever = tmp_path / "model"
+    retriever.mkdir()
+    recipe = stage(head)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model(), seed=1)
+    checkpoint.save(retriever, model, tiny.encoder, {})
     monkeypatch.setattr(vectors, "SHARD", 50)
+    monkeypatch.setattr(vectors, "MULTI_SHARD", 50)
     encode, calls = vectors.encode, []
 
     def dying(*given):
@@ -96,13 +114,14 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert calls == [50, 50, 20, 20]
     assert "resuming with 2 finished pieces" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "v"]
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
     for first, second in zip(
         read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True
     ):
-        assert (first[:] == second[:]).all()
+        for one, other in zip(whole(first), whole(second), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):

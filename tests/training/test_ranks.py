@@ -27,7 +27,15 @@ from cdmae.training import ranks
 
 SIZE = 3  # processes; it divides neither the batch nor the micro-batches
 # of the largest gradient
-TOLERANCE = {"pretraining": 1e-5, "several decoders": 1e-5, "retriever": 1e-9, "reranker": 1e-9}
+TOLERANCE = {
+    "pretraining": 1e-5,
+    "several decoders": 1e-5,
+    "retriever": 1e-9,
+    "reranker": 1e-9,
+    "sparse": 1e-9,
+    "multi": 1e-9,
+    "unified": 1e-9,
+}
 TRAINERS = tuple(TOLERANCE)
 PRETRAINED = TRAINERS[:2]
 MASKED = Mae(
@@ -55,6 +63,7 @@ START = Start(
 IMPORTED = [
     "cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker",
     "cdmae.pretraining.objectives.mae", "cdmae.pretraining.objectives.master",
+    "cdmae.models.heads.sparse", "transformers.models.bert.modeling_bert",
     "cdmae.masking.strategies.whole_word", "cdmae.masking.strategies.uniform", "pandas", "pyarrow.parquet", "pytest",
 ]  # fmt: skip
 
@@ -124,6 +133,27 @@ def train_reranker(group, folders):
     return fine_tuned(reranker, model.network, batch, read, recipe, group)
 
 
+def train_head(kind):
+    """A retriever with another head, and a teacher, as its trainer sets it up."""
+
+    def train(group, folders):
+        flops = {} if kind == "multi" else {"flops_warmup": 2.0}
+        recipe = stage(kind, alpha=0.3, **flops)
+        model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model(), seed=3)
+        data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
+        made = retriever.task(
+            model, data, recipe, folders["teacher"], name="tiny", seed=1, device=CPU
+        )
+        _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
+        batch = made.batch(rows, epoch)
+        network = model.network.double()
+        numbers = made.learn(network, batch, made.stage, group, seed=1, step=1)
+        numbers = {name: value.item() for name, value in numbers.items()}
+        return batch.sequences.values.tolist(), numbers, gradients(network)
+
+    return train
+
+
 def given(folders):
     """What both fine-tunings read."""
     return {name: path for name, path in folders.items() if name != "teacher"}
@@ -146,7 +176,8 @@ def work(rank, port, folders, output):
 
 def trained(group, folders):
     """The input of each trainer's step, its numbers and its gradient."""
-    trainers = (pretraining, several_decoders, train_retriever, train_reranker)
+    heads = (train_head("sparse"), train_head("multi"), train_head("unified"))
+    trainers = (pretraining, several_decoders, train_retriever, train_reranker, *heads)
     return {name: train(group, folders) for name, train in zip(TRAINERS, trainers, strict=True)}
 
 
