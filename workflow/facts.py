@@ -150,7 +150,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
     encoder = config.encoders[entry.encoder]
     stage = config.stages[entry.stage]
     parts = {
-        "stage": stage.values(teacher=bool(entry.teacher)),
+        "stage": stage.values(**entry.teachers()),
         "encoder": encoder.values(),
         "start": config.starts[encoder.start].values(),
         "importance": config.importance[encoder.importance].values()

@@ -93,6 +93,15 @@ class Retriever(Stage):
         low=0,
         high=1000,
     )
+    in_batch_weight: float = setting(
+        0.75,
+        meaning="weight of the distillation from the system's `in_batch_teacher`, if it has one: "
+        "the mean squared error of the differences between the scores of the positive and of every "
+        "other passage of the batch",
+        source="TAS-B, SIGIR 2021: 0.75",
+        above=0,
+        high=1e6,
+    )
     weaker_teacher: Literal["stop", "allow"] = setting(
         "stop",
         meaning="for a system with `after`, whose initial weights rank the positive of a group "
@@ -303,7 +312,7 @@ class Sparse(Regularised):
     # settings of the losses of `target: ranking`
     ranked = (
         "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
-        *OF_A_TEACHER,
+        "in_batch_weight", *OF_A_TEACHER,
     )  # fmt: skip
 
     head: Literal["sparse"] = setting(
@@ -339,9 +348,9 @@ class Sparse(Regularised):
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
         return super().model() | {"head": self.head} | own
 
-    def values(self, *, teacher: bool = True) -> dict[str, Any]:
+    def values(self, **teachers: bool) -> dict[str, Any]:
         """Return the settings that affect a training; `target: recall` ignores all other losses."""
-        found = super().values(teacher=teacher)
+        found = super().values(**teachers)
         if self.target == "ranking":
             return found
         return {key: value for key, value in found.items() if key not in self.ranked}

@@ -171,6 +171,7 @@ class Stage:
         lengths = {key: getattr(self, key) for key in self.lengths}
         checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
 
-    def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """Return the settings that affect a training, with or without a teacher."""
-        return asdict(self, () if teacher else OF_A_TEACHER)
+    def values(self, *, teacher: bool = True, in_batch_teacher: bool = True) -> dict[str, Any]:
+        """Return the settings that affect a training, with or without teachers."""
+        without = () if teacher else OF_A_TEACHER
+        return asdict(self, without if in_batch_teacher else (*without, "in_batch_weight"))

@@ -66,7 +66,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     """Make the training command for one kind of model.
 
     task: a function that takes (model, data, stage, teacher) and the keywords `name`, `after`
-    (whether the model continues from a trained one), `seed` and `device`.
+    (whether the model continues from a trained one), `in_batch_teacher`, `seed` and `device`.
     """
 
     def train(
@@ -80,6 +80,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         after: Path | None = None,
         teacher: Path | None = None,
         ranking: Path | None = None,
+        in_batch_teacher: Path | None = None,
         seed: int,
         threads: int = 1,
         state: Path,
@@ -90,7 +91,8 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         after: a trained model, whose weights replace the encoder's. negatives: a run over the
         training queries. teacher: a reranker's run over the same candidates, to learn from.
         ranking: a third-party run that replaces the teacher's and scores only the passages that it
-        ranks. A killed training resumes from the state folder; on the CPU its results are
+        ranks. in_batch_teacher: a trained retriever whose scores of whole batches are learnt, too.
+        A killed training resumes from the state folder; on the CPU its results are
         bit-identical.
         """
         device = setup.set_up(threads)
@@ -108,6 +110,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
             teacher or ranking,
             name=name,
             after=after is not None,
+            in_batch_teacher=in_batch_teacher,
             seed=seed,
             device=device,
         )

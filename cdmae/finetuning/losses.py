@@ -84,6 +84,20 @@ def margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
     return mse_loss(margins, teacher[:, :1] - teacher[:, 1:])
 
 
+def in_batch_margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
+    """Return the mean over queries and other passages of a batch of the squared error of margins.
+
+    A margin is the score of a query's positive minus that of another passage of the batch (TAS-B,
+    Hofstätter et al. 2021, arXiv:2104.06967, equation 7). student, teacher: scores [B, B x N], each
+    query with the passages of all groups, group by group, the positive first.
+    """
+    queries, passages = student.shape
+    columns = torch.arange(queries, device=student.device) * (passages // queries)
+    differences = student - teacher
+    errors = (differences.gather(1, columns.unsqueeze(1)) - differences).square()
+    return errors.sum(1).mean() / (passages - 1)
+
+
 def passage_centric(
     queries: Tensor, passages: Tensor, temperature: float = 1.0, excluded: Tensor | None = None
 ) -> Tensor:

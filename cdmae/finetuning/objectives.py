@@ -26,13 +26,15 @@ class Batch:
     """The input of a step: sequences of B queries, followed by their B x N passages.
 
     excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
-    teacher: the teacher's scores for the groups, float32 [B, N], or None.
+    teacher: the teacher's scores for the groups, float32 [B, N], or None. in_batch: the second
+    teacher's scores for the whole batch, float32 [B, B x N], or None.
     """
 
     sequences: Ragged
     queries: int
     excluded: np.ndarray | None
     teacher: np.ndarray | None
+    in_batch: Tensor | None = None
 
     @property
     def pieces(self) -> Ragged | None:
@@ -47,7 +49,8 @@ def objective(
 
     With `distillation: margin_mse`, Margin-MSE takes the place of L_kl; with none, the loss is
     equation 10 also with a teacher. With a `passage_weight` w,
-    (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont.
+    (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont. A second teacher
+    adds in_batch_weight times the squared error of the margins in the whole batch.
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
     teacher_temperature.
@@ -66,7 +69,7 @@ def objective(
     of_dense, dense = _with_prefixes(vectors[:, words:], batch, cooled)
     numbers["dense_accuracy"] = dense["accuracy"]
     numbers["spread"] = torch.minimum(numbers["spread"], dense["spread"])  # if either collapses
-    for key in {"contrastive", stage.distillation} & numbers.keys():
+    for key in {"contrastive", "in_batch", stage.distillation} & numbers.keys():
         numbers[key] = numbers[key] + dense[key]
     return loss + of_dense, numbers
 
@@ -101,7 +104,9 @@ def _of_vectors(
         centric = losses.passage_centric(asked, passages, stage.temperature, excluded)
         contrastive = torch.lerp(contrastive, centric, stage.passage_weight)
     scores = losses.group_scores(queries, passages)
-    return _total(contrastive, scores, passages.flatten(0, 1), batch, stage)
+    flat = passages.flatten(0, 1)
+    every = None if batch.in_batch is None else queries @ flat.T
+    return _total(contrastive, scores, every, flat, batch, stage)
 
 
 def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
@@ -112,6 +117,7 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     count = batch.queries
     queries = vectors.cut(slice(0, count))
     passages = vectors.cut(slice(count, len(vectors.pieces)))
+    every = None
     if stage.in_batch:
         every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
         scores = every.view(count, count, -1).diagonal().T
@@ -120,7 +126,7 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     else:
         scores = late.group_scores(queries, passages, stage.match) / stage.temperature
         contrastive = losses.listwise(scores)
-    return _total(contrastive, scores, passages.vectors, batch, stage)
+    return _total(contrastive, scores, every, passages.vectors, batch, stage)
 
 
 def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
@@ -128,9 +134,18 @@ def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
 
 
 def _total(
-    contrastive: Tensor, scores: Tensor, vectors: Tensor, batch: Batch, stage: Retriever
+    contrastive: Tensor,
+    scores: Tensor,
+    every: Tensor | None,
+    vectors: Tensor,
+    batch: Batch,
+    stage: Retriever,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss and the numbers of `objective`; vectors: all vectors of the passages."""
+    """Return the loss and the numbers of `objective`.
+
+    scores: of the groups [B, N]; every: of the whole batch [B, B x N], for a second teacher;
+    vectors: all vectors of the passages.
+    """
     flat = vectors.detach()
     length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
     numbers = {
@@ -144,4 +159,8 @@ def _total(
         taught = TAUGHT[stage.distillation](scores, teacher)
         numbers[stage.distillation] = taught
         loss = losses.distillation(taught, contrastive, stage.alpha)
+    if batch.in_batch is not None:
+        in_batch = losses.in_batch_margin_mse(every, batch.in_batch)
+        numbers["in_batch"] = in_batch
+        loss = loss + stage.in_batch_weight * in_batch
     return loss, numbers

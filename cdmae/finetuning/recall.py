@@ -50,11 +50,12 @@ def task(
     *,
     name: str,
     after: bool = False,
+    in_batch_teacher: Path | None = None,
     seed: int,
     device: torch.device,
 ) -> Task:
     """Set up the training of a retriever with `target: recall`."""
-    del teacher, after, seed, device
+    del teacher, after, in_batch_teacher, seed, device
     positives = data.examples.positives
     asked = sequences.texts(model, "query", data.queries, data.examples.queries)
     targets, rows = recalls(positives, own.counts(asked, model.network.config.vocab_size))

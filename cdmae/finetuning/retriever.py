@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ from cdmae.finetuning.objectives import Batch, late_objective, objective
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import heads, packed, sequences
+from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.heads import sparse
 from cdmae.models.ragged import indices, joined
 from cdmae.training import setup
@@ -66,14 +66,13 @@ def task(
     *,
     name: str,
     after: bool = False,
+    in_batch_teacher: Path | None = None,
     seed: int,
     device: torch.device,
 ) -> Task:
-    """Set up the training of a retriever, which learns from judgments and, if given, a teacher."""
+    """Set up the training of a retriever, which learns from judgments and, if given, teachers."""
     if isinstance(stage, Sparse) and stage.target == "recall":
-        return recall.task(
-            model, data, stage, teacher, name=name, after=after, seed=seed, device=device
-        )
+        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     notes: list[str] = []
     sparsity = None
     taught = Teacher.read(teacher) if teacher else None
@@ -97,6 +96,7 @@ def task(
         if after and stage.weaker_teacher == "stop":
             queries, passages, scores = some_groups(model, data, stage, device)
             taught.check_stronger(queries, passages, scores, name)
+    second = SecondTeacher.read(in_batch_teacher, data, stage, device) if in_batch_teacher else None
     check = sparsity.check if sparsity else None
     if isinstance(stage, Multi):
         check = partial(check_alive, stage=stage, name=name)
@@ -105,6 +105,7 @@ def task(
         "loss",
         "contrastive",
         *([stage.distillation] if taught and stage.distillation != "none" else []),
+        *(["in_batch"] if second else []),
         *(SPARSE if sparsity else []),
         "accuracy",
         *(["dense_accuracy"] if isinstance(stage, Unified) else []),
@@ -114,7 +115,7 @@ def task(
     return Task(
         stage,
         columns,
-        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught),
+        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught, second),
         partial(learn, sparsity=sparsity),
         check,
         notes,
@@ -122,6 +123,35 @@ def task(
 
 
 train = trainer(task)
+
+
+@dataclass(frozen=True)
+class SecondTeacher:
+    """A trained retriever that scores whole batches for its student."""
+
+    model: Model
+    data: Data
+    device: torch.device
+    budget: int  # word-pieces that are encoded at a time
+    precision: str
+
+    @classmethod
+    def read(
+        cls, folder: Path, data: Data, stage: Retriever, device: torch.device
+    ) -> SecondTeacher:
+        """Load the retriever; raises `InputError` if it has another tokenizer than its student."""
+        model = checkpoint.load(folder, "retriever")
+        checkpoint.check_tokens(model, data.passages.word_starts, str(folder))
+        return cls(model, data, device, stage.chunk * stage.passage_length, stage.precision)
+
+    @torch.no_grad()
+    def scores(self, asked: np.ndarray, drawn: np.ndarray) -> Tensor:
+        """Return the score of each query with all passages: [B], [B, N] -> float32 [B, B x N]."""
+        queries = sequences.texts(self.model, "query", self.data.queries, asked)
+        passages = sequences.texts(self.model, "passage", self.data.passages, drawn.ravel())
+        every = Batch(joined(queries, passages), len(asked), None, None)
+        with setup.autocast(self.precision, self.device):
+            return all_scores(self.model, every, self.device, self.budget)
 
 
 @torch.no_grad()
@@ -134,7 +164,7 @@ def spread_of_scores(
     vectors are nearly equal. The result is rounded to three digits: a training that resumes on
     another machine then computes the same number. It is 0 if the spread is only rounding error.
     """
-    scores = all_scores(model, batch, stage, device, seed)
+    scores = all_scores(model, batch, device, stage.chunk * stage.passage_length, seed)
     spread = scores.std(1, correction=0).mean().item()
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
 
@@ -151,42 +181,42 @@ def some_groups(
     batches = min(len(order) // stage.queries, math.ceil(SOME / stage.queries))
     found = []
     for rows in order[: batches * stage.queries].reshape(batches, -1):
-        every = all_scores(model, batch(data, rows, 0, model, stage), stage, device)
+        drawn = batch(data, rows, 0, model, stage)
+        every = all_scores(model, drawn, device, stage.chunk * stage.passage_length)
         found.append(every.view(len(rows), len(rows), -1).diagonal().T.cpu().numpy())
     rows = order[: batches * stage.queries]
     return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
 
 
 def all_scores(
-    model: Model, batch: Batch, stage: Retriever, device: torch.device, seed: int | None = None
+    model: Model, batch: Batch, device: torch.device, budget: int, seed: int | None = None
 ) -> Tensor:
     """Return the score of each query of a batch with all passages, float32 [B, B x N].
 
-    seed: of dropout; None: without dropout.
+    budget: word-pieces that are encoded at a time. seed: of dropout; None: without dropout.
     """
     network = model.network.to(device)
-    head = heads.of(stage.head)
+    head = heads.of(model.head)
     read = batch.sequences
     pieces = batch.pieces
     starts = pieces.starts if pieces is not None else np.arange(len(read) + 1)
     vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
-    budget = stage.chunk * stage.passage_length
     for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
         dropout = (seed, "dropout", 0, chunk, 0)
         generator = None if seed is None else setup.generator(device, *dropout)
         texts = packed.pack(read.take(rows), device)
-        made = head.vectors(network, texts, stage, generator=generator)
+        made = head.vectors(network, texts, model, generator=generator)
         own = indices(starts[rows], starts[rows + 1] - starts[rows])
         vectors[torch.from_numpy(own).to(device)] = made.float()
     if pieces is not None:
         every = Texts(vectors, pieces)
         queries = every.cut(slice(0, batch.queries))
         passages = every.cut(slice(batch.queries, len(read)))
-        return late.scores(queries, passages, stage.match)
+        return late.scores(queries, passages, model.match)
     asked = vectors[: batch.queries]
-    if isinstance(stage, Unified):
+    if model.head == "unified":
         words = sparse.width(network)
-        asked[:, words:] *= stage.temperature / stage.dense_temperature
+        asked[:, words:] *= model.dense_weight
     return asked @ vectors[batch.queries :].T
 
 
@@ -250,6 +280,7 @@ def batch(
     model: Model,
     stage: Retriever,
     teacher: Teacher | None = None,
+    second: SecondTeacher | None = None,
 ) -> Batch:
     """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
@@ -266,6 +297,7 @@ def batch(
         len(rows),
         excluded,
         teacher.scores(asked, drawn) if teacher else None,
+        second.scores(asked, drawn) if second else None,
     )
 
 

@@ -173,6 +173,11 @@ def train_retriever(planned: Planned, name: str) -> Work:
         operations += 2.0 * width * asked * compared * tokens
         rows = stage.queries * asked
         units["batch entry"] = width * (rows + passages * tokens) + rows * compared
+    second = planned.config.systems[name].in_batch_teacher
+    if second:
+        network = planned.network(second)
+        operations += stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
+        units["weight"] += network.parameters()
     return Work(queries * operations, units)
 
 

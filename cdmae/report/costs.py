@@ -129,7 +129,9 @@ def _needed(facts: Facts, system: str) -> list[str]:
     needed = [system]
     for name in needed:  # grows while it is read
         entry = facts.system(name)
-        sources = [entry.get(key, "") for key in ("after", "negatives", "teacher")]
+        sources = [
+            entry.get(key, "") for key in ("after", "negatives", "teacher", "in_batch_teacher")
+        ]
         for source in filter(None, [*sources, *parts(facts, name)]):
             if source not in needed:
                 needed.append(source)

@@ -25,7 +25,7 @@ _COUPLED = (
     ("encoder.mask_share", "encoder.random_share"),
 )
 # the keys of systems from which a system is built
-_SOURCES = ("after", "negatives", "teacher", "reranks")
+_SOURCES = ("after", "negatives", "teacher", "in_batch_teacher", "reranks")
 # Names of entries, whose settings are in the recipe instead; and `once`, which decides how often
 # the same recipe is trained.
 _NOT_OF_A_RECIPE = ("encoder", "stage", "once")

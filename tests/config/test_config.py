@@ -170,6 +170,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
          "none, denoise 0 and margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of"),
         ("stages.stage1.denoise", 0.5, "systems.one.stage is stage1, where denoise is 0.5, which needs a teacher; allo"),
         ("stages.stage1.margin_bins", 5, "systems.one.stage is stage1, where margin_bins is 5, which needs a teacher"),
+        ("systems.three.in_batch_teacher", "cross", "systems.three.in_batch_teacher is cross, of kind reranker; allowed: a trained retr"),
+        ("systems.three.in_batch_teacher", "three", "systems depend on each other in a circle: three -> three; remove"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on, which is not in systems; did you mean one?"),
@@ -224,6 +226,10 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
 def test_a_teacher_may_only_select_negatives(values, changed):
     values["stages"]["stage3"] |= changed
     assert load(values).systems["three"].teacher == "cross"
+    put(values, "systems.three.in_batch_teacher", "one")
+    assert load(values).systems["three"].teachers() == {"teacher": True, "in_batch_teacher": True}
+    values["stages"]["stage3"] |= {"distillation": "kl", "denoise": 0.0, "in_batch": False}
+    assert refusal(values).startswith("systems.three.in_batch_teacher is one, but the stage stage3")
     values["stages"]["stage3"] |= {"denoise": 0.5, "in_batch": False}
     assert refusal(values).startswith("stages.stage3: denoise is 0.5, but in_batch is false")
 

@@ -108,7 +108,7 @@ def trained(config):
     }
     return encoders | {
         ("system", name): config.stages[config.systems[name].stage].values(
-            teacher=bool(config.systems[name].teacher)
+            **config.systems[name].teachers()
         )
         for name in systems.trained(config)
     }
@@ -153,8 +153,13 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
         if section == "encoders":
             expected = {name for name in reading if not entries[name].snapshot_of}
         else:
-            taught = key in OF_A_TEACHER
-            named = {name for name, system in of_stages.items() if not taught or system.teacher}
+            teacher = "teacher" if key in OF_A_TEACHER else "in_batch_teacher"
+            taught = key in (*OF_A_TEACHER, "in_batch_weight")
+            named = {
+                name
+                for name, system in of_stages.items()
+                if not taught or system.teachers()[teacher]
+            }
             expected = {name for name in named if of_stages[name].stage in reading}
         now = trained(after)
         assert {name for name in known if now[name] != known[name]} == expected, key

@@ -11,7 +11,10 @@ from cdmae.errors import InputError
 from cdmae.finetuning import common, groups, losses, retriever
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
+from cdmae.retrieval import vectors
+from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.runs import Run, read_run, write_run
+from cdmae.tokens import tokenise
 from cdmae.training.ranks import Ranks
 
 
@@ -65,7 +68,7 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
 
     numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
     with torch.no_grad():
-        every = retriever.all_scores(model, batch, recipe, torch.device("cpu"))
+        every = retriever.all_scores(model, batch, torch.device("cpu"), 10_000)
     naive = 0.0
     for query in range(6):
         allowed = ~batch.excluded[query]
@@ -129,6 +132,80 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
     # the teacher must have scored the whole pool, drawn or not
     assert all(np.isin(examples.pool(row), examples.drawn(row, 1)).all() for row in rows)
     assert recipe.drawn()["whole_pool"] and "whole_pool" not in stage("retriever").drawn()
+
+
+# --- a second teacher, of whole batches -----------------------------------------------------------
+
+
+def test_in_batch_margins_by_hand():
+    """Two queries and four passages: the positives are in columns 0 and 2."""
+    student = torch.tensor([[3.0, 1.0, 0.0, 2.0], [1.0, 0.0, 2.0, 0.0]])
+    teacher = torch.tensor([[5.0, 1.0, 2.0, 2.0], [0.0, 0.0, 4.0, 1.0]])
+    first = (2 - 4) ** 2 + (3 - 3) ** 2 + (1 - 3) ** 2
+    second = (1 - 4) ** 2 + (2 - 4) ** 2 + (2 - 3) ** 2
+    found = losses.in_batch_margin_mse(student, teacher)
+    assert found.item() == pytest.approx((first + second) / 2 / 3)
+
+
+@pytest.mark.parametrize("kind", ["retriever", "sparse", "multi", "unified"])
+@pytest.mark.parametrize("teaching", ["retriever", "multi"])
+def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching):
+    """Every head of a student with a dense and a multi-vector teacher, which only this loss reads."""
+    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
+    how = {} if kind in ("retriever", "multi") else {"flops_warmup": 4.0}
+    recipe = stage(kind, in_batch_weight=0.5, **how)
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    device = torch.device("cpu")
+    found = {}
+    for second in (None, taught_by):
+        model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
+        data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+        made = retriever.task(
+            model, data, recipe, None, name="tiny", in_batch_teacher=second, seed=1, device=device
+        )
+        batch = made.batch(np.arange(6), 0)
+        numbers = made.learn(model.network, batch, made.stage, Ranks(), seed=1, step=1)
+        found[second is not None] = numbers
+        assert ("in_batch" in made.columns) == ("in_batch" in numbers) == (second is not None)
+    with_it = found[True]
+    total = found[False]["loss"] + 0.5 * with_it["in_batch"]
+    assert with_it["loss"].item() == pytest.approx(total.item(), rel=1e-5)
+    # the teacher's scores are those of its own vectors
+    judge = checkpoint.load(taught_by, "retriever")
+    drawn = data.examples.draw(np.arange(6), 0).ravel()
+    queries = vectors.encode_queries(
+        taught_by, [tiny.queries[q] for q in data.examples.queries[:6]]
+    )
+    (shard,) = vectors.shards(taught_by, tiny.tokens, 1)
+    scores = np.array([[product(queries, q, shard[:], p) for p in drawn] for q in range(6)])
+    assert judge.head == ("multi" if teaching == "multi" else "dense")
+    np.testing.assert_allclose(
+        batch.in_batch.numpy(), scores, atol=2e-2 if teaching == "multi" else 1e-4
+    )
+    if kind == "retriever":
+        own = retriever.all_scores(model, batch, device, 10_000).double() / made.stage.temperature
+        expected = losses.in_batch_margin_mse(own, batch.in_batch.double())
+        assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def product(queries, query, passages, passage):
+    """The score of a query and a passage from stored vectors."""
+    if not isinstance(queries, MultiVectors):
+        return queries[query] @ passages[passage]
+    asked, read = queries[query : query + 1].values, passages[passage : passage + 1].values
+    return (asked @ read.astype(np.float32).T).max(1).sum()
+
+
+def test_a_second_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):
+    other = tmp_path / "tokenizer"
+    tokenise.train_tokenizer(tiny.passages, 120).save_pretrained(other)
+    recipe = stage("retriever")
+    folder = encoder(tmp_path / "other", other)
+    model = checkpoint.start_model(folder, "retriever", **recipe.model())
+    (tmp_path / "t").mkdir()
+    checkpoint.save(tmp_path / "t", model, tmp_path / "other", {})
+    with pytest.raises(InputError, match=r"t was made with another tokenizer than the model"):
+        train(retriever, tiny, tmp_path, recipe, in_batch_teacher=tmp_path / "t")
 
 
 # --- a teacher that is weaker than its student ----------------------------------------------------

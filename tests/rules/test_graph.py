@@ -335,7 +335,7 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     train = jobs["train_retriever", "four"]
     assert train.inputs["ranking"] == jobs["mine_run", "theirs/docs/train"].outputs
     assert not train.inputs["teacher"] and not jobs["train_retriever", "three"].inputs["ranking"]
-    assert "--ranking out/negatives/theirs.docs.train.parquet --settings" in train.command
+    assert "--ranking out/negatives/theirs.docs.train.parquet --in-batch-teacher" in train.command
     assert train.params["settings"]["alpha"] == 0.3
     config = load(values)
     assert list(facts(config)["teachers"]) == ["three"], (

@@ -5,7 +5,7 @@ training = entry(
     "system",
     {
         name: settings.stages[settings.systems[name].stage].values(
-            teacher=bool(settings.systems[name].teacher)
+            **settings.systems[name].teachers()
         )
         for name in systems.trained(settings)
     },
@@ -28,6 +28,7 @@ rule train_retriever:
         ),
         teacher=of("<results>/teachers/{system.scores}.parquet"),
         ranking=of("<results>/negatives/{system.ranking}.parquet"),
+        in_batch_teacher=of("<results>/trained/{system.in_batch_teacher}"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -58,7 +59,8 @@ rule train_retriever:
         " --name {wildcards.system} --encoder {input.encoder:q} --after {input.after:q}"
         " --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
-        " --ranking {input.ranking:q} --settings {params.settings:q} --seed {params.settings[seed]}"
+        " --ranking {input.ranking:q} --in-batch-teacher {input.in_batch_teacher:q}"
+        " --settings {params.settings:q} --seed {params.settings[seed]}"
         ' --state "$state" --threads {threads} --output {output:q}'
         " 2>&1 | tee -i {log:q} >&2"
 

@@ -48,7 +48,7 @@ class System:
     answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
-    model = encoder = after = stage = teacher = candidates = ""
+    model = encoder = after = stage = teacher = in_batch_teacher = candidates = ""
     once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
@@ -58,6 +58,10 @@ class System:
     def parts(self) -> list[str]:
         """Return the names of the systems that provide the runs to reorder or sum."""
         return []
+
+    def teachers(self) -> dict[str, bool]:
+        """Return whether it has each kind of teacher, for `cdmae.config.recipe.Stage.values`."""
+        return {"teacher": bool(self.teacher), "in_batch_teacher": bool(self.in_batch_teacher)}
 
     def columns(self, config: Config, name: str) -> Columns:
         """Return values for the rules in addition to its settings."""

@@ -15,6 +15,7 @@ from cdmae.config.kinds._system import (
     Trained,
     check_candidates,
     check_engine,
+    check_kind,
 )
 from cdmae.fields import rules_of, setting, settings, unfit
 
@@ -32,6 +33,13 @@ class Retriever(Trained):
 
     kind: Literal["retriever"] = setting(
         "retriever", meaning="the vectors of an encoder that a stage trains"
+    )
+    in_batch_teacher: str = setting(
+        "",
+        meaning="a second teacher: the trained retriever, with the same start, whose scores of all "
+        "passages of a batch are distilled, too",
+        source="TAS-B: ColBERT",
+        names="systems",
     )
     engine: Literal["exact", "lucene", "bm25"] = setting(
         "exact",
@@ -75,6 +83,8 @@ class Retriever(Trained):
         """Refuse a teacher without an effect, and an engine or candidates that do not fit."""
         super().check(config, name)
         self._check_taught(config)
+        if self.in_batch_teacher:
+            self._check_in_batch(config)
         check_engine(self, config)
         check_candidates(self, config)
         if self.engine == "bm25" and config.stages[self.stage].target != "recall":
@@ -105,6 +115,26 @@ class Retriever(Trained):
                     "0, or a teacher"
                 )
                 raise unfit(self, "stage", words)
+
+    def _check_in_batch(self, config: Config) -> None:
+        """Refuse a second teacher of another kind or start, or without in-batch negatives."""
+        trained = "a trained retriever"
+        check_kind(
+            self, "in_batch_teacher", config.systems, lambda one: one.kind == self.kind, trained
+        )
+        other = config.systems[self.in_batch_teacher]
+        start = config.encoders[other.encoder].start
+        if config.encoders[self.encoder].start != start:
+            words = f", which has the tokenizer of starts.{start}; allowed: the same start"
+            raise unfit(self, "in_batch_teacher", words)
+        for name in (self.stage, other.stage):
+            stage = config.stages[name]
+            if stage.head == "sparse" and stage.target == "recall":
+                words = f", but the stage {name} has target recall; allowed: target ranking"
+                raise unfit(self, "in_batch_teacher", words)
+        if not config.stages[self.stage].in_batch:
+            words = f", but the stage {self.stage} has in_batch false; allowed: in_batch true"
+            raise unfit(self, "in_batch_teacher", words)
 
     def _check_constants(self) -> None:
         """Refuse BM25's constants for a search that does not read them."""
