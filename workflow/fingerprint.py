@@ -20,6 +20,7 @@ PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may run a benchmark
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of the statements in a statement
 # Modules that affect no result: they read config files before any job, and jobs receive the
 # settings as parameters.
 NO_JOBS = ("demands", "load", "reading", "reference")
@@ -93,21 +94,29 @@ def _text(node: object) -> str:
         return "[" + ",".join(map(_text, node)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = {
-        name: value
-        for name, value in ast.iter_fields(node)
-        if value not in (None, []) and name not in LEFT_OUT
-    }
-    documented = isinstance(
-        node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    )
-    if documented and ast.get_docstring(node, clean=False) is not None:
-        fields["body"] = node.body[1:]
-    texts = [f"{name}={_text(value)}" for name, value in fields.items()]
+    texts = []
+    for name in _fields(type(node)):
+        value = getattr(node, name, None)
+        if value is None or value == []:
+            continue
+        if name == "body" and _is_documented(node):
+            value = value[1:]
+        texts.append(f"{name}={_text(value)}")
     return f"{type(node).__name__}({','.join(texts)})"
 
 
+@functools.cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple(name for name in kind._fields if name not in LEFT_OUT)
+
+
+def _is_documented(node: ast.AST) -> bool:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+
+
 def _imports(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement, and the statements in it, import."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -120,5 +129,6 @@ def _imports(node: ast.AST) -> Iterator[str]:
             "TYPE_CHECKING",
             "typing.TYPE_CHECKING",
         )
-        for child in node.orelse if checked else ast.iter_child_nodes(node):
-            yield from _imports(child)
+        for name in ("orelse",) if checked else BLOCKS:
+            for child in getattr(node, name, ()):
+                yield from _imports(child)
