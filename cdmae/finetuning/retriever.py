@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,15 +31,16 @@ from torch import Tensor, nn
 
 from cdmae.config.heads import Multi, Regularised, Retriever, Sparse, Unified
 from cdmae.errors import InputError
-from cdmae.finetuning import late, recall
+from cdmae.finetuning import recall
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.groups import Balance
 from cdmae.finetuning.late import Texts
 from cdmae.finetuning.objectives import Batch, late_objective, objective
 from cdmae.finetuning.regulariser import Sparsity
+from cdmae.finetuning.scoring import SecondTeacher, all_scores
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import checkpoint, heads, packed, sequences
+from cdmae.models import heads, packed, sequences
 from cdmae.models.heads import sparse
 from cdmae.models.ragged import indices, joined
 from cdmae.training import setup
@@ -125,36 +126,6 @@ def task(
 train = trainer(task)
 
 
-@dataclass(frozen=True)
-class SecondTeacher:
-    """A trained retriever that scores whole batches for its student."""
-
-    model: Model
-    data: Data
-    device: torch.device
-    budget: int  # word-pieces that are encoded at a time
-    precision: str
-
-    @classmethod
-    def read(
-        cls, folder: Path, data: Data, stage: Retriever, device: torch.device
-    ) -> SecondTeacher:
-        """Load the retriever; raises `InputError` if it has another tokenizer than its student."""
-        model = checkpoint.load(folder, "retriever")
-        checkpoint.check_tokens(model, data.passages.word_starts, str(folder))
-        return cls(model, data, device, stage.chunk * stage.passage_length, stage.precision)
-
-    @torch.no_grad()
-    def scores(self, asked: np.ndarray, drawn: np.ndarray) -> Tensor:
-        """Return the score of each query with all passages: [B], [B, N] -> float32 [B, B x N]."""
-        queries = sequences.texts(self.model, "query", self.data.queries, asked)
-        passages = sequences.texts(self.model, "passage", self.data.passages, drawn.ravel())
-        every = Batch(joined(queries, passages), len(asked), None, None)
-        with setup.autocast(self.precision, self.device):
-            return all_scores(self.model, every, self.device, self.budget)
-
-
-@torch.no_grad()
 def spread_of_scores(
     model: Model, batch: Batch, stage: Retriever, seed: int, device: torch.device
 ) -> float:
@@ -169,7 +140,6 @@ def spread_of_scores(
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
 
 
-@torch.no_grad()
 def some_groups(
     model: Model, data: Data, stage: Retriever, device: torch.device
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -186,38 +156,6 @@ def some_groups(
         found.append(every.view(len(rows), len(rows), -1).diagonal().T.cpu().numpy())
     rows = order[: batches * stage.queries]
     return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
-
-
-def all_scores(
-    model: Model, batch: Batch, device: torch.device, budget: int, seed: int | None = None
-) -> Tensor:
-    """Return the score of each query of a batch with all passages, float32 [B, B x N].
-
-    budget: word-pieces that are encoded at a time. seed: of dropout; None: without dropout.
-    """
-    network = model.network.to(device)
-    head = heads.of(model.head)
-    read = batch.sequences
-    pieces = batch.pieces
-    starts = pieces.starts if pieces is not None else np.arange(len(read) + 1)
-    vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
-    for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
-        dropout = (seed, "dropout", 0, chunk, 0)
-        generator = None if seed is None else setup.generator(device, *dropout)
-        texts = packed.pack(read.take(rows), device)
-        made = head.vectors(network, texts, model, generator=generator)
-        own = indices(starts[rows], starts[rows + 1] - starts[rows])
-        vectors[torch.from_numpy(own).to(device)] = made.float()
-    if pieces is not None:
-        every = Texts(vectors, pieces)
-        queries = every.cut(slice(0, batch.queries))
-        passages = every.cut(slice(batch.queries, len(read)))
-        return late.scores(queries, passages, model.match)
-    asked = vectors[: batch.queries]
-    if model.head == "unified":
-        words = sparse.width(network)
-        asked[:, words:] *= model.dense_weight
-    return asked @ vectors[batch.queries :].T
 
 
 def check_alive(numbers: dict[str, float], step: int, *, stage: Retriever, name: str) -> str:

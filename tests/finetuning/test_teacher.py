@@ -8,7 +8,7 @@ import torch
 from tiny_training import PASSAGES, QUERIES, encoder, stage, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import common, groups, losses, retriever
+from cdmae.finetuning import common, groups, losses, retriever, scoring
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
@@ -68,7 +68,7 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
 
     numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
     with torch.no_grad():
-        every = retriever.all_scores(model, batch, torch.device("cpu"), 10_000)
+        every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000)
     naive = 0.0
     for query in range(6):
         allowed = ~batch.excluded[query]
@@ -183,7 +183,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         batch.in_batch.numpy(), scores, atol=2e-2 if teaching == "multi" else 1e-4
     )
     if kind == "retriever":
-        own = retriever.all_scores(model, batch, device, 10_000).double() / made.stage.temperature
+        own = scoring.all_scores(model, batch, device, 10_000).double() / made.stage.temperature
         expected = losses.in_batch_margin_mse(own, batch.in_batch.double())
         assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
 
