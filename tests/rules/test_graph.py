@@ -319,6 +319,44 @@ def test_a_margin_restarts_those_who_draw_by_it(values, whole):
     assert systems.taught_like(load(values), "again") == "again", "other candidates"
 
 
+def test_teachers_of_retrievers_and_rerankers_are_inputs(values, whole):
+    small = values["systems"]["cross"] | {"teacher": "cross", "reranks": "three"}
+    values["systems"] |= {
+        "small": small,
+        "four": values["systems"]["three"] | {"in_batch_teacher": "one"},
+    }
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    assert jobs["train_reranker", "small"].inputs["teacher"] == jobs["teacher", "small"].outputs
+    assert "--teacher out/teachers/small.parquet" in jobs["train_reranker", "small"].command
+    second = jobs["train_retriever", "four"]
+    assert second.inputs["in_batch_teacher"] == jobs["train_retriever", "one"].outputs
+    assert second.params["settings"]["in_batch_weight"] == 0.75
+    assert "in_batch_weight" not in jobs["train_retriever", "three"].params["settings"]
+
+
+def test_bm25_searches_the_index_of_expanded_passages(values, whole, tmp_path):
+    (tmp_path / "texts.tsv").touch()
+    for name in ("docs", "other"):
+        of = values["collections"][name]
+        values["collections"][f"more-{name}"] = {
+            "source": "expanded", "of": of, "texts": str(tmp_path / "texts.tsv"),
+        }  # fmt: skip
+    values["systems"]["t5"] = {
+        "kind": "bm25", "passages": {"docs": "more-docs", "other": "more-other"},
+    }  # fmt: skip
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    searched = {name: jobs["search_bm25", name].inputs["indexes"] for name in ("bm25", "t5")}
+    assert searched == {
+        "bm25": ["out/bm25/docs", "out/bm25/other"],
+        "t5": ["out/bm25/more-docs", "out/bm25/more-other"],
+    }
+    assert (
+        jobs["search_bm25", "t5"].inputs["queries"] == jobs["search_bm25", "bm25"].inputs["queries"]
+    )
+
+
 def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     (tmp_path / "theirs.run").touch()
     files = {"docs": dict.fromkeys(("train", "dev", "test"), str(tmp_path / "theirs.run"))}
