@@ -95,19 +95,13 @@ def _text(node: object) -> str:
     if not isinstance(node, ast.AST):
         return repr(node)
     texts = []
-    for name in _fields(type(node)):
-        value = getattr(node, name, None)
-        if value is None or value == []:
+    for name, value in ast.iter_fields(node):
+        if name in LEFT_OUT or value is None or value == []:
             continue
         if name == "body" and _is_documented(node):
             value = value[1:]
         texts.append(f"{name}={_text(value)}")
     return f"{type(node).__name__}({','.join(texts)})"
-
-
-@functools.cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in LEFT_OUT)
 
 
 def _is_documented(node: ast.AST) -> bool:

@@ -91,7 +91,7 @@ def refused(module, path, **settings):
 
 
 def test_an_unknown_source_is_refused_with_the_known_names():
-    message = "trec is not a source of collections; allowed: beir, ir_datasets, .*, pydocs, text"
+    message = "trec is not a source of collections; allowed: beir, expanded, ir_datasets, .*, text"
     with pytest.raises(InputError, match=message):
         collections.source("trec")
 
