@@ -33,7 +33,7 @@ ATTEMPTS = 64  # random draws before the collection is considered too small for 
 
 @dataclass(frozen=True)
 class Balance:
-    """A teacher's scores, by whose margins negatives are drawn (TAS-B, section 3.2).
+    """A teacher's scores, by whose margins negatives are drawn (TAS-B, Hofstätter et al. 2021).
 
     scores: a function that maps queries [B] and passages [B, N] to scores, float32 [B, N]. bins:
     the number of bins of a query's margins.

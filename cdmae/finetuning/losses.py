@@ -88,7 +88,7 @@ def in_batch_margin_mse(student: Tensor, teacher: Tensor) -> Tensor:
     """Return the mean over queries and other passages of a batch of the squared error of margins.
 
     A margin is the score of a query's positive minus that of another passage of the batch (TAS-B,
-    Hofstätter et al. 2021, arXiv:2104.06967, equation 7). student, teacher: scores [B, B x N], each
+    Hofstätter et al. 2021, arXiv:2104.06967). student, teacher: scores [B, B x N], each
     query with the passages of all groups, group by group, the positive first.
     """
     queries, passages = student.shape

@@ -71,7 +71,7 @@ class Teacher:
     def preferred(self, queries: np.ndarray, passages: np.ndarray, stage: Retriever) -> np.ndarray:
         """Return which passages of each group are false negatives by `stage.denoise`: bool [B, N].
 
-        RocketQA (Qu et al. 2021, section 3.2) compares the probability that a passage is relevant,
+        RocketQA (Qu et al. 2021) compares the probability that a passage is relevant,
         which a list-wise teacher does not have. Here it is the probability that the teacher prefers
         it to the positive. The positive is never marked.
         """
