@@ -26,6 +26,7 @@ from benchmarks.forms import compare, measure_form
 from benchmarks.naive import tensor
 from cdmae.config.heads import Dense
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.models.ragged import Ragged
 from cdmae.training.ranks import Ranks
 
@@ -172,7 +173,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, size: s
             value = loss_of(vectors, queries)
             return value, {"loss": value.detach()}
 
-        return retriever.cached_backward(encode, rows, loss, len(read), Ranks())["loss"].item()
+        inputs = [Cached(encode, rows, len(read))]
+        return cached_backward(inputs, loss, Ranks())["loss"].item()
     if form == "sentence_transformers":
         from sentence_transformers.sentence_transformer.losses import (
             CachedMultipleNegativesRankingLoss,

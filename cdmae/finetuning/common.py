@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdmae.config.recipe import Stage
 from cdmae.config.stages import AnyStage
@@ -51,7 +51,8 @@ class Task:
     the weights and returns the step's numbers (`cdmae.finetuning.retriever.learn`). check: a
     function that returns a warning about the numbers of a step (counted from 1), or nothing, and
     raises `InputError` if the training cannot recover. notes: warnings that are known before the
-    training begins.
+    training begins. along: the models that are trained, too, by the subfolder that they are written
+    to.
     """
 
     stage: Stage
@@ -60,13 +61,15 @@ class Task:
     learn: Callable[..., dict[str, Tensor]]
     check: Callable[[dict[str, float], int], str] | None = None
     notes: Sequence[str] = ()
+    along: Mapping[str, Model] = field(default_factory=dict)
 
 
 def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     """Make the training command for one kind of model.
 
     task: a function that takes (model, data, stage, teacher) and the keywords `name`, `after`
-    (whether the model continues from a trained one), `in_batch_teacher`, `seed` and `device`.
+    (whether the model continues from a trained one), `in_batch_teacher`, `joint_teacher`, `seed`
+    and `device`.
     """
 
     def train(
@@ -81,6 +84,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         teacher: Path | None = None,
         ranking: Path | None = None,
         in_batch_teacher: Path | None = None,
+        joint_teacher: Path | None = None,
         seed: int,
         threads: int = 1,
         state: Path,
@@ -92,6 +96,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         training queries. teacher: a reranker's run over the same candidates, to learn from.
         ranking: a third-party run that replaces the teacher's and scores only the passages that it
         ranks. in_batch_teacher: a trained retriever whose scores of whole batches are learnt, too.
+        joint_teacher: a reranker that is trained together with the retriever.
         A killed training resumes from the state folder; on the CPU its results are
         bit-identical.
         """
@@ -111,10 +116,14 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
             name=name,
             after=after is not None,
             in_batch_teacher=in_batch_teacher,
+            joint_teacher=joint_teacher,
             seed=seed,
             device=device,
         )
         network = model.network.to(device)
+        trained = network
+        if made.along:
+            trained = nn.ModuleList([network, *(other.network for other in made.along.values())])
         stage = made.stage
         examples = data.examples
         plan = schedule(stage, len(examples), name)
@@ -126,7 +135,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     yield made.batch(rows, epoch)
 
             seconds, notes = loop.train(
-                network,
+                trained,
                 batches,
                 lambda drawn, step: made.learn(network, drawn, stage, group, seed=seed, step=step),
                 saved=saved,
@@ -151,6 +160,11 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     about["commits"] = commits
                 with saved.finish(output) as aside:
                     checkpoint.save(aside, model, encoder, about)
+                    for subfolder, other in made.along.items():
+                        (aside / subfolder).mkdir()
+                        count = sum(weight.numel() for weight in other.network.parameters())
+                        theirs = about | {"parameters": count}
+                        checkpoint.save(aside / subfolder, other, encoder, theirs)
 
     return train
 

@@ -26,15 +26,17 @@ class Batch:
     """The input of a step: sequences of B queries, followed by their B x N passages.
 
     excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
-    teacher: the teacher's scores for the groups, float32 [B, N], or None. in_batch: the second
-    teacher's scores for the whole batch, float32 [B, B x N], or None.
+    teacher: the teacher's scores for the groups, float32 [B, N], or None; a tensor on the device if
+    the teacher is trained, too. in_batch: the second teacher's scores for the whole batch, float32
+    [B, B x N], or None. pairs: the B x N pairs for a teacher that is trained, too, or None.
     """
 
     sequences: Ragged
     queries: int
     excluded: np.ndarray | None
-    teacher: np.ndarray | None
+    teacher: np.ndarray | Tensor | None
     in_batch: Tensor | None = None
+    pairs: Ragged | None = None
 
     @property
     def pieces(self) -> Ragged | None:
@@ -155,7 +157,7 @@ def _total(
     }
     loss = contrastive
     if batch.teacher is not None and stage.distillation != "none":
-        teacher = packed.put(batch.teacher, scores.device) / stage.teacher_temperature
+        teacher = torch.as_tensor(batch.teacher, device=scores.device) / stage.teacher_temperature
         taught = TAUGHT[stage.distillation](scores, teacher)
         numbers[stage.distillation] = taught
         loss = losses.distillation(taught, contrastive, stage.alpha)

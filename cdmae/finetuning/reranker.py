@@ -43,11 +43,12 @@ def task(
     name: str,
     after: bool = False,
     in_batch_teacher: Path | None = None,
+    joint_teacher: Path | None = None,
     seed: int,
     device: torch.device,
 ) -> Task:
     """Set up the training of a reranker, which learns from judgments and, if given, a teacher."""
-    del after, in_batch_teacher, seed, device
+    del after, in_batch_teacher, joint_teacher, seed, device
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))

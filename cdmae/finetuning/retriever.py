@@ -5,13 +5,10 @@ and the number of word-pieces for the sparse head. The sparse head adds a regula
 The multi-vector head makes a vector per word-piece. A unified retriever has a dense and a sparse
 head; both losses are added up (`cdmae.finetuning.objectives`).
 
-The settings fix the global batch, B queries with N passages each. It is encoded twice, in chunks
-sorted by length (gradient caching, Gao et al. 2021). The first pass, without gradients, computes
-all vectors and the loss's gradient with respect to each vector. The second pass propagates these
-gradients to the weights, chunk by chunk. Memory depends on the chunk's size. Loss and gradient
-equal the values without chunks. The last chunk, which has the longest sequences, keeps its graph
-and is not encoded again. A batch that fits into one chunk therefore costs no more than without
-caching.
+The settings fix the global batch, B queries with N passages each. It is encoded in chunks sorted
+by length, with gradient caching (`cdmae.finetuning.caching`). Memory depends on the chunk's size.
+Loss and gradient equal the values without chunks. The last chunk has the longest sequences. A batch
+that fits into one chunk costs no more than without caching.
 
 Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
 """
@@ -19,7 +16,6 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N seq
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,9 +27,11 @@ from torch import Tensor, nn
 
 from cdmae.config.heads import Multi, Regularised, Retriever, Sparse, Unified
 from cdmae.errors import InputError
-from cdmae.finetuning import recall
+from cdmae.finetuning import joint, recall
+from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.groups import Balance
+from cdmae.finetuning.joint import JointTeacher
 from cdmae.finetuning.late import Texts
 from cdmae.finetuning.objectives import Batch, late_objective, objective
 from cdmae.finetuning.regulariser import Sparsity
@@ -68,6 +66,7 @@ def task(
     name: str,
     after: bool = False,
     in_batch_teacher: Path | None = None,
+    joint_teacher: Path | None = None,
     seed: int,
     device: torch.device,
 ) -> Task:
@@ -98,6 +97,8 @@ def task(
             queries, passages, scores = some_groups(model, data, stage, device)
             taught.check_stronger(queries, passages, scores, name)
     second = SecondTeacher.read(in_batch_teacher, data, stage, device) if in_batch_teacher else None
+    together = JointTeacher.read(joint_teacher, data, device) if joint_teacher else None
+    distilled = together or (taught and stage.distillation != "none")
     check = sparsity.check if sparsity else None
     if isinstance(stage, Multi):
         check = partial(check_alive, stage=stage, name=name)
@@ -105,8 +106,9 @@ def task(
         "step",
         "loss",
         "contrastive",
-        *([stage.distillation] if taught and stage.distillation != "none" else []),
+        *([stage.distillation] if distilled else []),
         *(["in_batch"] if second else []),
+        *(joint.COLUMNS if together else []),
         *(SPARSE if sparsity else []),
         "accuracy",
         *(["dense_accuracy"] if isinstance(stage, Unified) else []),
@@ -116,10 +118,11 @@ def task(
     return Task(
         stage,
         columns,
-        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught, second),
-        partial(learn, sparsity=sparsity),
+        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught, second, together),
+        partial(learn, sparsity=sparsity, together=together),
         check,
         notes,
+        {"teacher": together.model} if together else {},
     )
 
 
@@ -219,6 +222,7 @@ def batch(
     stage: Retriever,
     teacher: Teacher | None = None,
     second: SecondTeacher | None = None,
+    together: JointTeacher | None = None,
 ) -> Batch:
     """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
@@ -236,6 +240,7 @@ def batch(
         excluded,
         teacher.scores(asked, drawn) if teacher else None,
         second.scores(asked, drawn) if second else None,
+        together.pairs(asked, drawn) if together else None,
     )
 
 
@@ -251,12 +256,14 @@ def learn(
     seed: int,
     step: int,
     sparsity: Sparsity | None = None,
+    together: JointTeacher | None = None,
 ) -> dict[str, Tensor]:
     """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes a share of the sequences, of all lengths, and computes the loss of the
     whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk use
-    the same mask. sparsity: the regulariser of a sparse head, which is added to the loss.
+    the same mask. sparsity: the regulariser of a sparse head, which is added to the loss. together:
+    the teacher that learns, too; its gradient is added to its weights.
     """
     device = next(network.parameters()).device
     head = heads.of(stage.head)
@@ -275,12 +282,19 @@ def learn(
             memory = memories[chunk]
             return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
-    def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def loss(vectors: Tensor, *scored: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        known = batch
+        if scored:  # by the teacher that learns, too
+            known = replace(batch, teacher=scored[0].view(batch.queries, -1))
         if pieces is not None:
-            value, numbers = late_objective(Texts(vectors, pieces), batch, stage)
+            value, numbers = late_objective(Texts(vectors, pieces), known, stage)
         else:
             words = sparsity.words if sparsity else 0
-            value, numbers = objective(vectors, batch, stage, words)
+            value, numbers = objective(vectors, known, stage, words)
+        if scored:
+            own, more = joint.listwise(known.teacher)
+            value = value + own
+            numbers |= more
         if sparsity:
             weights = vectors[:, :words]
             penalty, more = sparsity.penalty(
@@ -292,39 +306,11 @@ def learn(
         return value, {"loss": value.detach(), **shown}
 
     rows = [packed.put(indices(starts[cut], starts[cut + 1] - starts[cut]), device) for cut in cuts]
-    numbers = cached_backward(encode, rows, loss, int(starts[-1]), group)
-    group.add_up([cut.grad for cut in network.parameters()])
-    return numbers
-
-
-def cached_backward(
-    encode: Callable[[int], Tensor],
-    cuts: list[Tensor],
-    loss: Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]],
-    count: int,
-    group: Ranks,
-) -> dict[str, Tensor]:
-    """Back-propagate ``loss(vectors)`` to the weights, with the graph of one chunk at a time.
-
-    encode: a function that returns the vectors of chunk i, the same at each call. cuts: the rows of
-    each chunk; the chunks of all processes together cover 0 to `count` - 1. loss: a function that
-    maps all vectors [count, D] to the loss and numbers for the curve. The caller adds up the
-    gradients of the processes.
-    """
-    last = len(cuts) - 1
-    parts = []
-    for chunk in range(len(cuts)):
-        with torch.set_grad_enabled(chunk == last):
-            parts.append(encode(chunk))
-    kept = parts[last]
-    vectors = kept.new_zeros(count, kept.shape[1])
-    for rows, part in zip(cuts, parts, strict=True):
-        vectors[rows] = part.detach()
-    group.add_up([vectors])  # each row is 0 in every process but one
-    value, numbers = loss(vectors.requires_grad_())
-    (gradient,) = torch.autograd.grad(value, vectors)
-    kept.backward(gradient[cuts[last]])
-    del kept, parts  # frees the last chunk's graph before the next one is built
-    for chunk in range(last):
-        encode(chunk).backward(gradient[cuts[chunk]])
+    inputs = [Cached(encode, rows, int(starts[-1]))]
+    parameters = list(network.parameters())
+    if together:
+        inputs.append(together.scores(batch.pairs, stage, group, device, seed=seed, step=step))
+        parameters += together.model.network.parameters()
+    numbers = cached_backward(inputs, loss, group)
+    group.add_up([weight.grad for weight in parameters])
     return numbers

@@ -178,6 +178,13 @@ def train_retriever(planned: Planned, name: str) -> Work:
         network = planned.network(second)
         operations += stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
         units["weight"] += network.parameters()
+    together = planned.config.systems[name].joint_teacher
+    if together:
+        network = planned.network(together)
+        pair = _pair(_longest_pair(planned, together), corpus)
+        operations += stage.group * (forward + BACKWARD) * network.forward(pair)
+        units["weight"] += network.parameters()
+        units["trained weight"] += network.parameters()
     return Work(queries * operations, units)
 
 
@@ -213,6 +220,11 @@ def _pair(longest: int, corpus: Size) -> float:
     return min(longest, QUERY_TOKENS + corpus.tokens(longest))
 
 
+def _longest_pair(planned: Planned, name: str) -> int:
+    """Return the length at which a reranker's pairs are cut, in word-pieces."""
+    return planned.config.stages[planned.config.systems[name].stage].max_length
+
+
 def train_reranker(planned: Planned, name: str) -> Work:
     """Score all pairs of a query's group, and train on the best pairs, twice with R-Drop."""
     stage, corpus, queries, texts = _training(planned, name)
@@ -234,8 +246,7 @@ def teacher(planned: Planned, student: str) -> Work:
     if not stage.drawn().get("whole_pool"):
         drawn = min(candidates, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
-    longest = planned.config.stages[planned.config.systems[name].stage].max_length
-    operations = pairs * network.forward(_pair(longest, corpus))
+    operations = pairs * network.forward(_pair(_longest_pair(planned, name), corpus))
     return Work(operations, texts | {"weight": network.parameters(), "pair": pairs})
 
 

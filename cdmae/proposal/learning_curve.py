@@ -58,7 +58,7 @@ def choose(config: Config, stage: str, encoders: Sequence[str], counts: Sequence
     if stage not in stages:
         raise InputError(f"--stage is {stage}; {suggestion(stage, stages)}")
     alike = [system for system in retrievers.values() if system.stage == stage]
-    if any(system.teacher for system in alike):
+    if any(any(system.teachers().values()) for system in alike):
         raise InputError(
             f"--stage is {stage}, whose systems have a teacher; allowed: a stage without"
         )

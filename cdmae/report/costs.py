@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdmae import formats
-from cdmae.config.kinds import AnySystem
+from cdmae.config.kinds import LEARNT_FROM, AnySystem
 from cdmae.fields import parse
 from cdmae.files import read_json
 from cdmae.report.facts import Facts
@@ -129,9 +129,7 @@ def _needed(facts: Facts, system: str) -> list[str]:
     needed = [system]
     for name in needed:  # grows while it is read
         entry = facts.system(name)
-        sources = [
-            entry.get(key, "") for key in ("after", "negatives", "teacher", "in_batch_teacher")
-        ]
+        sources = [entry.get(key, "") for key in LEARNT_FROM]
         for source in filter(None, [*sources, *parts(facts, name)]):
             if source not in needed:
                 needed.append(source)

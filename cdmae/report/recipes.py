@@ -12,6 +12,7 @@ import math
 from functools import cache
 from typing import Any
 
+from cdmae.config.kinds import LEARNT_FROM
 from cdmae.config.recipe import OF_A_TEACHER
 from cdmae.report.facts import Facts
 
@@ -25,7 +26,7 @@ _COUPLED = (
     ("encoder.mask_share", "encoder.random_share"),
 )
 # the keys of systems from which a system is built
-_SOURCES = ("after", "negatives", "teacher", "in_batch_teacher", "reranks")
+_SOURCES = (*LEARNT_FROM, "reranks")
 # Names of entries, whose settings are in the recipe instead; and `once`, which decides how often
 # the same recipe is trained.
 _NOT_OF_A_RECIPE = ("encoder", "stage", "once")
@@ -51,7 +52,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     for index, name in enumerate(settings.pop("of", ())):
         settings[f"of.{index}"] = recipe(facts, name, own)
     for key, value in stage.items():
-        if key not in OF_A_TEACHER or entry.get("teacher"):
+        if key not in OF_A_TEACHER or entry.get("teacher") or entry.get("joint_teacher"):
             settings[f"stage.{key}"] = value
     if encoder and encoder == own:
         return settings | {"encoder": "own"}

@@ -172,6 +172,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.stage1.margin_bins", 5, "systems.one.stage is stage1, where margin_bins is 5, which needs a teacher"),
         ("systems.three.in_batch_teacher", "cross", "systems.three.in_batch_teacher is cross, of kind reranker; allowed: a trained retr"),
         ("systems.three.in_batch_teacher", "three", "systems depend on each other in a circle: three -> three; remove"),
+        ("systems.three.joint_teacher", "cross", "systems.three.joint_teacher is cross, but teacher is cross; allowed: one of the two"),
+        ("systems.one.joint_teacher", "three", "systems.one.joint_teacher is three, of kind retriever; allowed: a trained reranker"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on, which is not in systems; did you mean one?"),
@@ -232,6 +234,22 @@ def test_a_teacher_may_only_select_negatives(values, changed):
     assert refusal(values).startswith("systems.three.in_batch_teacher is one, but the stage stage3")
     values["stages"]["stage3"] |= {"denoise": 0.5, "in_batch": False}
     assert refusal(values).startswith("stages.stage3: denoise is 0.5, but in_batch is false")
+
+
+def test_a_joint_teacher_needs_a_loss_that_reads_it(values):
+    values["systems"]["three"] |= {"teacher": "", "joint_teacher": "cross"}
+    assert load(values).systems["three"].teachers() == {"teacher": True, "in_batch_teacher": False}
+    for changed, words in (
+        ({"distillation": "none"}, "the stage stage3 has distillation none; allowed: kl, margin_mse"),
+        ({"head": "sparse", "pieces": "own", "target": "recall", "temperature": 1.0},
+         "the stage stage3 has target recall; allowed: target ranking"),
+    ):  # fmt: skip
+        wrong = values | {
+            "stages": values["stages"] | {"stage3": values["stages"]["stage3"] | changed}
+        }
+        assert refusal(wrong) == f"systems.three.joint_teacher is cross, but {words}"
+    values["stages"]["stage3"]["denoise"] = 0.5
+    assert "denoise is 0.5, which needs a teacher" in refusal(values)
 
 
 def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):

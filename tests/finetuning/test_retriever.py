@@ -12,7 +12,7 @@ from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, tr
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, retriever
+from cdmae.finetuning import caching, common, losses, retriever
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
@@ -97,8 +97,9 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     model, batch = prepared(tiny, recipe, tiny.encoder)
     numbers, found = learn(model, batch, recipe)
 
-    def keep_all(encode, cuts, loss, *_):
-        parts = [encode(chunk) for chunk in range(len(cuts))]
+    def keep_all(inputs, loss, _):
+        cuts = inputs[0].cuts
+        parts = [inputs[0].encode(chunk) for chunk in range(len(cuts))]
         vectors = torch.cat(parts)[torch.argsort(torch.cat(cuts))]
         value, numbers = loss(vectors)
         value.backward()
@@ -122,7 +123,10 @@ def test_only_the_last_chunk_is_encoded_once():
         calls.append((chunk, torch.is_grad_enabled()))
         return inputs[cuts[chunk]] * weight
 
-    retriever.cached_backward(encode, cuts, lambda vectors: ((vectors**2).sum(), {}), 5, Ranks())
+    def loss(vectors: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        return (vectors**2).sum(), {}
+
+    caching.cached_backward([caching.Cached(encode, cuts, 5)], loss, Ranks())
     assert calls == [(0, False), (1, False), (2, True), (0, True), (1, True)]
     assert torch.allclose(weight.grad, (2 * inputs**2).sum(0))
 

@@ -324,6 +324,7 @@ def test_teachers_of_retrievers_and_rerankers_are_inputs(values, whole):
     values["systems"] |= {
         "small": small,
         "four": values["systems"]["three"] | {"in_batch_teacher": "one"},
+        "five": values["systems"]["three"] | {"teacher": "", "joint_teacher": "cross"},
     }
     jobs = plan(values)
     assert not changed(whole, jobs), "of the others"
@@ -333,6 +334,10 @@ def test_teachers_of_retrievers_and_rerankers_are_inputs(values, whole):
     assert second.inputs["in_batch_teacher"] == jobs["train_retriever", "one"].outputs
     assert second.params["settings"]["in_batch_weight"] == 0.75
     assert "in_batch_weight" not in jobs["train_retriever", "three"].params["settings"]
+    joint = jobs["train_retriever", "five"]
+    assert joint.inputs["joint_teacher"] == jobs["train_reranker", "cross"].outputs
+    assert joint.params["settings"]["alpha"] == load(values).stages["stage3"].alpha
+    assert ("teacher", "five") not in jobs
 
 
 def test_bm25_searches_the_index_of_expanded_passages(values, whole, tmp_path):

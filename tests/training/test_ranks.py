@@ -35,6 +35,7 @@ TOLERANCE = {
     "sparse": 1e-9,
     "multi": 1e-9,
     "unified": 1e-9,
+    "with its teacher": 1e-9,
 }
 TRAINERS = tuple(TOLERANCE)
 PRETRAINED = TRAINERS[:2]
@@ -154,9 +155,25 @@ def train_head(kind):
     return train
 
 
+def train_together(group, folders):
+    """A retriever and the reranker that teaches it; their gradients."""
+    recipe = stage("retriever", alpha=0.3)
+    model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model())
+    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
+    made = retriever.task(
+        model, data, recipe, None, name="tiny", joint_teacher=folders["cross"], seed=1, device=CPU
+    )
+    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
+    batch = made.batch(rows, epoch)
+    networks = [model.network.double(), made.along["teacher"].network.double()]
+    numbers = made.learn(networks[0], batch, made.stage, group, seed=1, step=1)
+    numbers = {name: value.item() for name, value in numbers.items()}
+    return batch.pairs.values.tolist(), numbers, gradients(torch.nn.ModuleList(networks))
+
+
 def given(folders):
     """What both fine-tunings read."""
-    return {name: path for name, path in folders.items() if name != "teacher"}
+    return {name: path for name, path in folders.items() if name not in ("teacher", "cross")}
 
 
 def gradients(network):
@@ -177,7 +194,14 @@ def work(rank, port, folders, output):
 def trained(group, folders):
     """The input of each trainer's step, its numbers and its gradient."""
     heads = (train_head("sparse"), train_head("multi"), train_head("unified"))
-    trainers = (pretraining, several_decoders, train_retriever, train_reranker, *heads)
+    trainers = (
+        pretraining,
+        several_decoders,
+        train_retriever,
+        train_reranker,
+        *heads,
+        train_together,
+    )
     return {name: train(group, folders) for name, train in zip(TRAINERS, trainers, strict=True)}
 
 
@@ -188,7 +212,11 @@ def found(tiny, tmp_path_factory):
     folders = tiny.inputs() | {
         "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0),
         "teacher": write_teacher(folder / "teacher.parquet"),
+        "cross": folder / "cross",
     }
+    cross = checkpoint.start_model(folders["encoder"], "reranker", **stage("reranker").model())
+    folders["cross"].mkdir()
+    checkpoint.save(folders["cross"], cross, folders["encoder"], {})
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
     context.set_forkserver_preload(IMPORTED)
     port = free_port()

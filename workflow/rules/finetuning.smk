@@ -29,6 +29,7 @@ rule train_retriever:
         teacher=of("<results>/teachers/{system.scores}.parquet"),
         ranking=of("<results>/negatives/{system.ranking}.parquet"),
         in_batch_teacher=of("<results>/trained/{system.in_batch_teacher}"),
+        joint_teacher=of("<results>/trained/{system.joint_teacher}"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -60,6 +61,7 @@ rule train_retriever:
         " --collection {params.collection:q}"
         " --tokens {input.tokens:q} --negatives {input.negatives:q} --teacher {input.teacher:q}"
         " --ranking {input.ranking:q} --in-batch-teacher {input.in_batch_teacher:q}"
+        " --joint-teacher {input.joint_teacher:q}"
         " --settings {params.settings:q} --seed {params.settings[seed]}"
         ' --state "$state" --threads {threads} --output {output:q}'
         " 2>&1 | tee -i {log:q} >&2"

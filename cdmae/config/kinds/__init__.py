@@ -10,6 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cdmae.config.kinds._system import LEARNT_FROM as LEARNT_FROM
+from cdmae.config.kinds._system import TEACHERS as TEACHERS
 from cdmae.config.kinds._system import System as System
 from cdmae.config.kinds.bm25 import Bm25
 from cdmae.config.kinds.external import External

@@ -23,6 +23,9 @@ CANDIDATES = (
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
 CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
+# the keys of a system with the names of other systems: teachers, and all that its training reads
+TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
+LEARNT_FROM = ("after", "negatives", *TEACHERS)
 WEIGHTS = ("head", "dimensions", "pieces")  # settings of a stage that determine a model's weights
 Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
@@ -48,7 +51,8 @@ class System:
     answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
-    model = encoder = after = stage = teacher = in_batch_teacher = candidates = ""
+    model = encoder = after = stage = candidates = ""
+    teacher = in_batch_teacher = joint_teacher = ""
     once = False  # exists for the first seed only
 
     def values(self) -> dict[str, Any]:
@@ -61,7 +65,10 @@ class System:
 
     def teachers(self) -> dict[str, bool]:
         """Return whether it has each kind of teacher, for `cdmae.config.recipe.Stage.values`."""
-        return {"teacher": bool(self.teacher), "in_batch_teacher": bool(self.in_batch_teacher)}
+        return {
+            "teacher": bool(self.teacher or self.joint_teacher),
+            "in_batch_teacher": bool(self.in_batch_teacher),
+        }
 
     def columns(self, config: Config, name: str) -> Columns:
         """Return values for the rules in addition to its settings."""

@@ -41,6 +41,14 @@ class Retriever(Trained):
         source="TAS-B: ColBERT",
         names="systems",
     )
+    joint_teacher: str = setting(
+        "",
+        meaning="instead of `teacher`: the trained reranker, with the same start, that is trained "
+        "further together with this retriever, by the list-wise loss and by the divergence from "
+        "the retriever; it is written to the subfolder `teacher` of the retriever's folder",
+        source="RocketQAv2, EMNLP 2021",
+        names="systems",
+    )
     engine: Literal["exact", "lucene", "bm25"] = setting(
         "exact",
         meaning=f"{ENGINE}; bm25, of a stage with target recall: by BM25, with the weights x 100 "
@@ -85,6 +93,8 @@ class Retriever(Trained):
         self._check_taught(config)
         if self.in_batch_teacher:
             self._check_in_batch(config)
+        if self.joint_teacher:
+            self._check_joint(config)
         check_engine(self, config)
         check_candidates(self, config)
         if self.engine == "bm25" and config.stages[self.stage].target != "recall":
@@ -122,12 +132,8 @@ class Retriever(Trained):
         check_kind(
             self, "in_batch_teacher", config.systems, lambda one: one.kind == self.kind, trained
         )
-        other = config.systems[self.in_batch_teacher]
-        start = config.encoders[other.encoder].start
-        if config.encoders[self.encoder].start != start:
-            words = f", which has the tokenizer of starts.{start}; allowed: the same start"
-            raise unfit(self, "in_batch_teacher", words)
-        for name in (self.stage, other.stage):
+        self._check_tokenizer("in_batch_teacher", config)
+        for name in (self.stage, config.systems[self.in_batch_teacher].stage):
             stage = config.stages[name]
             if stage.head == "sparse" and stage.target == "recall":
                 words = f", but the stage {name} has target recall; allowed: target ranking"
@@ -135,6 +141,31 @@ class Retriever(Trained):
         if not config.stages[self.stage].in_batch:
             words = f", but the stage {self.stage} has in_batch false; allowed: in_batch true"
             raise unfit(self, "in_batch_teacher", words)
+
+    def _check_joint(self, config: Config) -> None:
+        """Refuse a joint teacher of another kind or start, or one that has no effect."""
+        trained = "a trained reranker"
+        check_kind(
+            self, "joint_teacher", config.systems, lambda one: one.kind == "reranker", trained
+        )
+        self._check_tokenizer("joint_teacher", config)
+        if self.teacher:
+            words = f", but teacher is {self.teacher}; allowed: one of the two"
+            raise unfit(self, "joint_teacher", words)
+        stage = config.stages[self.stage]
+        if stage.head == "sparse" and stage.target == "recall":
+            words = f", but the stage {self.stage} has target recall; allowed: target ranking"
+            raise unfit(self, "joint_teacher", words)
+        if stage.distillation == "none":
+            words = f", but the stage {self.stage} has distillation none; allowed: kl, margin_mse"
+            raise unfit(self, "joint_teacher", words)
+
+    def _check_tokenizer(self, key: str, config: Config) -> None:
+        """Refuse a teacher that reads the texts with another tokenizer."""
+        start = config.encoders[config.systems[getattr(self, key)].encoder].start
+        if config.encoders[self.encoder].start != start:
+            words = f", which has the tokenizer of starts.{start}; allowed: the same start"
+            raise unfit(self, key, words)
 
     def _check_constants(self) -> None:
         """Refuse BM25's constants for a search that does not read them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae import formats
+from cdmae.config.kinds import TEACHERS
 from cdmae.report import comparisons
 from cdmae.report.charts import Figure, Series, lines
 from cdmae.report.columns import Column, in_domain
@@ -29,7 +30,7 @@ def points(facts: Facts) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for stage in facts.report.curve:
         for name, entry in comparisons.retrievers(facts).items():
-            if entry["stage"] == stage and not entry.get("teacher"):
+            if entry["stage"] == stage and not any(map(entry.get, TEACHERS)):
                 found.setdefault(entry["encoder"], {}).setdefault(stage, name)
     return found
 
