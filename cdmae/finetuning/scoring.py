@@ -80,13 +80,15 @@ def all_scores(
         made = head.vectors(network, texts, model, generator=generator)
         own = indices(starts[rows], starts[rows + 1] - starts[rows])
         vectors[torch.from_numpy(own).to(device)] = made.float()
-    if pieces is not None:
-        every = Texts(vectors, pieces)
-        queries = every.cut(slice(0, batch.queries))
-        passages = every.cut(slice(batch.queries, len(read)))
-        return late.scores(queries, passages, model.match)
-    asked = vectors[: batch.queries]
-    if model.head == "unified":
-        words = sparse.width(network)
-        asked[:, words:] *= model.dense_weight
-    return asked @ vectors[batch.queries :].T
+    # Vectors may be computed in bfloat16, but scores in bfloat16 tie.
+    with torch.autocast(device.type, enabled=False):
+        if pieces is not None:
+            every = Texts(vectors, pieces)
+            queries = every.cut(slice(0, batch.queries))
+            passages = every.cut(slice(batch.queries, len(read)))
+            return late.scores(queries, passages, model.match)
+        asked = vectors[: batch.queries]
+        if model.head == "unified":
+            words = sparse.width(network)
+            asked[:, words:] *= model.dense_weight
+        return asked @ vectors[batch.queries :].T

@@ -188,6 +188,20 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("teaching", ["retriever", "multi"])
+def test_a_second_teacher_in_bfloat16_has_float32_scores(tiny, tmp_path, teaching):
+    """Scores in bfloat16, which has 8 bits, would tie."""
+    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
+    recipe = stage("retriever", precision="bf16")
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    second = scoring.SecondTeacher.read(taught_by, data, recipe, torch.device("cpu"))
+    rows = np.arange(6)
+    found = second.scores(data.examples.queries[rows], data.examples.draw(rows, 0))
+    assert found.dtype == torch.float32
+    assert (found != found.bfloat16().float()).any()
+
+
 def product(queries, query, passages, passage):
     """The score of a query and a passage from stored vectors."""
     if not isinstance(queries, MultiVectors):
