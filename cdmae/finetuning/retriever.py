@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 # multiple of the temperature; if scores spread more, one candidate gets nearly all of a softmax
 SATURATED = 5.0
+# shares of the loss of guessing above which a training of at least so many steps has learnt nothing
+GUESSED = 0.98
+LEAST_STEPS = 50
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
 SOME = 512  # groups by which a teacher is compared with its student
@@ -73,20 +76,18 @@ def task(
     """Set up the training of a retriever, which learns from judgments and, if given, teachers."""
     if isinstance(stage, Sparse) and stage.target == "recall":
         return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
-    notes: list[str] = []
     sparsity = None
     taught = Teacher.read(teacher) if teacher else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))
     check_prefixes(stage, model.network.config.hidden_size, name)
+    steps = steps_of(stage, len(data.examples), name)
     if isinstance(stage, Regularised):
-        steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
-    else:
-        first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
-        spread = spread_of_scores(model, first, stage, seed, device)
-        stage, notes = calibrated(stage, spread, name)
+    first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
+    spread = spread_of_scores(model, first, stage, seed, device)
+    stage, notes = calibrated(stage, spread, name)
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
         if stage.distillation != "none":
@@ -99,9 +100,13 @@ def task(
     second = SecondTeacher.read(in_batch_teacher, data, stage, device) if in_batch_teacher else None
     together = JointTeacher.read(joint_teacher, data, device) if joint_teacher else None
     distilled = together or (taught and stage.distillation != "none")
-    check = sparsity.check if sparsity else None
-    if isinstance(stage, Multi):
-        check = partial(check_alive, stage=stage, name=name)
+
+    def check(numbers: dict[str, float], step: int) -> str:
+        if isinstance(stage, Multi):
+            check_alive(numbers, step, stage, name)
+        note = sparsity.check(numbers, step) if sparsity else ""
+        return note or (guesses(numbers, stage) if step == steps >= LEAST_STEPS else "")
+
     columns = [
         "step",
         "loss",
@@ -161,14 +166,32 @@ def some_groups(
     return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
 
 
-def check_alive(numbers: dict[str, float], step: int, *, stage: Retriever, name: str) -> str:
+def check_alive(numbers: dict[str, float], step: int, stage: Retriever, name: str) -> None:
     """Raise `InputError` if all vectors of a step's passages are equal, also during the warm-up."""
-    if numbers["spread"] >= COLLAPSED:
+    if numbers["spread"] < COLLAPSED:
+        raise InputError(
+            f"training of {name} died: all vectors of the passages of step {step:,} are equal; "
+            f"lower learning_rate (now {stage.learning_rate:g}) or raise temperature (now "
+            f"{stage.temperature:g})"
+        )
+
+
+def guesses(numbers: dict[str, float], stage: Retriever) -> str:
+    """Return a warning if the contrastive loss of the last step is that of guessing."""
+    group = math.log(stage.group)
+    guess = math.log(stage.queries) + group if stage.in_batch else group
+    if stage.symmetric:
+        guess = (guess + math.log(stage.queries)) / 2
+    guess += stage.passage_weight * (group - guess)
+    if isinstance(stage, Unified):  # the sum of two losses
+        guess *= 2
+    loss = numbers["contrastive"]
+    if loss < GUESSED * guess:
         return ""
-    raise InputError(
-        f"training of {name} died: all vectors of the passages of step {step:,} are equal; lower "
-        f"learning_rate (now {stage.learning_rate:g}) or raise temperature (now "
-        f"{stage.temperature:g})"
+    return (
+        f"the contrastive loss of the last step is {loss:.3g}, and guessing has {guess:.3g}: the "
+        f"model has learnt nothing; lower learning_rate (now {stage.learning_rate:g}) or raise "
+        f"temperature (now {stage.temperature:g})"
     )
 
 
@@ -200,11 +223,13 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
             "information"
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
+        remedy = "temperature: 0 divides scores by their standard deviation"
+        if isinstance(stage, Regularised):  # its scores shrink as the vectors become sparse
+            remedy = "raise temperature, to a tenth of the standard deviation for example"
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "
             f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
-            f"of {stage.learning_rate:g} may undo the pre-training (temperature: 0 divides scores "
-            "by their standard deviation)"
+            f"of {stage.learning_rate:g} may undo the pre-training ({remedy})"
         ]
     for note in notes:
         say(f"{name}: {note}")

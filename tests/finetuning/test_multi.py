@@ -182,7 +182,7 @@ def test_vectors_that_died_end_the_training(tiny, tmp_path, match):
     numbers, _ = learn(model, batch, recipe)
     numbers = {name: value.item() for name, value in numbers.items()}
     with pytest.raises(InputError, match=r"of tiny died: all .* step 3 are equal; lower learning_"):
-        retriever.check_alive(numbers, 3, stage=recipe, name="tiny")
+        retriever.check_alive(numbers, 3, recipe, "tiny")
 
 
 @pytest.mark.parametrize("variant", VARIANTS[:3])

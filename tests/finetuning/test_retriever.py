@@ -12,7 +12,7 @@ from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, tr
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import caching, common, losses, retriever
+from cdmae.finetuning import caching, common, losses, objectives, retriever
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
@@ -192,6 +192,46 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
 
     first, second = (learn(large, batch, recipe)[0]["loss"].item() for recipe in (divided, given))
     assert first < 1.3 * math.log(24) < 5 * math.log(24) < second
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "guess"),
+    [
+        ("retriever", {}, math.log(24)),
+        ("retriever", {"in_batch": False}, math.log(4)),
+        ("retriever", {"symmetric": True}, (math.log(24) + math.log(6)) / 2),
+        ("retriever", {"passage_weight": 0.5}, (math.log(24) + math.log(4)) / 2),
+        ("multi", {}, math.log(24)),
+        ("unified", {}, 2 * math.log(24)),
+    ],
+)
+def test_a_training_that_ends_at_the_loss_of_guessing_says_so(tiny, kind, changed, guess):
+    """The loss of equal vectors is that of guessing, whatever the contrastive loss is."""
+    recipe = stage(kind, **changed)
+    assert retriever.guesses({"contrastive": 0.97 * guess}, recipe) == ""
+    note = retriever.guesses({"contrastive": 0.99 * guess}, recipe)
+    assert f"guessing has {guess:.3g}: the model has learnt nothing; lower learning_rate" in note
+    if kind == "retriever":
+        model, batch = prepared(tiny, recipe, tiny.encoder)
+        batch = replace(batch, excluded=None)
+        vectors = torch.ones(len(batch.sequences), 8)
+        _, numbers = objectives.objective(vectors, batch, recipe)
+        assert numbers["contrastive"].item() == pytest.approx(guess)
+
+
+def test_a_training_that_learnt_nothing_keeps_the_note(tiny, tmp_path):
+    recipe = stage("retriever", temperature=1e3, similarity="cosine", epochs=13.0)
+    folder = train(retriever, tiny, tmp_path, recipe)
+    (note,) = read_json(folder / "about.json")["notes"]
+    assert "the model has learnt nothing" in note
+
+
+def test_a_sparse_head_with_saturated_scores_says_so(tiny):
+    recipe = stage("sparse", temperature=0.1)
+    same_recipe, (note,) = retriever.calibrated(recipe, 30.0, "tiny")
+    assert same_recipe == recipe
+    assert "300 times the temperature" in note
+    assert "raise temperature, to a tenth of the standard deviation" in note
 
 
 def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, tmp_path, capsys):
