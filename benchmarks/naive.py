@@ -12,10 +12,31 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from cdmae.models.ragged import Ragged
 from cdmae.pretraining.batches import Step
+from cdmae.pretraining.spelling import Spelling
+from cdmae.tokens.vocabulary import Vocabulary
 
 IGNORED = -100
 LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
+
+
+class Nonsense(Spelling):
+    """Misspells words of a random vocabulary: every word becomes two other word-pieces."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Take the vocabulary, which has no tokenizer."""
+        self.ordinary = vocabulary.ordinary
+
+    def text(self, ids: np.ndarray) -> str:
+        """Spell a word; two words in three can be misspelt."""
+        return "".join(chr(97 + piece % 26) * 3 for piece in ids) if ids.sum() % 3 else ""
+
+    def tokenised(self, words: list[str]) -> Ragged:
+        """Make two word-pieces of each word."""
+        sums = np.array([sum(map(ord, word)) for word in words], np.int64)
+        pieces = self.ordinary[np.stack([sums, sums + 1], axis=1) % len(self.ordinary)]
+        return Ragged(pieces.ravel(), np.arange(len(words) + 1) * 2)
 
 
 class Side(NamedTuple):
@@ -97,6 +118,10 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.loss(
             self.decoded("decoder", h_b, decoder), decoder
         )
+
+    def toroder(self, step: Step) -> Tensor:
+        """ToRoDer: equation 9; the decoder restores the words that the encoder reads misspelt."""
+        return self.mae(step)
 
     def seed(self, step: Step) -> Tensor:
         """SEED-Encoder: -log P(x_t | h, the tokens before it that the span allows), for every t."""

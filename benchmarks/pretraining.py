@@ -32,7 +32,7 @@ import torch
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
 
-from benchmarks.naive import Naive
+from benchmarks.naive import Naive, Nonsense
 from benchmarks.tables import table
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
@@ -84,7 +84,8 @@ def reader(given: argparse.Namespace) -> Reader:
     values = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
     known = dict.fromkeys(("importance", "inverse_frequency"), values)
     sizes = {"batch": given.batch, "max_length": given.length}
-    return Reader(tokens, known, vocabulary, sides, **sizes, seed=1)
+    spelling = Nonsense(vocabulary)
+    return Reader(tokens, known, vocabulary, sides, **sizes, seed=1, spelling=spelling)
 
 
 def settings(name: str) -> Encoder:

@@ -8,6 +8,7 @@ from any_kind import as_objective
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
+from benchmarks.naive import Nonsense
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
 from cdmae.pretraining.batches import Batch, Masked, Step
@@ -44,7 +45,8 @@ def reader(
     ids[starts[1] + 2] = MASK  # a special token spelt out in a text: never to be predicted
     tokens = Tokens(ids, starts, starts[:-1], np.ones(V, bool))
     sides = objective(name).sides(as_objective(name, settings), "word")
-    return Reader(tokens, {}, vocabulary(), sides, batch=settings.batch, max_length=12, seed=3)
+    how = {"batch": settings.batch, "max_length": 12, "seed": 3}
+    return Reader(tokens, {}, vocabulary(), sides, **how, spelling=Nonsense(vocabulary()))
 
 
 def language_model() -> BertForMaskedLM:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "DELETE", "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "encoder_side", "hide", "key", "mask",
-    "read", "read_spans", "sides", "strategy", "values",
+    "DELETE", "PLAIN", "SAMPLE", "SELECT", "TYPO", "Batch", "Side", "corrupt", "encoder_side",
+    "hide", "key", "mask", "read", "read_spans", "sides", "strategy", "values",
 ]  # fmt: skip
 
-SELECT, CORRUPT, SAMPLE, DELETE = 1, 2, 3, 4  # salts of the random streams
+SELECT, CORRUPT, SAMPLE, DELETE, TYPO = 1, 2, 3, 4, 5  # salts of the random streams
 MOST = 1 << 16  # positions of a passage for which `hide` has distinct random streams
 CELLS_AT_ONCE = 1 << 20  # cells of the masks per position that `hide` computes together: a few MB
 # The upper half of a draw decides whether a token is replaced, the lower half selects the token.
@@ -60,7 +60,7 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last ten fields serve objectives with masks that differ from equation 1.
+    The last twelve fields serve objectives with masks that differ from equation 1.
     """
 
     strategy: str
@@ -80,6 +80,8 @@ class Side:
     deleted: float = 0.0  # share of the word-pieces of a crop that are deleted
     rest: bool = False  # the second crop is the passage without the first crop
     written: int = 0  # the input is the passage's text of this file of written texts, from 1
+    spelt: bool = False  # each word that can be misspelt is masked with the probability `ratio`
+    misspelt: str = ""  # another side: the words that it masks are misspelt in this input
     crop: int = 0  # with one span per passage: the crop that this side reads, 0 or 1
 
 

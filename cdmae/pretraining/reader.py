@@ -25,13 +25,14 @@ from cdmae.errors import InputError
 from cdmae.masking import PLAIN
 from cdmae.masking.noise import uniforms
 from cdmae.models import sequences
-from cdmae.models.ragged import Ragged, starts_of
+from cdmae.models.ragged import Ragged, indices, starts_of
 from cdmae.pretraining.batches import Masked, Step, Texts
 from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.masking import Side
     from cdmae.pretraining.further import Asked
+    from cdmae.pretraining.spelling import Spelling
     from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
@@ -59,18 +60,21 @@ class Reader:
         seed: int,
         asked: Asked | None = None,
         written: Sequence[Asked] = (),
+        spelling: Spelling | None = None,
     ) -> None:
         """Take the word-pieces and the strategies' values.
 
         values: by name, float16 [T]. max_length: [CLS] and [SEP] included. asked: queries, if the
         second text of a passage is one of its queries. written: texts of all passages, one entry
-        per file. With either, values are also those of the further texts.
+        per file. With either, values are also those of the further texts. spelling: for sides that
+        misspell words.
         """
         if not len(tokens):
             raise InputError("the collection has no passages to pre-train on; choose another one")
         self.tokens = tokens
         self.asked = asked
         self.written = written
+        self.spelling = spelling
         further = [*written, asked] if asked else [*written]
         self.store = further[0].tokens if further else tokens
         self.read_rows = asked.passages if asked else np.arange(len(tokens))
@@ -276,31 +280,68 @@ class Reader:
         if side.deleted:
             real &= uniforms(keys, batch.rows, width, salt=masking.DELETE) >= side.deleted
         lengths = real.sum(axis=1)
+        source = np.flatnonzero(real)
+        spelt = None
+        if side.misspelt:
+            other = others[side.misspelt]
+            chosen = np.zeros(real.shape, bool)
+            chosen[real] = other.chosen[sequences.content(other.inputs.starts)]
+            lengths, source, spelt = self._misspelt(batch, chosen, keys)
+            batch = replace(batch, candidates=batch.candidates & ~chosen)
         starts = starts_of(lengths + 2)
         content = sequences.content(starts)
 
         def framed(values: np.ndarray) -> np.ndarray:
             """Join values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
             rows = np.zeros(starts[-1], values.dtype)
-            rows[content] = values[real]
+            rows[content] = values.ravel()[source]
             return rows
 
         masked = np.zeros(batch.ids.shape, bool)
         if side.beyond:
             masked[real] = others[side.beyond].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
+        ids = seen.ravel()[source]
+        if spelt is not None:
+            ids = np.where(spelt < 0, ids, spelt)
         labels = self.vocabulary.of_model(batch.ids).astype(np.int64)
         draws = None
         if side.sampled:
             draws = framed(uniforms(keys, batch.rows, width, salt=masking.SAMPLE))
         return Masked(
-            sequences.frame(Ragged(seen[real], starts_of(lengths)), self.vocabulary),
+            sequences.frame(Ragged(ids, starts_of(lengths)), self.vocabulary),
             framed(predicted),
             framed(labels),
             texts,
             partial(self.hide, name) if side.per_position else None,
             draws,
         )
+
+    def _misspelt(
+        self, batch: masking.Batch, chosen: np.ndarray, keys: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Misspell the `chosen` words, bool [B, n], and cut the passages, which become longer.
+
+        Returns the passages' lengths, int64 [B]; for each word-piece the offset in the padded
+        passages, of misspelt words that of their beginning; and the word-pieces, of misspelt words
+        the new ones, -1 elsewhere.
+        """
+        begins, ends, pieces = self.spelling.misspell(batch, chosen, keys)
+        real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+        counts = real.astype(np.int64).ravel()  # each position becomes none, one or more
+        counts[indices(begins, ends - begins)] = 0
+        counts[begins] = pieces.lengths
+        counts = counts.reshape(real.shape)
+        before = np.cumsum(counts, axis=1) - counts
+        counts = np.minimum(counts, np.maximum(0, self.length - before))
+        source = np.repeat(np.arange(counts.size), counts.ravel())
+        first = np.full(counts.size, -1, np.int64)
+        first[begins] = pieces.starts[:-1]
+        within = np.arange(len(source)) - starts_of(counts.ravel())[source]
+        is_new = first[source] >= 0
+        spelt = np.full(len(source), -1, np.int64)
+        spelt[is_new] = pieces.values[(first[source] + within)[is_new]]
+        return counts.sum(axis=1), source, spelt
 
     def _written(self, name: str, texts: Texts) -> Texts:
         """Return a written text of each text's passage, drawn per epoch, with the text's number."""
@@ -317,6 +358,9 @@ class Reader:
         """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n]."""
         if side.crops:
             return batch.ids, np.zeros_like(batch.candidates)
+        if side.spelt:
+            chosen = self.spelling.choose(batch, side.ratio, keys)
+            return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:

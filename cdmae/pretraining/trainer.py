@@ -29,6 +29,7 @@ from cdmae.pretraining import further, objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
+from cdmae.pretraining.spelling import Spelling
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -274,6 +275,9 @@ def read(
     elif settings.asked:
         pairs = further.read(asked, collection, tokenizer)
         texts = pairs.tokens
+    spelling = None
+    if any(side.misspelt for side in sides.values()):
+        spelling = Spelling(tokenizer, vocabulary)
     return Reader(
         collection,
         masking.values(strategies, texts, values),
@@ -284,6 +288,7 @@ def read(
         seed=seed,
         asked=pairs,
         written=written,
+        spelling=spelling,
     )
 
 

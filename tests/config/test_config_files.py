@@ -275,6 +275,7 @@ def test_the_config_files_that_come_along(path, own_files):
 
 LAID_OVER = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
+    "heads-medquad": ["heads"],
     "unlabelled-minilm": ["unlabelled"],
     "cisi": ["unlabelled", "unlabelled-minilm"],
 }  # fmt: skip

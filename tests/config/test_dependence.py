@@ -15,6 +15,7 @@ import pytest
 from any_kind import as_objective
 from tiny_objectives import V, language_model, learnt, vocabulary
 
+from benchmarks.naive import Nonsense
 from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
@@ -201,7 +202,8 @@ def loss_of(settings):
         chosen.sides(settings, "word"),
         {"batch": 4, "max_length": settings.max_length, "seed": 3},
     )
-    (step,) = Reader(tokens, known, vocabulary(), sides, **sizes).read(0, 1)
+    spelling = Nonsense(vocabulary())
+    (step,) = Reader(tokens, known, vocabulary(), sides, **sizes, spelling=spelling).read(0, 1)
     network = chosen(copy.deepcopy(MODEL), settings, seed=5).eval()
     return learnt(network, step)[0].item()
 

@@ -34,6 +34,7 @@ EVERY = pytest.mark.parametrize("name", objectives())
 def test_the_objectives_are_the_files_of_the_folder() -> None:
     assert objectives() == [
         "bowdpr", "cocondenser", "condenser", "contriever", "cotmae", "dupmae", "lexmae", "mae", "master", "mlm", "retromae", "seed", "simlm",
+        "toroder",
     ]  # fmt: skip
 
 
@@ -168,5 +169,10 @@ def test_the_sides_of_the_competitors() -> None:
         "decoder": dataclasses.replace(decoder, next=True),
     }
     assert made["master"] == {**made["mae"], "neighbour": dataclasses.replace(decoder, next=True)}
+    words = masking.Side("", 0.3, mask_share=1.0, random_share=0.0, spelt=True)
+    assert made["toroder"] == {
+        "decoder": words,
+        "encoder": dataclasses.replace(encoder, misspelt="decoder"),
+    }
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"
