@@ -224,8 +224,8 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         remedy = "temperature: 0 divides scores by their standard deviation"
-        if isinstance(stage, Regularised):  # its scores shrink as the vectors become sparse
-            remedy = "raise temperature, to a tenth of the standard deviation for example"
+        if isinstance(stage, Regularised):  # which has no temperature 0
+            remedy = "raise temperature, to about the standard deviation"
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "
             f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
