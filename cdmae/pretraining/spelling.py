@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from cdmae.models.ragged import Ragged, starts_of
 from cdmae.stop_words import STOP_WORDS
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
+CACHED = 1 << 18  # words whose text is kept
 _SUITABLE = re.compile(rf"[A-Za-z]{{{SHORTEST},}}").fullmatch
 
 
@@ -31,7 +33,7 @@ class Spelling:
         """Read the tokenizer in a folder."""
         self._backend = read_backend(tokenizer)
         self._vocabulary = vocabulary
-        self._texts: dict[bytes, str] = {}
+        self._text = lru_cache(CACHED)(self._decode)
 
     def choose(self, batch: masking.Batch, share: float, keys: np.ndarray) -> np.ndarray:
         """Choose each word that can be misspelt with the probability `share`: bool [B, n]."""
@@ -65,13 +67,13 @@ class Spelling:
         return begins, ends, self.tokenised(texts)
 
     def text(self, ids: np.ndarray) -> str:
-        """Return the text of a word, or nothing if it cannot be misspelt."""
-        key = ids.tobytes()
-        if key not in self._texts:
-            text = self._backend.decode(self._vocabulary.of_model(ids).tolist()).strip()
-            suitable = _SUITABLE(text) and text.lower() not in STOP_WORDS
-            self._texts[key] = text if suitable else ""
-        return self._texts[key]
+        """Return the text of a word, or nothing if it cannot be misspelt; ids: its word-pieces."""
+        return self._text(tuple(ids.tolist()))
+
+    def _decode(self, ids: tuple[int, ...]) -> str:
+        pieces = self._vocabulary.of_model(np.array(ids))
+        text = self._backend.decode(pieces.tolist()).strip()
+        return text if _SUITABLE(text) and text.lower() not in STOP_WORDS else ""
 
     def tokenised(self, words: list[str]) -> Ragged:
         """Tokenise words that follow a space; W texts."""
