@@ -92,9 +92,9 @@ class Teacher:
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
     def check_denoised(self, examples: Examples, stage: Retriever, name: str) -> None:
-        """Log the share of the negatives that the teacher removes; refuse a teacher without rest.
+        """Log the share of the negatives that the teacher removes.
 
-        Raises `InputError` if it removes all negatives.
+        Raises `InputError` if it removes all of them.
         """
         rows = _thousand(examples)
         found = self.preferred(examples.queries[rows], examples.draw(rows, 0), stage)
