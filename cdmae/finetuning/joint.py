@@ -48,15 +48,8 @@ class JointTeacher:
         return cls(model, data)
 
     def pairs(self, asked: np.ndarray, drawn: np.ndarray) -> Ragged:
-        """Return the pairs of the groups of queries [B] and passages [B, N], by group: B x N."""
-        return sequences.pairs(
-            self.data.queries,
-            np.repeat(asked, drawn.shape[1]),
-            self.data.passages,
-            drawn.ravel(),
-            self.model.lengths["max_length"],
-            self.model.vocabulary,
-        )
+        """Return the pairs of queries [B] and their groups [B, N], by group: B x N."""
+        return reranker.pairs(self.data, self.model, asked, drawn)
 
     def scores(
         self,

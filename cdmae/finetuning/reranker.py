@@ -85,7 +85,13 @@ def batch(
     """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)
     asked = data.examples.queries[rows]
-    pairs = sequences.pairs(
+    scores = teacher.scores(asked, drawn) if teacher else None
+    return Batch(pairs(data, model, asked, drawn), scores)
+
+
+def pairs(data: Data, model: Model, asked: np.ndarray, drawn: np.ndarray) -> Ragged:
+    """Return the pairs of queries [B] and their groups [B, N], by group: B x N."""
+    return sequences.pairs(
         data.queries,
         np.repeat(asked, drawn.shape[1]),
         data.passages,
@@ -93,7 +99,6 @@ def batch(
         model.lengths["max_length"],
         model.vocabulary,
     )
-    return Batch(pairs, teacher.scores(asked, drawn) if teacher else None)
 
 
 # --- a step's gradient ----------------------------------------------------------------------------
