@@ -161,6 +161,19 @@ def test_the_work_of_pretraining_and_training(planned, jobs):
     assert found["mine", "one/docs/train"].flops == pytest.approx(320 * query)
 
 
+def test_a_joint_teacher_is_trained_and_held_too(planned):
+    """Its 4 pairs a query, forward twice and backward, and its weights with AdamW's moments."""
+    system = replace(planned.config.systems["one"], joint_teacher="cross")
+    alone = work.train_retriever(planned, "one")
+    planned.config = replace(planned.config, systems=planned.config.systems | {"one": system})
+    together = work.train_retriever(planned, "one")
+    network = planned.network("cross")
+    pair = network.forward(10 + Size(1000, 20.0, {}).tokens(192))
+    assert together.flops - alone.flops == pytest.approx(320 * 4 * 4 * pair)
+    for unit in ("weight", "trained weight"):
+        assert together.units[unit] - alone.units[unit] == network.parameters()
+
+
 TOKENS = 10.0  # of every passage, whatever it is cut to
 
 
