@@ -12,11 +12,20 @@ import difflib
 import functools
 import json
 import math
+import os
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Union, get_args
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
 from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
@@ -33,6 +42,8 @@ _MISSING = ("missing", "union_tag_not_found")
 
 settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
 Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
+# most functions that open a path do not expand ~
+HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 # a section without content is empty
 Mapped = BeforeValidator(lambda value: {} if value is None else value)
 

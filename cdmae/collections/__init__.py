@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse
+from cdmae.fields import asdict, parse, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +32,12 @@ class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
     queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
+    writer: the sequence-to-sequence model that writes texts for the passages, before `load` is
+    called; empty without such a model.
     """
 
     queries_are_cut = False
+    writer = ""
 
     def judged(self) -> dict[str, bool]:
         """Return, for each split, whether it has judgments, without reading the data."""
@@ -154,7 +157,13 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
     """Make the source that the settings `values` name, nested under `key` of another source."""
     own = dict(values)
     module = source(str(own.pop("source", "")))
-    return parse(module.Settings, own, key)
+    made = parse(module.Settings, own, key)
+    if made.writer:
+        raise InputError(
+            f"{key}.model is {show(made.writer)}, but only an entry of `collections` can have its "
+            f"texts written; allowed: {key}.texts, a file"
+        )
+    return made
 
 
 def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:

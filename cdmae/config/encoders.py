@@ -7,12 +7,9 @@ the plan, the model card and the workflow need.
 from __future__ import annotations
 
 import math
-import os
 import pkgutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from pydantic import AfterValidator
+from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.config import checks
 from cdmae.errors import InputError
@@ -29,8 +26,6 @@ def concepts(package: str) -> list[str]:
 
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
-# most functions that open a path do not expand ~
-HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
 QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
@@ -85,6 +80,7 @@ class Pretraining(Encoder):
 
     decoder_layers: the number of Transformer layers in addition to the encoder's.
     held_layers: the number of these layers with activations in memory at the same time.
+    passes: the number of the encoder's passes with activations in memory at the same time.
     spans: the number of parts of a passage that the encoder reads separately.
     in_words: the end of the sentence "Its encoder was pre-trained ..." in model cards. `{masked}`
     in it stands for a description of the masked words.
@@ -92,6 +88,7 @@ class Pretraining(Encoder):
 
     pretrained, pooling, projection = True, "cls", False
     decoder_layers, held_layers = 0, 2
+    passes = 1
     spans = 1
     in_words = ""
 

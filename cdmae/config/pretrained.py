@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.config import weight_files
+from cdmae.config.tokenizer_files import check_ids
 from cdmae.config.tokenizer_files import check_tokenizer as check_tokenizer
 from cdmae.config.tokenizer_files import part as part
 from cdmae.config.weight_files import Weight
@@ -67,6 +68,10 @@ STORED = {  # names of weights, without the prefix in BASES, and their sizes' ke
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
+# of sequence-to-sequence models
+WRITERS_TOKENIZERS = (*TOKENIZERS, "spiece.model", "source.spm")
+# names of the word embeddings of a sequence-to-sequence model
+SHARED = ("shared.weight", "model.shared.weight")
 WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: the wildcards that Snakemake replaces
 NAMED = 3  # the most files that a message lists if the right file is missing
 
@@ -288,6 +293,39 @@ def size_in(described: dict[str, Any], key: str) -> int | None:
         key = "hidden_size"
     value = described.get(key, described.get(DISTILBERT.get(key, key)))
     return value if type(value) is int else None
+
+
+def check_seq2seq(model: str, keys: Keys) -> None:
+    """Refuse a model, at `keys`, that is no sequence-to-sequence model, or of two vocabularies."""
+    folder = _Folder.of(model, keys, "transformers format, of a sequence-to-sequence model like T5")
+    if folder is None:
+        return
+    folder.need("config.json", "config.json")
+    described = folder.json("config.json", dict)
+    if described.get("is_encoder_decoder") is not True:
+        kind = described.get("model_type")
+        raise folder.wrong(f"whose config.json describes no encoder with a decoder ({show(kind)})")
+    words = described.get("vocab_size")
+    if type(words) is not int or not 0 < words <= SIZES["vocab_size"]:
+        raise folder.wrong(
+            f"whose config.json has vocab_size {show(words)}",
+            f"allowed: from 1 to {SIZES['vocab_size']:,}",
+        )
+    weights = folder.weights(Path(model)) or {}
+    for name in SHARED:
+        if name in weights and weights[name].shape[:1] != (words,):
+            raise folder.wrong(
+                f"whose {name} has the size {[*weights[name].shape]}, but its config.json has a "
+                f"vocab_size of {words:,}",
+                "allowed: a model whose config.json describes its weights",
+            )
+    folder.need(" or ".join(TOKENIZERS), *WRITERS_TOKENIZERS, more=", with its tokenizer")
+    if (Path(model) / TOKENIZERS[0]).is_file():
+        what = f"{dotted(keys)} is {show(model)}, whose tokenizer"
+        try:
+            check_ids(folder.json(TOKENIZERS[0], dict), what, words)
+        except InputError as error:
+            raise InputError(str(error), keys=keys) from None
 
 
 def check_retriever(model: str, keys: Keys) -> None:

@@ -19,7 +19,6 @@ from pydantic import BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import fits_in_paths, read_measure
-from cdmae.config.encoders import HomePath
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.objectives import AnyEncoder
@@ -28,6 +27,7 @@ from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import (
     LARGEST,
+    HomePath,
     Mapped,
     asdict,
     parse,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.config import pretrained
-from cdmae.config.encoders import HomePath
 from cdmae.errors import InputError
-from cdmae.fields import asdict, pick, refusal, rules_of, setting, settings
+from cdmae.fields import HomePath, asdict, pick, refusal, rules_of, setting, settings
 
 
 @settings

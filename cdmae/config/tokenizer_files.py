@@ -36,12 +36,7 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
             f"{what} does not put one special token before and one after a text; allowed: a "
             "tokenizer that does"
         )
-    added = parts.get("added_tokens", [])
-    if not isinstance(added, list) or not all(map(_is_token, added)):
-        raise InputError(
-            f"{what} has added_tokens that are not a list of tokens with an id and content each"
-        )
-    _check_ids(model, added, what, known)
+    check_ids(parts, what, known)
 
 
 def _is_token(token: Any) -> bool:
@@ -49,8 +44,17 @@ def _is_token(token: Any) -> bool:
     return isinstance(token, dict) and isinstance(token.get("content"), str)
 
 
-def _check_ids(model: dict[str, Any], added: list[Any], what: str, known: int | None) -> None:
-    """Refuse ids of word-pieces that are outside the tokenizer's vocabulary."""
+def check_ids(parts: dict[str, Any], what: str, known: int | None) -> None:
+    """Refuse ids of word-pieces that are outside the model's vocabulary.
+
+    parts: a ``tokenizer.json``. what, known: see `check_tokenizer`.
+    """
+    model = part(parts, "model")
+    added = parts.get("added_tokens", [])
+    if not isinstance(added, list) or not all(map(_is_token, added)):
+        raise InputError(
+            f"{what} has added_tokens that are not a list of tokens with an id and content each"
+        )
     listed = model.get("type") == "Unigram"  # in a list, the ids are the indices
     vocabulary = model.get("vocab", [] if listed else {})
     if not isinstance(vocabulary, list if listed else dict):

@@ -58,11 +58,11 @@ class Network:
     def read(cls, model: str) -> Network:
         """Return the dimensions of a local model; BERT base's if its sizes or files are missing."""
         settings = settings_of(model)
-        keys = {  # BERT's keys, and DistilBERT's
-            "layers": ("num_hidden_layers", "n_layers"),
-            "width": ("hidden_size", "dim"),
-            "inner": ("intermediate_size", "hidden_dim"),
-            "heads": ("num_attention_heads", "n_heads"),
+        keys = {  # BERT's keys, DistilBERT's, T5's and BART's
+            "layers": ("num_hidden_layers", "n_layers", "num_layers", "encoder_layers"),
+            "width": ("hidden_size", "dim", "d_model"),
+            "inner": ("intermediate_size", "hidden_dim", "d_ff", "encoder_ffn_dim"),
+            "heads": ("num_attention_heads", "n_heads", "num_heads", "encoder_attention_heads"),
             "vocabulary": ("vocab_size",),
             "positions": ("max_position_embeddings",),
             "embedding": ("embedding_size",),

@@ -61,6 +61,7 @@ def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Wor
 
 RULES = (
     work.collection,
+    work.expansions,
     work.tokenizer,
     work.tokens,
     work.ngrams,

@@ -67,6 +67,10 @@ class Planned:
             self._initial_networks[start] = Network.of(self.config.starts[start])
         return self._initial_networks[start]
 
+    def writer(self, collection: str) -> Network:
+        """Return the network that writes texts for a collection's passages."""
+        return self._external(self.config.collections[collection].settings.writer)
+
     def network(self, system: str) -> Network:
         """Return the network of a system; for feedback and heads, of the system that they use."""
         entry = self.config.systems[system]
@@ -78,6 +82,9 @@ class Planned:
             return self.network(entry.parts()[0])
         if not model:
             return self.initial_network(systems.start_of(self.config, system))
+        return self._external(model)
+
+    def _external(self, model: str) -> Network:
         if model not in self._external_networks:
             self._external_networks[model] = Network.read(model)
         return self._external_networks[model]

@@ -15,10 +15,10 @@ from cdmae.plan.planned import Job, Planned
 
 ON_SEVERAL = ("pretrain", "train_retriever", "train_reranker")  # rules that torchrun can start
 ON_ONE = (
-    "teacher", "vectors", "vectors_external", "rerank",
+    "expansions", "teacher", "vectors", "vectors_external", "rerank",
     "search", "search_external", "search_feedback", "mine", "mine_external", "mine_feedback",
 )  # fmt: skip
-RESUMING = ON_SEVERAL  # rules that save their state
+RESUMING = (*ON_SEVERAL, "expansions")  # rules that save their state
 NODE = 8  # GPUs of a node, as in the paper (section 4.3)
 NARROW = 256  # layer width below which neither a GPU nor a second core speeds up a job
 FEW_HOURS = 2.0  # on one GPU; a longer training requests all GPUs of a node
@@ -42,6 +42,8 @@ def network(planned: Planned, job: Job) -> Network:
     name = job.name.split("/")[0]
     if job.rule in ("pretrain", "untrained"):
         return planned.initial_network(planned.config.encoders[name].start)
+    if job.rule == "expansions":
+        return planned.writer(name)
     if job.rule == "teacher":
         name = planned.config.systems[name].teacher
     return planned.network(name)
@@ -93,7 +95,7 @@ def minutes(planned: Planned, job: Job, attempt: int) -> int:
     A rule that resumes requests at most a day per attempt. Other rules begin again at each attempt,
     and further attempts request more time.
     """
-    least = DOWNLOAD if job.rule == "collection" else LEAST_MINUTES
+    least = DOWNLOAD if job.rule in ("collection", "expansions") else LEAST_MINUTES
     try:
         seconds = prices.price(planned, job).seconds_on(REFERENCE, job.threads, job.gpus)
     except InputError:

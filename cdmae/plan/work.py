@@ -15,13 +15,12 @@ from cdmae.config import systems
 from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD
-from cdmae.plan.sizes import PIECES_A_WORD
+from cdmae.plan.sizes import PIECES_A_WORD, Size
 
 if TYPE_CHECKING:
     from cdmae.config.recipe import Stage
     from cdmae.plan.flops import Network
     from cdmae.plan.planned import Planned
-    from cdmae.plan.sizes import Size
 
 TYPES = 95.0  # distinct words, divided by the square root of the number of words (Heaps' law)
 SELECT = 4000.0  # operations to select the best passages, per query and passage
@@ -29,6 +28,7 @@ PRODUCTS = 1000.0  # operations to multiply sparse vectors, per query and passag
 ENTRIES = 200.0  # nonzero entries of a sparse passage vector
 DIMENSIONS = 128  # of a third-party multi-vector model, and
 FILLED = 32  # its word-pieces of a query: ColBERT's
+CROSS = 4 / 3  # cost of a decoder's layer with attention to the passage, in encoder layers
 PADDED = 2.0  # factor of the cost of encoding by sentence-transformers, because of its padding
 
 
@@ -48,6 +48,27 @@ def collection(planned: Planned, name: str) -> Work:
     documented = planned.config.collections[name].source == "pydocs"
     unit = "documented passage" if documented else "passage"
     return Work(units={unit: corpus.passages, "word": corpus.all_words})
+
+
+def expansions(planned: Planned, name: str) -> Work:
+    """Read every passage once, and write each of its texts with the decoder and the LM head.
+
+    A decoder's layer attends to the text and to the passage.
+    """
+    settings = planned.config.collections[name].settings
+    corpus = planned.size(name)
+    source = settings.base.expected()
+    read = Size(*source) if source else corpus  # without the texts
+    network = planned.writer(name)
+    passage = network.forward(read.tokens(settings.passage_length))
+    text = min(settings.text_length, QUERY_TOKENS)
+    written = CROSS * network.forward(text) + network.head(text)
+    units = {
+        "passage": corpus.passages,
+        "text": settings.samples * corpus.passages,
+        "weight": (1 + CROSS) * network.parameters(),
+    }
+    return Work(corpus.passages * (passage + settings.samples * written), units)
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
@@ -110,7 +131,7 @@ def pretrain(planned: Planned, name: str) -> Work:
         {
             "weight": weights,
             "trained weight": weights,
-            "state": (network.layers + encoder.held_layers) * _states(network),
+            "state": (encoder.passes * network.layers + encoder.held_layers) * _states(network),
             "vocabulary entry": network.vocabulary,
             "kept number": encoder.kept(network),
             "joined piece": PIECES_A_WORD * corpus.all_words if encoder.asked else 0,

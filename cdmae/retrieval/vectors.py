@@ -351,7 +351,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
-    done = len(list(folder.glob("[0-9]*.np[yz]")))
+    done = len(list(folder.glob("[0-9]*.*")))
     if done:
         say(f"resuming with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,13 +10,46 @@ collecting = {
     for name, entry in settings.collections.items()
 }
 sources = {name: [entry.module] for name, entry in settings.collections.items()}
+written = [name for name, entry in settings.collections.items() if entry.settings.writer]
 tokenizing = {name: start.tokenizer() for name, start in settings.starts.items()}
+
+
+rule expansions:
+    """Texts for the passages of a collection, such as queries, by a sequence-to-sequence model."""
+    input:
+        files=files_of("{collection.files}"),
+        model=files_of("{collection.writer}"),
+    output:
+        "<results>/expansions/{collection}.tsv",
+    log:
+        "<logs>/expansions/{collection}.log",
+    benchmark:
+        "<benchmarks>/expansions/{collection}.tsv"
+    wildcard_constraints:
+        collection=only(written),
+    priority: 50
+    conda:
+        environment
+    threads: network_cores("expansions", 8)
+    resources:
+        gpu=gpus_of("expansions"),
+        mem_mb=memory_of("expansions"),
+        runtime=minutes_of("expansions"),
+    params:
+        code=code("expansions", lookup(dpath="{collection}", within=sources)),
+        settings=entry("collection", collecting),
+        launch=launch,
+    shell:
+        "{params.launch} --gpus {resources.gpu} scripts/expansions.py"
+        " --settings {params.settings[collection]:q} --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule collection:
     """Passages, queries and judgments from their source."""
     input:
         files_of("{collection.files}"),
+        texts=of("<results>/expansions/{collection.expansions}.tsv"),
     output:
         "<results>/collections/{collection}/passages.parquet",
         "<results>/collections/{collection}/queries.parquet",
@@ -42,7 +75,7 @@ rule collection:
     shell:
         "{params.launch} scripts/collection.py --name {wildcards.collection}"
         " --settings {params.settings[collection]:q} --needed {params.needed:q}"
-        " --output {params.folder:q} --threads {threads}"
+        " --texts {input.texts:q} --output {params.folder:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

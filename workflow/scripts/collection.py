@@ -12,16 +12,25 @@ from cdmae.log import say
 
 
 def main(
-    *, name: str, settings: dict[str, Any], needed: dict[str, Any], output: Path, threads: int = 1
+    *,
+    name: str,
+    settings: dict[str, Any],
+    needed: dict[str, Any],
+    output: Path,
+    texts: Path | None = None,
+    threads: int = 1,
 ) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
+    texts: the file that the model of the source `expanded` has written; None without a model.
     needed: the split and the number of queries of each setting of a stage that needs them, such as
     ``{"stages.stage1.queries": ["train", 64]}``. A split with fewer queries is refused now rather
     than when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
+    if texts:
+        own = {"of": own["of"], "texts": str(texts)}
     source = collections.source(settings.get("source", ""))
     try:
         collection = parse(source.Settings, own, path).load(threads)

@@ -1,14 +1,14 @@
 """Append texts that another model wrote, such as docT5query's queries, to a collection's passages.
 
 A file has a line per text: passage id, tab, text. Its lines are in the order of the passages, and
-every passage has at least one. Passages are numbered as in the other collection, so that a system
-of kind `bm25` can index these passages (`passages`) and answer the other collection's queries
-(Nogueira and Lin 2019, "From doc2query to docTTTTTquery").
+every passage has at least one. It is the user's, or the rule `expansions` writes it by a
+sequence-to-sequence model (`cdmae.retrieval.expansion`). Passages are numbered as in the other
+collection, so that a system of kind `bm25` can index these passages (`passages`) and answer the
+other collection's queries (Nogueira and Lin 2019, "From doc2query to docTTTTTquery").
 """
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +17,17 @@ from typing import TYPE_CHECKING, Any
 from cdmae import collections
 from cdmae.collections import Derived
 from cdmae.collections.text_files import File, text_of_passage
+from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings, show
+from cdmae.fields import HomePath, rules_of, setting, settings, show
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
+
+# the settings of a model, without an effect on texts of a file
+OF_A_MODEL = ("samples", "text_length", "passage_length", "top_k", "prompt", "seed")
+WORDS = 6.0  # of a written query, as of MS MARCO's queries
 
 
 @settings
@@ -32,28 +37,97 @@ class Settings(Derived):
     of: dict[str, Any] = setting(
         meaning="the collection whose passages are expanded: a `source` and its settings"
     )
-    texts: str = setting(
+    texts: HomePath = setting(
+        "",
         meaning="the file of texts: lines of passage id, tab, text, in the order of the passages, "
         "also compressed (.gz). A passage may have several lines",
         source="docT5query: 40 queries per passage",
     )
+    model: HomePath = setting(
+        "",
+        meaning="instead of `texts`: the sequence-to-sequence model that writes them, in "
+        "transformers format: a folder, or a name or name@revision at the hub",
+        source="docT5query: T5 base, trained to write a passage's queries",
+    )
+    samples: int = setting(
+        40,
+        unit="texts per passage",
+        meaning="number of texts that the model writes for a passage",
+        source="docT5query",
+        low=1,
+        high=1000,
+    )
+    text_length: int = setting(
+        64,
+        unit="word-pieces",
+        meaning="length at which the model's texts end",
+        source="docT5query",
+        low=2,
+        high=10_000,
+    )
+    passage_length: int = setting(
+        512,
+        unit="word-pieces",
+        meaning="length at which the model's input, title and text, is cut",
+        source="docT5query",
+        low=2,
+        high=100_000,
+    )
+    top_k: int = setting(
+        10,
+        meaning="each word-piece is drawn among the most probable ones, so many",
+        source="docT5query",
+        low=1,
+    )
+    prompt: str = setting(
+        "",
+        meaning='text before each passage, such as "text2query: "',
+        source="docT5query: none",
+    )
+    seed: int = setting(0, meaning="seed of the model's draws", low=0)
 
     def __post_init__(self) -> None:
-        """Convert the settings of the collection; refuse texts that are no file."""
+        """Convert the settings of the collection; refuse texts that are no file, or a wrong model.
+
+        Refuse, too, a config with both or neither, and settings without an effect.
+        """
         if self.of.get("source") == "expanded":
             raise InputError("of.source is expanded; allowed: another source")
+        if bool(self.texts) == bool(self.model):
+            found = "texts and model are both set" if self.texts else "texts is missing"
+            raise InputError(f"{found}; allowed: texts, a file, or model, which writes the texts")
+        if self.model:
+            pretrained.check_seq2seq(self.model, ("model",))
+        else:
+            self._check_texts()
+        # settings are frozen
+        object.__setattr__(self, "of", collections.typed(self.of, "of"))
+
+    def _check_texts(self) -> None:
+        """Refuse texts that are no file, and settings of a model."""
         if not self.file.path.is_file():
             raise InputError(
                 f"texts is {show(self.texts)}, and {self.file.path.absolute()} is no file; "
                 "allowed: a file of lines with a passage id, a tab and a text"
             )
-        # settings are frozen
-        object.__setattr__(self, "of", collections.typed(self.of, "of"))
+        rules = rules_of(Settings)
+        for key in OF_A_MODEL:
+            value = getattr(self, key)
+            if value != rules[key].default:
+                raise InputError(
+                    f"{key} is {show(value)}, which has no effect on the texts of a file; "
+                    "allowed: the setting together with model"
+                )
+
+    @property
+    def writer(self) -> str:  # type: ignore[override]
+        """Return the model that writes the texts; empty if they are in a file."""
+        return self.model
 
     @property
     def file(self) -> File:
         """Return the file of texts and the parser of its lines."""
-        return File(Path(os.path.expanduser(self.texts)), text_of_passage)
+        return File(Path(self.texts), text_of_passage)
 
     @property
     def queries_are_cut(self) -> bool:  # type: ignore[override]
@@ -65,8 +139,8 @@ class Settings(Derived):
         return self.base.judged()
 
     def depends(self) -> list[Path]:
-        """List the files of the collection and the file of texts."""
-        return [*self.base.depends(), self.file.path]
+        """List the files of the collection, and the file of texts."""
+        return [*self.base.depends(), *([self.file.path] if self.texts else [])]
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
         """Estimate as for the collection, and add the words of the texts."""
@@ -74,11 +148,18 @@ class Settings(Derived):
         if counts is None:
             return None
         passages, words, queries = counts
+        if self.model:
+            return passages, words + self.samples * WORDS, queries
         lines, per_line, _ = self.file.size()
         return passages, words + lines * per_line / max(1, passages), queries
 
     def check(self) -> dict[str, int]:
-        """Read all files; if the collection has none, only the file of texts, by itself."""
+        """Read all files; if the collection has none, only the file of texts, by itself.
+
+        Texts that a model will write are not read.
+        """
+        if self.model:
+            return self.base.check()
         if not self.base.depends():
             deque(self.file.rows(), maxlen=0)
             return self.base.check()

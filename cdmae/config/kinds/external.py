@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from cdmae.config import pretrained, systems
-from cdmae.config.encoders import HomePath
 from cdmae.config.kinds._system import (
     CANDIDATES,
     CANDIDATES_DEPTH,
@@ -21,7 +20,7 @@ from cdmae.config.kinds._system import (
     check_candidates,
     check_engine,
 )
-from cdmae.fields import setting, settings, unfit
+from cdmae.fields import HomePath, setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -34,7 +33,7 @@ class External(System):
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "external"
-    teaches = True
+    foreign = True
 
     kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
     model: Annotated[HomePath, Field(min_length=1)] = setting(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_time
-from cdmae.config.encoders import HomePath
 from cdmae.config.kinds._system import System
-from cdmae.fields import Mapped, refusal, setting, settings, show
+from cdmae.fields import HomePath, Mapped, refusal, setting, settings, show
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 class TrecRun(System):
     """Third-party runs, read from files in TREC format or from a table of pairs."""
 
-    answers, teaches = False, True
+    answers = False
+    foreign = True
 
     kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.config import pretrained
-from cdmae.config.encoders import Decoded, HomePath, Layered
-from cdmae.fields import setting, settings, unfit
+from cdmae.config.encoders import Decoded, Layered
+from cdmae.fields import HomePath, setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config

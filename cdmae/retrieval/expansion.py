@@ -1,0 +1,170 @@
+"""Writing texts for passages by a sequence-to-sequence model: docT5query (Nogueira and Lin 2019).
+
+The model reads a passage and draws several texts, such as queries that the passage answers. Each
+word-piece is drawn among the most probable ones. BM25 then searches the passages with these texts
+(`cdmae.collections.sources.expanded`). The draws of a batch depend only on the seed and on the
+passages of its piece, so a killed run continues with the same texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from cdmae import collections
+from cdmae.config import pretrained
+from cdmae.errors import InputError, cause
+from cdmae.fields import asdict, parse
+from cdmae.files import complete, write_text
+from cdmae.log import Progress, say
+from cdmae.models import networks
+from cdmae.retrieval import vectors
+from cdmae.training import setup
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from cdmae.collections.sources.expanded import Settings
+
+PIECE = 256  # passages of a file that a killed run does not write again
+SEQUENCES = {"cpu": 64, "cuda": 1024}  # texts that are drawn at the same time
+Passage = tuple[str, str]  # id, title and text
+
+
+class Writer:
+    """A sequence-to-sequence model and its tokenizer."""
+
+    def __init__(self, settings: Settings, threads: int = 1) -> None:
+        """Load the model from a folder, or from the hub by name.
+
+        Raises `InputError` if it cannot be loaded, lacks weights, or has fewer word-pieces than its
+        tokenizer. Custom code of a model is not executed.
+        """
+        self.settings = settings
+        self.device = setup.set_up(threads)
+        self.model, self.tokenizer = _load(settings.model)
+        self.model.to(self.device)
+
+    def write(self, texts: list[str], seed: int) -> list[list[str]]:
+        """Draw the texts of some passages; each passage gets ``samples`` texts."""
+        settings = self.settings
+        read = self.tokenizer(
+            [f"{settings.prompt}{text}" for text in texts],
+            max_length=settings.passage_length,
+            truncation=True,
+            padding=True,
+            return_tensors="pt",
+        ).to(self.device)
+        precision = setup.scoring_precision("auto", self.device)
+        torch.manual_seed(seed)  # transformers draws from torch's global generator
+        with torch.inference_mode(), setup.autocast(precision, self.device):
+            drawn = self.model.generate(
+                input_ids=read["input_ids"],
+                attention_mask=read["attention_mask"],
+                do_sample=True,
+                top_k=settings.top_k,
+                num_beams=1,
+                num_return_sequences=settings.samples,
+                max_new_tokens=settings.text_length,
+            )
+        written = self.tokenizer.batch_decode(drawn, skip_special_tokens=True)
+        lines = [" ".join(text.split()) for text in written]
+        begins = range(0, len(lines), settings.samples)
+        return [lines[begin : begin + settings.samples] for begin in begins]
+
+
+def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a sequence-to-sequence model in evaluation mode, and its tokenizer."""
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers.utils import logging
+
+    name, revision = pretrained.divided(model)
+    where_from = {"revision": revision, "trust_remote_code": False}
+    logging.disable_progress_bar()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name, **where_from)
+        loaded, found = AutoModelForSeq2SeqLM.from_pretrained(
+            name, output_loading_info=True, dtype=torch.float32, **where_from
+        )
+    except Exception as error:  # from one of many libraries
+        raise InputError(f"transformers cannot load the model {model}: {cause(error)}") from None
+    finally:
+        logging.enable_progress_bar()
+    missing = sorted(found["missing_keys"])
+    if missing:
+        raise InputError(
+            f"the model {model} lacks {len(missing)} weights, such as {missing[0]}; allowed: a "
+            "sequence-to-sequence model with all weights"
+        )
+    words = loaded.get_input_embeddings().num_embeddings
+    if len(tokenizer) > words:
+        raise InputError(
+            f"the model {model} has {words:,} word-pieces, but its tokenizer has "
+            f"{len(tokenizer):,}; allowed: a model with the tokenizer that it was trained with"
+        )
+    for commit in networks.commits(model=model).values():
+        say(f"{model}: using commit {commit} of the hub")
+    return loaded.eval(), tokenizer
+
+
+def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> None:
+    """Write texts for all passages of a collection: lines of passage id, tab, text.
+
+    settings: of an entry of `collections` with the source `expanded`. A killed run resumes after
+    its last complete piece.
+    """
+    own = {key: value for key, value in settings.items() if key != "source"}
+    source = collections.source(settings["source"])
+    expanded = parse(source.Settings, own, "collection")
+    files = [*Path(expanded.model).glob("*.safetensors"), *Path(expanded.model).glob("*.bin")]
+    stamps = [vectors.stamp(path) for path in (*expanded.base.depends(), *sorted(files))]
+    key = [asdict(expanded), expanded.version(), stamps, PIECE]
+    known = expanded.base.expected()
+    passages = known[0] if known else 0
+    rows = _passages(expanded, threads)
+    with (
+        Progress(passages, unit="passages", label=f"write texts with {expanded.model}") as progress,
+        vectors.pieces(output, key) as folder,
+    ):
+        writer = Writer(expanded, threads)
+        for number in count():
+            piece = list(islice(rows, PIECE))
+            if not piece:
+                break
+            path = folder / f"{number:06d}.tsv"
+            if path.exists():
+                progress.advance(len(piece))
+            else:
+                write_text(path, "".join(_lines(writer, piece, number, progress)))
+        with complete(output) as aside, aside.open("wb") as joined:
+            for path in sorted(folder.glob("*.tsv")):
+                joined.write(path.read_bytes())
+
+
+def _passages(expanded: Settings, threads: int) -> Iterator[Passage]:
+    """Yield the id of each passage, and its title and text."""
+    for passage_id, title, text in expanded.base.load(threads).rows():
+        yield passage_id, f"{title} {text}" if title else text
+
+
+def _lines(writer: Writer, piece: list[Passage], number: int, progress: Progress) -> Iterator[str]:
+    """Yield the lines of a piece in the order of its passages.
+
+    Passages of similar lengths are read together.
+    """
+    order = sorted(range(len(piece)), key=lambda row: len(piece[row][1]))
+    size = max(1, SEQUENCES[writer.device.type] // writer.settings.samples)
+    written: dict[int, list[str]] = {}
+    for begin in range(0, len(order), size):
+        rows = order[begin : begin + size]
+        seed = setup.seed_of(writer.settings.seed, "texts", number, begin)
+        texts = writer.write([piece[row][1] for row in rows], seed)
+        written.update(zip(rows, texts, strict=True))
+        progress.advance(len(rows))
+    for row, (passage_id, _) in enumerate(piece):
+        for text in written[row]:
+            yield f"{passage_id}\t{text}\n"

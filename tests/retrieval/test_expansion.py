@@ -1,0 +1,244 @@
+"""Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
+
+import json
+
+import pytest
+import torch
+from made_up import make_weights
+
+from cdmae.collections.sources import expanded
+from cdmae.errors import InputError
+from cdmae.fields import parse
+from cdmae.retrieval import expansion, vectors
+
+PASSAGES = {
+    "p1": ("Heaps", "a binary heap keeps the smallest item first"),
+    "p2": ("", "a hash table finds an item by its hash"),
+    "p3": ("Lists", "a list of links"),
+    "p4": ("", "a tree"),
+}
+ASKED = {"p1": "smallest item", "p2": "by its hash", "p3": "links", "p4": "a tree"}
+
+
+def make_t5(folder, steps):
+    """Write a T5 that learns one query for each passage, and its tokenizer of words."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    read = [f"{title} {text}" if title else text for title, text in PASSAGES.values()]
+    words = ["<pad>", "</s>", "<unk>", *dict.fromkeys(" ".join(read).split())]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: row for row, word in enumerate(words)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", special_tokens=[("</s>", 1)]
+    )
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+    fast.save_pretrained(folder)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        t5 = T5ForConditionalGeneration(
+            T5Config(
+                vocab_size=len(words), d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2,
+                dropout_rate=0.0, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+            )
+        )  # fmt: skip
+    optimiser = torch.optim.Adam(t5.parameters(), 1e-2)
+    batch = fast(read, padding=True, return_tensors="pt")
+    labels = fast(list(ASKED.values()), padding=True, return_tensors="pt")["input_ids"]
+    labels[labels == 0] = -100
+    for _ in range(steps):
+        loss = t5(**batch, labels=labels).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    t5.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make_t5(tmp_path_factory.mktemp("t5"), steps=80)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    return make_t5(tmp_path_factory.mktemp("random"), steps=0)
+
+
+@pytest.fixture
+def base(tmp_path):
+    folder = tmp_path / "base"
+    folder.mkdir()
+    lines = [
+        json.dumps({"_id": name, "title": title, "text": text})
+        for name, (title, text) in PASSAGES.items()
+    ]
+    (folder / "corpus.jsonl").write_text("\n".join(lines))
+    return {"source": "beir", "path": str(folder)}
+
+
+def settings_of(base, model, **changes):
+    own = {"source": "expanded", "of": base, "model": str(model), "samples": 3, "text_length": 8}
+    return own | changes
+
+
+def test_the_model_writes_what_it_learnt_for_each_passage(base, model, tmp_path):
+    settings = settings_of(base, model, top_k=1)
+    expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+    lines = (tmp_path / "texts.tsv").read_text().splitlines()
+    assert lines == [f"{name}\t{text}" for name, text in ASKED.items() for _ in range(3)]
+    read = expanded.Settings(of=base, texts=str(tmp_path / "texts.tsv")).load()
+    texts = "smallest item smallest item smallest item"
+    assert next(iter(read.rows())) == ("p1", "Heaps", f"{PASSAGES['p1'][1]} {texts}")
+    assert not (tmp_path / ".texts.tsv.pieces").exists()
+
+
+def test_texts_are_drawn_among_the_most_probable_words(base, untrained, tmp_path):
+    """Other draws for each text and seed; the same for the same seed."""
+    read = {}
+    for name, changes in {"a": {}, "b": {}, "c": {"seed": 1}}.items():
+        settings = settings_of(base, untrained, top_k=5, samples=20, **changes)
+        expansion.write_texts(settings=settings, output=tmp_path / name)
+        read[name] = (tmp_path / name).read_text()
+    assert read["a"] == read["b"] != read["c"]
+    own = [line.split("\t")[1] for line in read["a"].splitlines() if line.startswith("p1\t")]
+    assert len(own) == 20 and len(set(own)) > 1
+
+
+def test_a_killed_run_goes_on_after_its_last_complete_piece(base, untrained, tmp_path, monkeypatch):
+    monkeypatch.setattr(expansion, "PIECE", 2)
+    settings = settings_of(base, untrained, top_k=5)
+    expansion.write_texts(settings=settings, output=tmp_path / "whole.tsv")
+    pieces = []
+    write = expansion.Writer.write
+
+    def killed(writer, texts, seed):
+        pieces.append(texts)
+        if len(pieces) == 2:
+            raise KeyboardInterrupt
+        return write(writer, texts, seed)
+
+    monkeypatch.setattr(expansion.Writer, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+    expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+    assert (tmp_path / "texts.tsv").read_text() == (tmp_path / "whole.tsv").read_text()
+    assert len(pieces) == 3, "the first piece is written once"
+
+
+def test_passages_are_read_behind_the_prompt_and_cut(base, model, monkeypatch):
+    from transformers import T5ForConditionalGeneration
+
+    read = []
+    generate = T5ForConditionalGeneration.generate
+
+    def recorded(self, input_ids, **how):
+        read.append(input_ids)
+        return generate(self, input_ids=input_ids, **how)
+
+    monkeypatch.setattr(T5ForConditionalGeneration, "generate", recorded)
+    settings = settings_of(base, model, passage_length=4, prompt="Lists ")
+    own = {key: value for key, value in settings.items() if key != "source"}
+    writer = expansion.Writer(parse(expanded.Settings, own, "k"))
+    writer.write(["a hash table finds", "a tree"], 0)
+    words = [writer.tokenizer.convert_ids_to_tokens(row) for row in read[0]]
+    assert words == [["Lists", "a", "hash", "</s>"], ["Lists", "a", "tree", "</s>"]]
+
+
+# --- bad input ------------------------------------------------------------------------------------
+
+
+def folder_of(folder, described, shape=(9, 2), tokens=9):
+    """A folder with a sequence-to-sequence model's files; returns its path."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(described))
+    make_weights(folder / "model.safetensors", {"shared.weight": shape})
+    vocabulary = {f"w{number}": number for number in range(tokens)}
+    parts = {"model": {"type": "BPE", "vocab": vocabulary}, "added_tokens": []}
+    (folder / "tokenizer.json").write_text(json.dumps(parts))
+    return str(folder)
+
+
+T5 = {"model_type": "t5", "is_encoder_decoder": True, "vocab_size": 9}
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ({"described": T5 | {"is_encoder_decoder": False}}, 'no encoder with a decoder \\("?t5'),
+        ({"described": {"model_type": "bert"}}, "whose config.json describes no encoder with a de"),
+        ({"described": T5 | {"vocab_size": 0}}, "whose config.json has vocab_size 0; allowed: from"),
+        ({"described": T5, "shape": (8, 2)}, r"whose shared.weight has the size \[8, 2\], but its "),
+        ({"described": T5, "tokens": 10}, "whose tokenizer has the id 9 for a word-piece; allowed:"),
+    ],
+)  # fmt: skip
+def test_a_model_that_cannot_write_is_refused_before_a_run(base, tmp_path, made, message):
+    model = folder_of(tmp_path / "wrong", **made)
+    with pytest.raises(InputError, match=message) as refused:
+        parse(expanded.Settings, {"of": base, "model": model}, "collections.more")
+    assert str(refused.value).startswith("collections.more.model is ")
+
+
+def test_a_folder_without_a_tokenizer_is_refused(base, tmp_path):
+    model = folder_of(tmp_path / "wrong", T5)
+    (tmp_path / "wrong/tokenizer.json").unlink()
+    with pytest.raises(InputError, match="no tokenizer.json or .*, with its tokenizer"):
+        parse(expanded.Settings, {"of": base, "model": model})
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({}, "texts is missing; allowed: texts, a file, or model, which writes the texts"),
+        ({"texts": "t", "model": "m"}, "texts and model are both set; allowed: texts, a file, or"),
+        ({"model": "nowhere/at/all"}, "model is nowhere/at/all, and .* is not a folder; allowed"),
+    ],
+)
+def test_texts_come_from_a_file_or_from_a_model(base, own, message):
+    with pytest.raises(InputError, match=message):
+        parse(expanded.Settings, {"of": base} | own)
+
+
+def test_a_model_has_no_effect_on_a_file(base, tmp_path):
+    (tmp_path / "texts.tsv").touch()
+    own = {"of": base, "texts": str(tmp_path / "texts.tsv"), "top_k": 3}
+    with pytest.raises(InputError, match="top_k is 3, which has no effect on the texts of a file"):
+        parse(expanded.Settings, own)
+
+
+def test_a_job_refuses_missing_weights_and_a_larger_tokenizer(model, tmp_path, base):
+    """Files that a look at the headers does not find wrong, or that come from the hub."""
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoTokenizer
+
+    folder = shutil.copytree(model, tmp_path / "less")
+    weights = load_file(folder / "model.safetensors")
+    del weights["decoder.final_layer_norm.weight"]
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match="lacks 1 weights, such as decoder.final_layer_norm"):
+        expansion.write_texts(settings=settings_of(base, folder), output=tmp_path / "texts.tsv")
+    larger = AutoTokenizer.from_pretrained(model)
+    larger.add_tokens(["one", "more"])
+    larger.save_pretrained(folder)
+    shutil.copy(model / "model.safetensors", folder)
+    with pytest.raises(InputError, match="but its tokenizer has .*; allowed: a model with the tok"):
+        expansion._load(str(folder))
+
+
+def test_the_pieces_of_another_model_are_not_used(base, model, tmp_path, monkeypatch):
+    seen = []
+    pieces = vectors.pieces
+    monkeypatch.setattr(
+        expansion.vectors, "pieces", lambda output, key: seen.append(key) or pieces(output, key)
+    )
+    for changes in ({}, {"samples": 2}):
+        settings = settings_of(base, model, **changes)
+        expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+    assert seen[0] != seen[1]
+    assert str(model / "model.safetensors") in json.dumps(seen[0])
