@@ -18,7 +18,7 @@ from cdmae.pretraining.spelling import Spelling
 from cdmae.tokens.vocabulary import Vocabulary
 
 IGNORED = -100
-LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
+LAYERS = ("decoder", "neighbour", "complement", "head")  # the parts of ours that are layers
 
 
 class Nonsense(Spelling):
@@ -158,13 +158,22 @@ class Naive(nn.Module):
         return self.mae(step)
 
     def master(self, step: Step) -> Tensor:
-        """Add the losses of two decoders: for the encoder's own text, and for the next span."""
+        """Add the losses of decoders: of the encoder's own text, of the next span, and of texts.
+
+        A second pass of the encoder has a loss, and a decoder of the words that it sees.
+        """
         encoder = Side.of(step, "encoder")
         following = Side.of(step, "neighbour")
         states = self.decoded(
             "neighbour", self.vector(self.states(encoder)[-1], encoder), following
         )
         loss = self.mae(step) + self.loss(states, following)
+        if "complement" in self.layers:
+            second = Side.of(step, "second")
+            rest = Side.of(step, "complement")
+            states = self.states(second)[-1]
+            seen = self.decoded("complement", self.vector(states, second), rest)
+            loss = loss + self.loss(states, second) + self.loss(seen, rest)
         for side, layers in self.network.texts.items():
             text = Side.of(step, side)
             h = self.vector(self.states(encoder)[-1], encoder)

@@ -145,7 +145,7 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     trained = naive if form == "naive" else ours.to(device)
     adam = setup.adamw(trained.parameters(), 0.01)
     setup.set_rate(adam, 1e-5)
-    rows = trainer.micro_batch(ours.model.config, 2, device)
+    rows = trainer.micro_batch(ours.model.config, ours.settings, device)
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while line.recv():

@@ -172,7 +172,8 @@ def _pretraining(here: Run) -> Iterator[Row]:
     lengths = np.diff(pretraining.step(options).sides["encoder"].inputs.starts)
     corpus = SimpleNamespace(tokens=lambda _: lengths)  # what the plan asks of one
     operations = flops.passage(here.sizes.plan, settings, corpus).sum()
-    note = f"; micro-batches of {trainer.micro_batch(network.model.config, 2, here.device):,} rows"
+    rows = trainer.micro_batch(network.model.config, settings, here.device)
+    note = f"; micro-batches of {rows:,} rows"
     step = _updating(network, learn)
     seconds = yield from _measured(
         here, "pre-training", step, lengths.sum(), operations, PRETRAINING, note

@@ -144,8 +144,8 @@ def _check_stage(config: Config, name: str) -> None:
             continue
         start = systems.start_of(config, trained)
         stage.check_start(config.starts[start], f"starts.{start}")
-        teacher = config.systems[system.teacher] if system.teacher else system
-        if stage.random_negatives and teacher.teaches and not teacher.scores_draws:
+        ranks_only = system.teacher and not config.systems[system.teacher].scores_draws
+        if stage.random_negatives and ranks_only:
             words = (
                 f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
                 "passages that it ranks; allowed: 0"

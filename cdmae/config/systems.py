@@ -124,9 +124,9 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to their greatest depth.
 
-    A teacher's run is read to its end if it comes from files. A third-party model as a teacher is
-    searched to the depth of the evaluation. Runs for a fusion also have the depth of the
-    evaluation, because the depth affects how scores are scaled.
+    A teacher's run is read to its end if it comes from files. Any other teacher searches to the
+    depth of the evaluation. Runs for a fusion also have the depth of the evaluation, because the
+    depth affects how scores are scaled.
     """
     depths: dict[tuple[str, str, str], int] = {}
 
@@ -140,8 +140,8 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
         system, on = config.systems[name], trains_on(config, name)
         mine(system.negatives, on, config.stages[system.stage].depth)
         if system.teacher and name not in scored:
-            searches = bool(config.systems[system.teacher].index)
-            mine(system.teacher, on, config.evaluation.depth if searches else WHOLE)
+            from_files = config.systems[system.teacher].kind == "run"
+            mine(system.teacher, on, WHOLE if from_files else config.evaluation.depth)
     return depths
 
 

@@ -94,11 +94,10 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
 
         after: a trained model, whose weights replace the encoder's. negatives: a run over the
         training queries. teacher: a reranker's run over the same candidates, to learn from.
-        ranking: a third-party run that replaces the teacher's and scores only the passages that it
-        ranks. in_batch_teacher: a trained retriever whose scores of whole batches are learnt, too.
-        joint_teacher: a reranker that is trained together with the retriever.
-        A killed training resumes from the state folder; on the CPU its results are
-        bit-identical.
+        ranking: the run of a teacher that scores only the passages that it ranks, in place of
+        `teacher`. in_batch_teacher: a trained retriever whose scores of whole batches are learnt,
+        too. joint_teacher: a reranker that is trained together with the retriever. A killed
+        training resumes from the state folder; on the CPU its results are bit-identical.
         """
         device = setup.set_up(threads)
         if after:

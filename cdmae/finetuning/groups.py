@@ -220,10 +220,10 @@ def read(
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
     depth: the number of top ranks from which negatives are taken. train_queries: the number of
-    queries to use, or 0 for all. whole_pool: see `Examples.drawn`. ranking: a third-party teacher's
-    run; groups then contain only passages that this run ranks, because it scores no others. The
-    second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
-    example remains.
+    queries to use, or 0 for all. whole_pool: see `Examples.drawn`. ranking: the run of a
+    teacher that is no reranker; groups then contain only passages that this run ranks, because it
+    scores no others. The second result is `Selection.counts`. Raises `InputError` if the files do
+    not match, or if no example remains.
     """
     qrels = read_qrels(collection, split)
     texts = text_ids(collection)

@@ -5,7 +5,7 @@ Filters, in this order:
 1. `mined`: keeps the best passages of the run. It removes relevant passages, passages that the
    qrels exclude (BRIGHT's grade of -100), and copies of either.
 2. `limit_by_margin`: removes passages that the run scores nearly as high as the relevant passage.
-3. `limit_to_ranked`: keeps only passages that a third-party teacher has scored.
+3. `limit_to_ranked`: keeps only passages that a teacher's run ranks.
 4. `limit_to_queries`: keeps some of the queries that are left.
 
 Shapes: `Q` queries of the split, `P` passages.

@@ -28,8 +28,8 @@ UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninf
 class Teacher:
     """A run with scores for every passage that the student draws, and the name of its file.
 
-    The run was either made by a reranker for the student, or it is a third-party run. A third-party
-    run limits the student's draws to the passages that it ranks.
+    The run was either made by a reranker for the student, or it is another system's search. A
+    search limits the student's draws to the passages that it ranks.
     """
 
     run: Run

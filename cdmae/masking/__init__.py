@@ -60,7 +60,7 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last twelve fields serve objectives with masks that differ from equation 1.
+    The last thirteen fields serve objectives with masks that differ from equation 1.
     """
 
     strategy: str
@@ -70,6 +70,7 @@ class Side:
     mask_share: float = 0.8  # of the masked tokens, replaced by [MASK]
     random_share: float = 0.1  # of the masked tokens, replaced by a random token; the rest is kept
     beyond: str = ""  # another side: its masked tokens are also masked here, and count in `ratio`
+    complement: str = ""  # another side: exactly the tokens that it does not mask are masked here
     per_position: bool = False  # the input is not masked; each position has its own attention mask
     next: bool = False  # the input is the second of two spans; the encoder reads the first
     sampled: bool = False  # every token gets a number in [0, 1) for sampling its replacement

@@ -20,7 +20,7 @@ from cdmae.models import packed
 from cdmae.models.packed import Packed, Rows
 from cdmae.models.ragged import Ragged
 
-READ_AT_CLS = ("encoder", "passage")  # the sides whose [CLS] state is read
+READ_AT_CLS = ("encoder", "second", "passage")  # the sides whose [CLS] state is read
 
 
 @dataclass(frozen=True)

@@ -298,8 +298,9 @@ class Reader:
             return rows
 
         masked = np.zeros(batch.ids.shape, bool)
-        if side.beyond:
-            masked[real] = others[side.beyond].chosen[content]
+        other = side.beyond or side.complement
+        if other:
+            masked[real] = others[other].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
         ids = seen.ravel()[source]
         if spelt is not None:
@@ -363,6 +364,9 @@ class Reader:
             return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
+        if side.complement:
+            chosen = batch.candidates & ~masked
+            return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
         if not side.beyond:
             return masking.mask(batch, side, self.vocabulary, keys)
         # SimLM's decoder masks more tokens until both masks together have the side's ratio.

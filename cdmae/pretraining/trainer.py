@@ -165,7 +165,7 @@ def train(
         reader,
         plan.last,
         saved,
-        rows=micro_batch(model.config, settings.held_layers, device),
+        rows=micro_batch(model.config, settings, device),
     )
 
     def look(step: int) -> None:
@@ -213,7 +213,7 @@ def learn(
     def dropout(index: int) -> torch.Generator:
         return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
 
-    rows = micro_batch(network.model.config, settings.held_layers, device)
+    rows = micro_batch(network.model.config, settings, device)
     parts = batch.batches(rows, device, group.rank, group.size)
     if hasattr(network, "prepare"):
         parts = list(parts)
@@ -309,12 +309,13 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
     )
 
 
-def micro_batch(config: PretrainedConfig, further_layers: int, device: torch.device) -> int:
+def micro_batch(config: PretrainedConfig, settings: Pretraining, device: torch.device) -> int:
     """Return the number of rows of a micro-batch, as many as activations fit into `MEMORY`."""
     memory = MEMORY[device.type]
     if device.type == "cuda":
         memory *= torch.cuda.get_device_properties(device).total_memory
     config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
-    rows = memory / (layer * (config.num_hidden_layers + further_layers))
+    layers = settings.passes * config.num_hidden_layers + settings.held_layers
+    rows = memory / (layer * layers)
     return int(min(MOST_ROWS[device.type], max(256, rows)))

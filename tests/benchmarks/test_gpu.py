@@ -397,7 +397,9 @@ def test_a_micro_batch_of_bert_base_fills_a_third_of_an_h100(monkeypatch):
     """79.1 GiB x .35 over 14 layers of 4 x (10 x 768 + 2 x 3072) = 55,296 bytes a row."""
     card = SimpleNamespace(total_memory=int(79.1 * 2**30))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
-    rows = trainer.micro_batch(BertConfig(), 2, CUDA)
+    rows = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=1, held_layers=2), CUDA)
     assert rows == int(0.35 * card.total_memory / (14 * 55296)) == 38_399
+    twice = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=2, held_layers=2), CUDA)
+    assert twice == pytest.approx(rows * 14 / 26, abs=1), "the encoder's second pass is held, too"
     logits = _prediction.LOGITS_AT_ONCE["cuda"] * 2 * 2  # a product in bfloat16, and its softmax
     assert rows * 14 * 44 * 768 + logits + 16 * 110e6 < 0.3 * card.total_memory

@@ -160,11 +160,11 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.one.k1", 1.0, "systems.one.k1 is 1.0, but engine is exact; remove it"),
         ("systems.one.reranks", "bm25", "systems.one.reranks is not a setting of kind retriever; of the settings "
          "that only some kinds have, it has encoder, after, stage, negatives, teacher, once"),
-        ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
+        ("systems.three.teacher", "one", "stages.stage3.random_negatives is 10, but one, the teacher of systems.three, sc"),
         ("systems.three.after", "cross", "systems.three.after is cross, of kind reranker; allowed: a trained system"),
         ("systems.three.after", "three", "systems depend on each other in a circle: three -> three; remove"),
         ("report", {"methods": {"PAIR": "on"}}, "report.methods.PAIR is on, which is not a system; did you mean one?"),
-        ("systems.cross.teacher", "one", "systems.cross.teacher is one, of kind retriever; allowed: a system whose scor"),
+        ("systems.cross.teacher", "bm25", "stages.rerank.random_negatives is 10, but bm25, the teacher of systems.cross, sc"),
         ("systems.cross.teacher", "cross", "systems depend on each other in a circle: cross -> cross; remove"),
         ("stages.stage3.distillation", "none", "systems.three.teacher is cross, but the stage stage3 has distillation "
          "none, denoise 0 and margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of"),

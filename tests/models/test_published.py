@@ -99,6 +99,9 @@ def test_cotmae_cuts_at_the_begin_of_a_word():
 # --- MASTER ---------------------------------------------------------------------------------------
 
 
+TWO = {"complement_ratio": 0.0}  # the decoders of the span itself and of its neighbour
+
+
 def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
     """Of the encoder, of the decoder of the span itself, of the decoder of its neighbour."""
     naive = Naive("master", network)
@@ -112,7 +115,8 @@ def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own():
-    network, step = network_of("master"), first("master")
+    network = network_of("master", **TWO)
+    step = first("master")
     encoder, own, following = losses(network, step)
     numbers = learnt(network, step)[1]
     torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
@@ -137,11 +141,43 @@ def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
     assert not all(alike)
 
 
+def test_master_s_third_decoder_restores_what_a_second_pass_sees():
+    """Its own masks of the same texts: together, the two predict every token once."""
+    sides = next(reader("master", lengths=(16,) * 6).steps(0, 1)).sides
+    second = sides["second"]
+    rest = sides["complement"]
+    assert np.array_equal(second.labels, rest.labels)
+    content = second.labels > 4
+    assert np.array_equal(rest.chosen[content], ~second.chosen[content])
+    assert not rest.chosen[~content].any()
+    assert not np.array_equal(second.chosen, sides["encoder"].chosen)
+    assert second.chosen[content].mean() == pytest.approx(0.5, abs=0.05)
+    masked = rest.inputs.values != rest.labels
+    assert masked[rest.chosen].mean() == pytest.approx(0.9, abs=0.1)
+    assert not masked[content & ~rest.chosen].any()
+
+
+def test_master_s_second_pass_and_its_decoder_have_a_loss():
+    """Beside those of the two decoders, as in the published sum of means."""
+    network = network_of("master")
+    step = first("master")
+    naive = Naive("master", network)
+    second = Side.of(step, "second")
+    rest = Side.of(step, "complement")
+    states = naive.states(second)[-1]
+    further = naive.loss(states, second)
+    further = further + naive.loss(naive.decoded("complement", states[:, :1], rest), rest)
+    encoder, own, following = losses(network, step)
+    numbers = learnt(network, step)[1]
+    torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
+    torch.testing.assert_close(numbers["decoder_loss"], (own + following + further).detach())
+
+
 def test_master_masks_rare_words_first_in_both_decoders():
     """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of
     the encoder's.
     """
-    settings = as_objective("master", SETTINGS, decoder_masking="inverse_frequency")
+    settings = as_objective("master", SETTINGS, decoder_masking="inverse_frequency", **TWO)
     source = reader("master", settings, lengths=(18,) * 30)
     rare = source.tokens.ids % 9 == 0
     source.values = {"inverse_frequency": np.where(rare, 0.0, -np.log(100)).astype(np.float16)}

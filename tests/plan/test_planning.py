@@ -98,8 +98,11 @@ def test_networks_follow_their_start(tmp_path):
     assert flops.longest(str(tmp_path)) == 8
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
     assert flops.longest(str(tmp_path)) == 6
-    (tmp_path / "config.json").write_text('{"d_model": 2}')  # a network of another kind
+    (tmp_path / "config.json").write_text('{"n_embd": 2}')  # a network of another kind
     assert Network.read(str(tmp_path)) == Network()
+    t5 = '{"num_layers": 3, "d_model": 2, "d_ff": 4, "num_heads": 1, "vocab_size": 10}'
+    (tmp_path / "config.json").write_text(t5)
+    assert Network.read(str(tmp_path)) == replace(SMALL, positions=512)
 
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
@@ -174,6 +177,25 @@ def test_a_joint_teacher_is_trained_and_held_too(planned):
         assert together.units[unit] - alone.units[unit] == network.parameters()
 
 
+def test_a_writer_reads_every_passage_and_writes_its_texts(values, tmp_path):
+    """With a decoder whose layers attend twice, a word-piece at a time: here 10 of each text."""
+    described = {"is_encoder_decoder": True, "vocab_size": 100, "d_model": 2, "num_layers": 3}
+    lines = [f'{{"_id": "{number}", "text": "a passage of five words"}}\n' for number in range(3)]
+    (tmp_path / "corpus.jsonl").write_text("".join(lines))
+    of = {"source": "beir", "path": str(tmp_path)}
+    model = make_model(tmp_path / "t5", **described)
+    values["collections"]["more"] = {"source": "expanded", "of": of, "model": model, "samples": 5}
+    planned = Planned(load(values))
+    counted = work.expansions(planned, "more")
+    passages, words, queries = planned.config.collections["more"].settings.base.expected()
+    network = Network.read(model)
+    read = network.forward(Size(passages, words, queries).tokens(512))
+    written = 4 / 3 * network.forward(10) + network.head(10)
+    assert counted.flops == pytest.approx(passages * (read + 5 * written))
+    assert counted.units["text"] == 5 * passages
+    assert planned.size("more").words == pytest.approx(words + 5 * 6)
+
+
 TOKENS = 10.0  # of every passage, whatever it is cut to
 
 
@@ -200,6 +222,9 @@ def test_the_price_of_every_objective():
     assert as_objective("contriever", encoder).kept(SMALL) == 0
     asked = as_objective("cotmae", encoder, context="query", decoder_masking="whole_word")
     texts = as_objective("master", encoder, texts=("a", "b"))
+    two = as_objective("master", encoder, complement_ratio=0.0)
+    price["two"] = flops.passage(SMALL, two, Even(1, 1.0, {}))
+    assert (two.passes, two.held_layers, texts.passes, texts.held_layers) == (1, 2, 2, 8)
     price["texts"] = flops.passage(SMALL, texts, Even(1, 1.0, {}))
     price["asked"] = flops.passage(SMALL, asked, Even(1, 1.0, {}))
     price["frozen"] = flops.passage(
@@ -235,8 +260,10 @@ def test_the_price_of_every_objective():
         "condenser": 3 * (5 * layer + heads(0.6)),
         "cotmae": 2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)),
         "asked": 2 * 3 * (5 * layer + heads(0.8)),  # a passage of ten word-pieces, a query of ten
-        "master": 2 * 3 * (7 * SMALL.layer(span) + SMALL.head(1.3 * span)),
-        "texts": 2 * 3 * (11 * SMALL.layer(span) + SMALL.head(2.3 * span)),  # four decoders
+        "two": 2 * 3 * (7 * SMALL.layer(span) + SMALL.head(1.3 * span)),
+        # the encoder twice, and a third decoder; both predict all tokens together
+        "master": 2 * 3 * (12 * SMALL.layer(span) + SMALL.head(2.3 * span)),
+        "texts": 2 * 3 * (16 * SMALL.layer(span) + SMALL.head(3.3 * span)),  # five decoders
         "cocondenser": 2 * (condensed + 3 * SMALL.layer(span)),
         "simlm": 3 * (5 * layer + heads(2)) + generator,
         "frozen": 3 * (5 * layer + heads(2)) + 2 * 3 * layer + heads(0.8),

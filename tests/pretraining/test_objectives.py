@@ -168,7 +168,14 @@ def test_the_sides_of_the_competitors() -> None:
         "encoder": encoder,
         "decoder": dataclasses.replace(decoder, next=True),
     }
-    assert made["master"] == {**made["mae"], "neighbour": dataclasses.replace(decoder, next=True)}
+    assert made["master"] == {
+        **made["mae"],
+        "neighbour": dataclasses.replace(decoder, next=True),
+        "second": dataclasses.replace(encoder, ratio=0.5),
+        "complement": dataclasses.replace(encoder, complement="second"),
+    }
+    two = as_objective("master", SETTINGS, complement_ratio=0)
+    assert list(objective("master").sides(two, "word")) == ["encoder", "decoder", "neighbour"]
     words = masking.Side("", 0.3, mask_share=1.0, random_share=0.0, spelt=True)
     assert made["toroder"] == {
         "decoder": words,

@@ -130,7 +130,8 @@ def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of
     )
     config = shipped("objectives")
     assert methods(measured(config))["MASTER"] == ["master-stage1"]
-    config["encoders"]["master"]["decoder_masking"] = "whole_word"
+    for name in ("master", "master-two"):
+        config["encoders"][name]["decoder_masking"] = "whole_word"
     config["encoders"]["cotmae"]["decoder_masking"] = "inverse_frequency"
     assert not {"MASTER", "CoT-MAE"} & methods(measured(config)).keys()
 

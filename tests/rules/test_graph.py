@@ -362,6 +362,38 @@ def test_bm25_searches_the_index_of_expanded_passages(values, whole, tmp_path):
     )
 
 
+def test_a_model_writes_the_texts_of_a_collection(values, whole, tmp_path):
+    files = {"is_encoder_decoder": True, "vocab_size": 9, "d_model": 512}
+    model = make_model(tmp_path / "t5", **files)
+    values["collections"]["more"] = {
+        "source": "expanded", "of": values["collections"]["docs"], "model": model,
+    }  # fmt: skip
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    written = jobs["expansions", "more"]
+    assert f"{model}/model.safetensors" in written.inputs["model"]
+    assert written.outputs == ["out/expansions/more.tsv"]
+    assert jobs["collection", "more"].inputs["texts"] == written.outputs
+    assert jobs["collection", "docs"].inputs["texts"] == []
+    values["collections"]["more"]["samples"] = 2
+    assert changed(jobs, plan(values)) == {("expansions", "more"), ("collection", "more")}
+
+
+@pytest.mark.parametrize("teacher", ["one", "bm25", "sums"])
+def test_any_system_teaches_what_it_ranks(values, whole, teacher):
+    """By its run over the training queries, as long as those of the evaluation."""
+    values["systems"]["sums"] = {"kind": "fusion", "of": ["bm25", "one"], "method": "convex"}
+    values["systems"]["four"] = values["systems"]["three"] | {"teacher": teacher, "stage": "own"}
+    values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
+    jobs = plan(values)
+    run = f"out/negatives/{teacher}.docs.train.parquet"
+    student = jobs["train_retriever", "four"].inputs
+    assert (student["ranking"], student["teacher"]) == ([run], [])
+    config = load(values)
+    assert systems.mined(config)[teacher, "docs", "train"] == config.evaluation.depth
+    assert ("teacher", "four") not in jobs
+
+
 def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     (tmp_path / "theirs.run").touch()
     files = {"docs": dict.fromkeys(("train", "dev", "test"), str(tmp_path / "theirs.run"))}

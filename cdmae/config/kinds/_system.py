@@ -41,8 +41,8 @@ class System:
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
     answers = True  # can answer a user's own query
-    teaches = False  # whether a retriever can be distilled from its scores
-    # these scores are for the passages that a training draws, not for the passages of its own run
+    foreign = False  # a third party's, of unknown size
+    # as a teacher, scores the passages that a training draws, not only those of its own run
     scores_draws = False
     weighs = False  # a job writes the weights of the systems that it sums
     lexical = False  # compares words
@@ -143,8 +143,8 @@ class Trained(System):
     )
     teacher: str = setting(
         "",
-        meaning="the reranker to distil from, or a system of kind run or external, which scores "
-        "only the passages that it ranks; empty: no distillation",
+        meaning="the system to distil from: a reranker, or any other system, which scores only the "
+        "passages that it ranks; empty: no distillation",
         source="3.4, stage 3",
         names="systems",
     )
@@ -163,7 +163,7 @@ class Trained(System):
         """Return the training collection, the start, the settings of sampling, and the teacher.
 
         scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the third-party system's run that is the teacher.
+        with the reranker's tokenizer. ranking: the run of any other teacher.
         """
         stage = config.stages[self.stage]
         columns = stage.drawn() | {
@@ -184,7 +184,7 @@ class Trained(System):
         return config.starts[config.encoders[self.encoder].start].known_positions()
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a stage of another kind, negatives of no search, and a teacher without scores."""
+        """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
         kind = self.kind  # the kind of the class that has this key
         check_kind(
             self,
@@ -195,9 +195,6 @@ class Trained(System):
         )
         searching = "a system that searches a whole collection"
         check_kind(self, "negatives", config.systems, lambda system: system.searches, searching)
-        if self.teacher:
-            teaching = "a system whose scores teach, of kind reranker, external or run"
-            check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
         if self.after:
             self._check_after(config)
 

@@ -16,7 +16,7 @@ class Reranker(Trained):
     """A cross-encoder that reorders another system's best passages."""
 
     searches = False
-    teaches = scores_draws = True
+    scores_draws = True
     answered_by = "reranking"
 
     kind: Literal["reranker"] = setting(

@@ -1,12 +1,12 @@
-"""MASTER: decoders of the passage and of the neighbouring span (Zhou et al. 2022)."""
+"""MASTER: several decoders of the passage, its neighbour and written texts (Zhou et al. 2022)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cdmae.config.encoders import Decoded, HomePath, Layered
-from cdmae.fields import setting, settings, unfit
+from cdmae.config.encoders import Decoded, Layered
+from cdmae.fields import HomePath, setting, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -17,8 +17,8 @@ class Master(Layered, Decoded):
     """Several decoders that read one vector."""
 
     in_words = (
-        "with MASTER's decoders of the passage, of the neighbouring span and of further texts, if\n"
-        "there are any (Zhou et al. 2022)"
+        "with MASTER's decoders of the passage and of the neighbouring span and, if there are any,\n"
+        "of the words that a second pass of the encoder sees and of written texts (Zhou et al. 2022)"
     )
     spans = 2
 
@@ -28,6 +28,14 @@ class Master(Layered, Decoded):
         source="Zhou et al. 2022",
     )
 
+    complement_ratio: float = setting(
+        0.5,
+        meaning="share of the words that are masked in a second pass of the encoder; from its "
+        "vector, a further decoder restores all other words; 0: without them",
+        source="Zhou et al. 2022, data.py: _whole_word_mask_dual",
+        low=0,
+        high=0.99,
+    )
     texts: tuple[HomePath, ...] = setting(
         (),
         meaning="files of texts that other models wrote for the passages, such as docT5query's "
@@ -62,17 +70,31 @@ class Master(Layered, Decoded):
         super().check(config)
 
     @property
+    def has_complement(self) -> bool:
+        """Return whether there is a second pass of the encoder, with a decoder of its own."""
+        return self.complement_ratio > 0
+
+    @property
     def held_layers(self) -> int:
         """Return the number of decoder layers whose activations are in memory at the same time."""
-        return self.decoder_layers * (1 + len(self.texts))
+        return self.decoder_layers * (1 + self.has_complement + len(self.texts))
+
+    @property
+    def passes(self) -> int:
+        """Return the number of the encoder's passes."""
+        return 1 + self.has_complement
 
     def predicted(self, tokens: float) -> float:
         """Count the masked tokens of the encoder and of all decoders.
 
-        The lengths of `texts` are unknown; they count as a span.
+        The second pass and its decoder predict all tokens together. The lengths of `texts` are
+        unknown; they count as a span.
         """
-        return (self.encoder_ratio + (2 + len(self.texts)) * self.decoder_ratio) * tokens
+        decoded = (2 + len(self.texts)) * self.decoder_ratio
+        return (self.encoder_ratio + decoded + self.has_complement) * tokens
 
     def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the decoders after the first, forward and backward."""
-        return 3 * (1 + len(self.texts)) * self.decoder_layers * network.layer(tokens)
+        """Count the second pass, and the decoders after the first, forward and backward."""
+        decoders = 1 + self.has_complement + len(self.texts)
+        second = network.forward(tokens) if self.has_complement else 0.0
+        return 3 * (decoders * self.decoder_layers * network.layer(tokens) + second)

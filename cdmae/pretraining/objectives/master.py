@@ -1,21 +1,23 @@
-"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3), text only.
+"""MASTER: several decoders behind one [CLS] vector (Zhou et al. 2022, section 3).
 
 The objective reads two neighbouring spans of a passage; two decoders read each span's vector. One
 decoder restores the masked words of the span itself (*corrupted passages recovering*; the paper
 masks rare words first: ``decoder_masking: inverse_frequency``). The other decoder restores the
 masked words of the neighbour (*related passages recovering*). Encoder and decoders share the LM
-head. The loss is the sum of three means, each over the masked tokens of one network, as in the
+head. The loss is the sum of the means, each over the masked tokens of one network, as in the
 published code (microsoft/SimXNS, ``MASTER/modeling.py``: `c_head` and `next_head`; two layers each,
 no projection).
+
+A third decoder restores the complement of the encoder's masks (`overlap_head` of that code): in a
+second pass, the encoder reads a span with other masks (``complement_ratio``), and the decoder
+restores all words that this pass saw. Both have a loss.
 
 Two more decoders of that code restore texts that other models generated (*PLMs outputs recovering*:
 docT5query's queries and GPT-2's continuations). Collections do not contain these: `texts` names a
 file for each decoder. Both spans' vectors restore the text of their passage.
 
-The fifth decoder of that code is missing here. It restores the complement of the tokens that
-another pass of the encoder masked. That code also
-encodes the whole passage for the first decoder, and its first half again for the second. Here one
-pass over a span serves both.
+That code also encodes the whole passage for the first and the third decoder, and its first half
+again for the second. Here the encoder reads spans only.
 
     B spans, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
@@ -49,6 +51,10 @@ class Master(Mae):
         self.neighbour = weights.layers(
             model.config, settings.decoder_layers, weights_of(seed, "neighbour")
         )
+        if settings.has_complement:
+            self.complement = weights.layers(
+                model.config, settings.decoder_layers, weights_of(seed, "complement")
+            )
         self.texts = nn.ModuleDict()
         for number in range(len(settings.texts)):
             generator = weights_of(seed, f"text{number}")
@@ -61,17 +67,21 @@ class Master(Mae):
 
         The decoders' losses are shown as one.
         """
-        return super().guessing * (1 + len(self.texts) / 2)
+        return super().guessing * (1 + self.settings.has_complement + len(self.texts) / 2)
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Mask both spans for the encoder, their own decoder and the other span's decoder.
 
-        Each file of `texts` has a side of its own.
+        The encoder's second pass, its decoder and each file of `texts` have sides of their own.
         """
         sides = masking.sides(settings, unit)
         decoder = sides["decoder"]
         sides["neighbour"] = replace(decoder, next=True)
+        if settings.has_complement:
+            encoder = sides["encoder"]
+            sides["second"] = replace(encoder, ratio=settings.complement_ratio)
+            sides["complement"] = replace(encoder, complement="second")
         for number in range(len(settings.texts)):
             sides[f"text{number}"] = replace(decoder, written=number + 1)
         return sides
@@ -79,7 +89,7 @@ class Master(Mae):
     def forward(
         self, batch: Batch, generator: Generator | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return L = L_enc + L_own + L_next + the losses of texts.
+        """Return L = L_enc + L_own + L_next, plus the losses of the second pass and of texts.
 
         The curve shows all but the first as the decoder's loss.
         """
@@ -89,10 +99,15 @@ class Master(Mae):
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
         following = self.decode(h_c, neighbour, generator, self.neighbour)
-        written = [
-            (self.decode(h_c, batch[side], generator, layers), batch[side])
-            for side, layers in self.texts.items()
-        ]
+        further = []
+        if self.settings.has_complement:
+            second = batch["second"]
+            rest = batch["complement"]
+            vectors, predicted = self.encode(second, generator)
+            seen = self.decode(vectors, rest, generator, self.complement)
+            further += [(predicted, second), (seen, rest)]
+        for side, layers in self.texts.items():
+            further.append((self.decode(h_c, batch[side], generator, layers), batch[side]))
         return self.losses(
-            batch, h_c, (encoded, encoder), (restored, own), (following, neighbour), *written
+            batch, h_c, (encoded, encoder), (restored, own), (following, neighbour), *further
         )
