@@ -32,12 +32,16 @@ class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
     queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
-    writer: the sequence-to-sequence model that writes texts for the passages, before `load` is
-    called; empty without such a model.
+    writer, keywords_of: how another job writes the texts that `load` reads from the file `texts`:
+    a sequence-to-sequence model, or an estimate of importance, which chooses keywords (entries of
+    `importance`, `starts` and `collections`); empty without such a job. of_a_writer: the settings
+    that only this job reads.
     """
 
     queries_are_cut = False
     writer = ""
+    keywords_of = ()
+    of_a_writer = frozenset[str]()
 
     def judged(self) -> dict[str, bool]:
         """Return, for each split, whether it has judgments, without reading the data."""
@@ -158,11 +162,12 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
     own = dict(values)
     module = source(str(own.pop("source", "")))
     made = parse(module.Settings, own, key)
-    if made.writer:
-        raise InputError(
-            f"{key}.model is {show(made.writer)}, but only an entry of `collections` can have its "
-            f"texts written; allowed: {key}.texts, a file"
-        )
+    for name, value in (("model", made.writer), ("keywords_of", made.keywords_of)):
+        if value:
+            raise InputError(
+                f"{key}.{name} is {show(value)}, but only an entry of `collections` can have its "
+                f"texts written; allowed: {key}.texts, a file"
+            )
     return made
 
 

@@ -45,6 +45,8 @@ def check(config: Config) -> None:
             )
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
+    for name in config.collections:
+        _within(("collections", name), _check_keywords, config, name)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     for name, system in config.systems.items():
@@ -114,6 +116,26 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
         check_time(file, ("collections", name))
     small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
     return collection.ask(name, "check") if small and collections.readable() else {}
+
+
+def _check_keywords(config: Config, name: str) -> None:
+    """Refuse keywords by an estimate of importance that does not exist or cannot be made."""
+    settings = config.collections[name].settings
+    chosen = settings.keywords_of
+    sections = ("importance", "starts", "collections")
+    if not chosen:
+        return
+    if len(chosen) != len(sections):
+        words = "; allowed: an entry each of importance, starts and collections"
+        raise unfit(settings, "keywords_of", words)
+    for entry, section in zip(chosen, sections, strict=True):
+        known = getattr(config, section)
+        if entry not in known:
+            words = f", and {entry} is not in {section}; {suggestion(entry, known)}"
+            raise unfit(settings, "keywords_of", words)
+    if config.collections[chosen[-1]].settings.keywords_of:
+        words = f", and {chosen[-1]} is made by keywords itself; allowed: a collection without them"
+        raise unfit(settings, "keywords_of", words)
 
 
 def _check_apart(config: Config, name: str) -> None:

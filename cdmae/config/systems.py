@@ -48,6 +48,24 @@ def encoders(config: Config) -> dict[str, Row]:
     }
 
 
+def texts(config: Config, collection: str) -> Row:
+    """Return the values of a collection for the job that writes its texts; empty without one.
+
+    texts: the file, below the results; its folder is named like the rule. writer: the files of the
+    sequence-to-sequence model. estimate, tokenizer: the estimate of importance that chooses
+    keywords, and its start.
+    """
+    source = config.collections[collection].settings
+    row = {"texts": "", "writer": model_files(source.writer), "estimate": "", "tokenizer": ""}
+    if source.writer:
+        row["texts"] = f"expansions/{collection}.tsv"
+    if source.keywords_of:
+        row["texts"] = f"keywords/{collection}.tsv"
+        row["estimate"] = "/".join(source.keywords_of)
+        row["tokenizer"] = source.keywords_of[1]
+    return row
+
+
 def systems(config: Config) -> dict[str, Row]:
     """Map each system to its values for the rules: its settings and the columns of its kind."""
     return {

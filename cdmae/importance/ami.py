@@ -200,10 +200,19 @@ class Table:
 
     def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """Return the importance of each word-piece of one segment (title or text): float32 [n]."""
-        words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
-        counts = self.ngrams.look_up(words)
-        values = ami(counts, self.ngrams.totals, **self.settings)
-        return np.repeat(values, np.diff(np.append(starts, len(ids))))
+        return self.score_all([ids], vocabulary)[0]
+
+    def score_all(self, segments: list[np.ndarray], vocabulary: Vocabulary) -> list[np.ndarray]:
+        """Return the importance of the word-pieces of several segments: float32 [n] each."""
+        counts = []
+        lengths = []
+        for ids in segments:
+            words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
+            counts.append(self.ngrams.look_up(words))
+            lengths.append(np.diff(np.append(starts, len(ids))))
+        values = ami(np.concatenate(counts, axis=1), self.ngrams.totals, **self.settings)
+        pieces = np.repeat(values, np.concatenate(lengths))
+        return np.split(pieces, np.cumsum([len(ids) for ids in segments])[:-1])
 
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """Return, for each word, the share of its n-grams that the collection repeats: float64 [n].

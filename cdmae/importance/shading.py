@@ -70,6 +70,19 @@ class Shades:
             for word, begin in zip(np.split(ids, begins[1:]), begins, strict=True)
         ]
 
+    def many(self, texts: list[str]) -> list[list[Word]]:
+        """Return the words of each text with importance; no mark is computed for guesses."""
+        tokens = self.tokeniser.tokens(pa.table({"title": [""] * len(texts), "text": texts}))
+        segments = np.split(np.asarray(tokens.ids), tokens.starts[1:-1])
+        scored = self.table.score_all(segments, self.tokeniser.vocabulary)
+        found = []
+        for ids, values in zip(segments, scored, strict=True):
+            begins = self._begins(ids)
+            words = np.split(ids, begins[1:]) if len(ids) else []
+            pairs = zip(words, values[begins].tolist(), strict=True)
+            found.append([Word(spell(word, self.pieces), value) for word, value in pairs])
+        return found
+
     def spans(self, text: str) -> list[Span]:
         """Cut a text, in its own spelling, into spans of equal shade.
 

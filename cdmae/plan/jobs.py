@@ -62,6 +62,7 @@ def ngram_vocabulary(planned: Planned, entry: str, start: str, name: str) -> Wor
 RULES = (
     work.collection,
     work.expansions,
+    work.keywords,
     work.tokenizer,
     work.tokens,
     work.ngrams,

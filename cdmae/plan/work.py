@@ -71,6 +71,12 @@ def expansions(planned: Planned, name: str) -> Work:
     return Work(corpus.passages * (passage + settings.samples * written), units)
 
 
+def keywords(planned: Planned, name: str) -> Work:
+    """Look up the importance of every word of the passages."""
+    corpus = planned.size(name)
+    return Work(units={"passage": corpus.passages, "word": corpus.all_words})
+
+
 def tokenizer(planned: Planned, start: str) -> Work:
     """Copy the tokenizer of a checkpoint, or train a tokenizer on a collection."""
     name = planned.config.starts[start].collection

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cdmae.collections.sources import pseudo, pydocs
+from cdmae.collections.sources import expanded, pseudo, pydocs
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -160,3 +160,100 @@ def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
     (tmp_path / "a.txt").write_text(FIRST)
     settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})
     assert settings.load().queries["train"]["text"].tolist() == ["A heap is a binary tree."]
+
+
+# --- written queries, and several kinds -------------------------------------------------------------
+
+
+def lines_of(folder, *lines):
+    (folder / "queries.tsv").write_text("".join(f"{line}\n" for line in lines))
+    return str(folder / "queries.tsv")
+
+
+def test_written_queries_leave_their_passages_as_they_are(settings, tmp_path):
+    """The first of a passage counts; passages may lack one, or have one that is too short."""
+    texts = lines_of(tmp_path, "p1\tsmallest of all\np1\tanother one of it", "p2\ttoo short")
+    made = settings(method="written", texts=texts)
+    assert [path.name for path in made.depends()] == ["corpus.jsonl", "queries.tsv"]
+    asked, passages = written(made, tmp_path / "out")
+    assert asked == {"p1": "smallest of all"}
+    assert passages["p1"]["text"] == FIRST and passages["p1"]["title"] == CORPUS[0]["title"]
+
+
+@pytest.mark.parametrize("line", ["p9\ta query of nobody", "p1\ta query too late"])
+def test_written_queries_of_other_passages_or_in_another_order_are_refused(
+    settings, tmp_path, line
+):
+    texts = lines_of(tmp_path, "p2\tone two three", line)
+    with pytest.raises(InputError, match=f"queries.tsv has a query for {line[:2]}, which is not a"):
+        settings(method="written", texts=texts).check()
+
+
+def test_a_passage_keeps_the_words_of_its_query_if_a_teacher_grades_it(settings, tmp_path):
+    for method in ("title", "first_sentence", "span"):
+        made = settings(method=method, keep_query=True)
+        asked, passages = written(made, tmp_path / method)
+        assert "p1" in asked
+        for passage in CORPUS:
+            found = passages[passage["_id"]]
+            assert (found["title"], found["text"]) == (passage["title"], passage["text"])
+
+
+def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
+    """Each kind alone gives the same query; another run gives the same kinds."""
+    whole = []
+    for row in range(60):
+        words = " ".join(f"{word}{row}" for word in FIRST.rstrip(".").replace(". ", " ").split())
+        title = f"The heap {row} algorithm" * (row % 2)
+        text = f"One sentence of {row}. The other of {words}"
+        whole.append({"_id": f"p{row}", "title": title, "text": text})
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in whole))
+    texts = lines_of(tmp_path, *(f"p{row}\twritten query {row}" for row in range(60)))
+    alone = {
+        method: written(settings(method=method, keep_query=True), tmp_path / method)[0]
+        for method in ("title", "first_sentence", "span")
+    }
+    alone["written"] = {f"p{row}": f"written query {row}" for row in range(60)}
+    asked, passages = written(settings(method="mixed", texts=texts), tmp_path / "mixed")
+    assert not any(passage["title"] for passage in passages.values())
+    kinds = {}
+    for name, query in asked.items():
+        kinds[name] = [kind for kind, queries in alone.items() if queries.get(name) == query]
+        assert kinds[name], f"{query} is of no kind"
+    counts = [sum(kind in found for found in kinds.values()) for kind in alone]
+    assert all(count >= 4 for count in counts)
+    again, _ = written(settings(method="mixed", texts=texts), tmp_path / "again")
+    assert again == asked
+    without, _ = written(settings(method="mixed"), tmp_path / "without")
+    assert not any(query.startswith("written") for query in without.values())
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"method": "written"},
+            "method is written; it needs texts, a file of queries, or keywords",
+        ),
+        ({"texts": "t"}, "texts is t, but method is first_sentence; allowed: method written or m"),
+        ({"keywords_of": ["a", "b", "c"]}, 'keywords_of is ["a", "b", "c"], but method is first_'),
+        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; allowed: a"),
+        (
+            {"method": "mixed", "texts": "a", "keywords_of": ["b"]},
+            "texts and keywords_of are both se",
+        ),
+    ],
+)
+def test_written_queries_have_one_source(tmp_path, changed, said):
+    of = {"source": "beir", "path": str(tmp_path)}
+    with pytest.raises(InputError) as caught:
+        parse(pseudo.Settings, {"of": of} | changed)
+    assert said in str(caught.value)
+
+
+def test_only_an_entry_of_the_config_has_keywords_written(settings, tmp_path):
+    made = settings(method="written", keywords_of=("ami", "tiny", "docs"))
+    assert made.check() == {}, "nothing is read before the job has written them"
+    of = {"source": "pseudo", "of": made.of, "method": "written", "keywords_of": made.keywords_of}
+    with pytest.raises(InputError, match="of.keywords_of is .*, but only an entry of `collections"):
+        parse(expanded.Settings, {"of": of, "texts": lines_of(tmp_path, "p1\tx")})

@@ -3,6 +3,7 @@ is allowed.
 """
 
 import dataclasses
+import json
 import os
 from functools import reduce
 from pathlib import Path
@@ -195,6 +196,24 @@ def test_the_seed_is_the_config_s_unless_given(values):
 )  # fmt: skip
 def test_refused(values, path, value, sentence):
     put(values, path, value)
+    assert refusal(values).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (["ami", "small"], "; allowed: an entry each of importance, starts and collections"),
+        (["amy", "small", "docs"], ", and amy is not in importance; did you mean ami?"),
+        (["ami", "smal", "docs"], ", and smal is not in starts; did you mean small?"),
+        (["ami", "small", "made"], ", and made is made by keywords itself; allowed: a collection"),
+    ],
+)
+def test_keywords_by_an_estimate_that_cannot_be_made_are_refused(values, estimate, words):
+    of = values["collections"]["docs"]
+    values["collections"]["made"] = {
+        "source": "pseudo", "of": of, "method": "written", "keywords_of": estimate,
+    }  # fmt: skip
+    sentence = f"collections.made.keywords_of is {json.dumps(estimate)}{words}"
     assert refusal(values).startswith(sentence)
 
 

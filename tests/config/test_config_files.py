@@ -277,6 +277,7 @@ LAID_OVER = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
     "heads-medquad": ["heads"],
     "unlabelled-minilm": ["unlabelled"],
+    "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"],
 }  # fmt: skip
 

@@ -186,6 +186,10 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
             table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist()
             == values[begin:end].tolist()
         )
+    segments = [tokens.ids[begin:end] for begin, end in itertools.pairwise(tokens.edges.tolist())]
+    together = table.score_all(segments, VOCABULARY)
+    assert [len(found) for found in together] == [len(ids) for ids in segments]
+    assert np.array_equal(np.concatenate(together).astype(np.float16), values)
 
 
 def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatch):

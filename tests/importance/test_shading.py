@@ -24,6 +24,9 @@ def table(monkeypatch):
         def score(self, ids, vocabulary):
             return ids.astype(np.float32)
 
+        def score_all(self, segments, vocabulary):
+            return [self.score(ids, vocabulary) for ids in segments]
+
         def seen(self, ids, vocabulary):
             return np.where(ids == 9, 0.4, 0.5)
 
@@ -41,6 +44,15 @@ def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there
     )
     with pytest.raises(InputError, match="no words"):
         shading.score("  ", "table", tokenizer)
+
+
+def test_many_texts_are_spelt_together_and_some_have_no_words(tokenizer, table):
+    found = shading.Shades("table", tokenizer).many(["crossword is", " ", "a puzzle"])
+    assert found == [
+        [Word("crossword", 5.0), Word("is", 7.0)],
+        [],
+        [Word("a", 8.0), Word("puzzle", 9.0)],
+    ]
 
 
 def test_numbers_are_one_word_a_line_and_grounds_follow_them():

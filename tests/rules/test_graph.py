@@ -379,6 +379,27 @@ def test_a_model_writes_the_texts_of_a_collection(values, whole, tmp_path):
     assert changed(jobs, plan(values)) == {("expansions", "more"), ("collection", "more")}
 
 
+def test_keywords_by_importance_are_queries_of_a_collection(values, whole):
+    values["collections"]["made"] = {
+        "source": "pseudo", "of": values["collections"]["docs"], "method": "written",
+        "keywords_of": ["ami", "small", "docs"],
+    }  # fmt: skip
+    values["stages"]["own"] = values["stages"]["stage1"] | {"collection": "made"}
+    values["systems"]["four"] = values["systems"]["one"] | {"stage": "own"}
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    written = jobs["keywords", "made"]
+    assert written.inputs["importance"] == ["out/importance/ami/small/docs"]
+    assert written.inputs["ngrams"] == ["out/ngrams/ami/small/docs"]
+    assert written.inputs["tokenizer"] == ["out/tokenizers/small"]
+    assert jobs["collection", "made"].inputs["texts"] == written.outputs
+    assert jobs["train_retriever", "four"].inputs["queries"][0].startswith("out/collections/made")
+    values["collections"]["made"]["keywords"] = 7
+    again = changed(jobs, plan(values))
+    assert {("keywords", "made"), ("collection", "made")} <= again
+    assert ("importance", "ami/small/docs") not in again
+
+
 @pytest.mark.parametrize("teacher", ["one", "bm25", "sums"])
 def test_any_system_teaches_what_it_ranks(values, whole, teacher):
     """By its run over the training queries, as long as those of the evaluation."""

@@ -10,7 +10,10 @@ collecting = {
     for name, entry in settings.collections.items()
 }
 sources = {name: [entry.module] for name, entry in settings.collections.items()}
-written = [name for name, entry in settings.collections.items() if entry.settings.writer]
+expanded = [name for name, entry in settings.collections.items() if entry.settings.writer]
+asked_by_keywords = [
+    name for name, entry in settings.collections.items() if entry.settings.keywords_of
+]
 tokenizing = {name: start.tokenizer() for name, start in settings.starts.items()}
 
 
@@ -26,7 +29,7 @@ rule expansions:
     benchmark:
         "<benchmarks>/expansions/{collection}.tsv"
     wildcard_constraints:
-        collection=only(written),
+        collection=only(expanded),
     priority: 50
     conda:
         environment
@@ -45,11 +48,42 @@ rule expansions:
         " 2>&1 | tee -i {log:q} >&2"
 
 
+rule keywords:
+    """The most important words of each passage of a collection, which become its queries."""
+    input:
+        files=files_of("{collection.files}"),
+        importance=of("<results>/importance/{collection.estimate}"),
+        ngrams=of("<results>/ngrams/{collection.estimate}"),
+        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
+    output:
+        "<results>/keywords/{collection}.tsv",
+    log:
+        "<logs>/keywords/{collection}.log",
+    benchmark:
+        "<benchmarks>/keywords/{collection}.tsv"
+    wildcard_constraints:
+        collection=only(asked_by_keywords),
+    priority: 50
+    conda:
+        environment
+    resources:
+        mem_mb=memory_of("keywords"),
+        runtime=minutes_of("keywords"),
+    params:
+        code=code("keywords", lookup(dpath="{collection}", within=sources)),
+        settings=entry("collection", collecting),
+        launch=launch,
+    shell:
+        "{params.launch} scripts/keywords.py --settings {params.settings[collection]:q}"
+        " --importance {input.importance:q} --tokenizer {input.tokenizer:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
 rule collection:
     """Passages, queries and judgments from their source."""
     input:
         files_of("{collection.files}"),
-        texts=of("<results>/expansions/{collection.expansions}.tsv"),
+        texts=of("<results>/{collection.texts}"),
     output:
         "<results>/collections/{collection}/passages.parquet",
         "<results>/collections/{collection}/queries.parquet",

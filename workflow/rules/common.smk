@@ -126,9 +126,7 @@ tables = {
         name: {
             "files": [str(path) for path in entry.settings.depends()],
             "threads": entry.settings.threads(),
-            # a model that writes texts for the passages, its files, and the collection's name
-            "expansions": name if entry.settings.writer else "",
-            "writer": systems.model_files(entry.settings.writer),
+            **systems.texts(settings, name),
             # the length at which systems cut its texts; 0: their own lengths
             "length": settings.evaluation.lengths.get(name, 0),
         }

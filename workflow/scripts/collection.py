@@ -22,16 +22,17 @@ def main(
 ) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
-    texts: the file that the model of the source `expanded` has written; None without a model.
+    texts: the file of texts that another job has written for this source, or None.
     needed: the split and the number of queries of each setting of a stage that needs them, such as
     ``{"stages.stage1.queries": ["train", 64]}``. A split with fewer queries is refused now rather
     than when the stage begins.
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
-    if texts:
-        own = {"of": own["of"], "texts": str(texts)}
     source = collections.source(settings.get("source", ""))
+    if texts:
+        kept = own.keys() - source.Settings.of_a_writer
+        own = {key: own[key] for key in kept} | {"texts": str(texts)}
     try:
         collection = parse(source.Settings, own, path).load(threads)
         relevant = collections.relevant(collection.qrels)

@@ -34,6 +34,8 @@ WORDS = 6.0  # of a written query, as of MS MARCO's queries
 class Settings(Derived):
     """Settings of a collection whose passages are expanded."""
 
+    of_a_writer = frozenset(("model", *OF_A_MODEL))
+
     of: dict[str, Any] = setting(
         meaning="the collection whose passages are expanded: a `source` and its settings"
     )

@@ -7,10 +7,18 @@
 ``span``
     5 to 16 consecutive words are the query for the words around them: the inverse cloze task (Lee
     et al. 2019), cropping (Izacard et al. 2022)
+``written``
+    the query is in a file, such as docT5query's (GPL, Wang et al. 2022), or it consists of the
+    passage's most important words (`cdmae.importance.keywords`)
+``mixed``
+    for each passage, one of these methods: several kinds of queries teach a retriever more than one
+    (CADET, 2505.19274, whose cross-encoder also grades the passages)
 
 The query's words are removed from its passage, because a retriever would otherwise learn to match
-words. Passages that are too short for a query, or that share their query with an earlier passage,
-serve as negatives. These queries are for training; searches use the original collection.
+words; a written query leaves its passage as it is. With a teacher, which grades the passages, they
+can stay (`keep_query`). Passages that are too short for a query, or that share their query with an
+earlier passage, serve as negatives. These queries are for training; searches use the original
+collection.
 """
 
 from __future__ import annotations
@@ -18,6 +26,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
@@ -32,8 +43,10 @@ from cdmae.collections.leakage import (
     hold_out,
     judged_after,
 )
+from cdmae.collections.text_files import File, text_of_passage
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings, show
+from cdmae.fields import HomePath, setting, settings, show
+from cdmae.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,11 +59,15 @@ LONGEST_SPAN = 16
 # the fewest words of a query, and of the rest of its passage
 LEAST_QUERY = 3
 LEAST_REST = 5
-REQUIRED = {  # method -> the parts that a passage must have
+REQUIRED = {  # method of cutting a query -> the parts that a passage must have
     "title": f"a title of {LEAST_QUERY} words or more and a text of {LEAST_REST} or more",
     "first_sentence": f"a first sentence of {LEAST_QUERY} words or more, then {LEAST_REST} or more",
     "span": f"{SHORTEST_SPAN} to {LONGEST_SPAN} words in a row and {LEAST_REST} or more around "
     "them",
+}
+ALL_REQUIRED = REQUIRED | {
+    "written": f"a written query of {LEAST_QUERY} words or more",
+    "mixed": "enough words for a query and the rest of the passage",
 }
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 Passage = tuple[str, str, str]  # id, title, text
@@ -60,11 +77,38 @@ Passage = tuple[str, str, str]  # id, title, text
 class Settings(Derived):
     """Settings of a collection with queries made from another collection's text."""
 
+    of_a_writer = frozenset(("keywords_of", "keywords"))
+
     of: dict[str, Any] = setting(
         meaning="the collection that provides the text: a `source` and its settings"
     )
-    method: Literal["title", "first_sentence", "span"] = setting(
-        "first_sentence", meaning="the part of a passage that becomes the query for the rest"
+    method: Literal["title", "first_sentence", "span", "written", "mixed"] = setting(
+        "first_sentence",
+        meaning="the part of a passage that becomes the query for the rest; or written: the text "
+        "in `texts` or the keywords by `keywords_of`; or mixed: for each passage one of these, by "
+        "a stable hash",
+    )
+    texts: HomePath = setting(
+        "",
+        meaning="for written queries, a file with lines of passage id, tab, query, in the order of "
+        "the passages, also compressed (.gz). The first query of a passage is used; passages may "
+        "lack one",
+        source="GPL: docT5query's queries",
+    )
+    keywords_of: tuple[str, ...] = setting(
+        (),
+        meaning="for written queries, the estimate of importance that chooses the keywords of each "
+        "passage: entries of `importance`, `starts` and `collections`, as in [ami, tiny, docs]",
+        source="CADET: an LLM's keywords",
+    )
+    keywords: int = setting(
+        4, unit="words", meaning="number of keywords in a query", low=LEAST_QUERY, high=100
+    )
+    keep_query: bool = setting(
+        False,
+        meaning="whether a passage keeps the words of its query, as with a teacher, which grades "
+        "the passages",
+        source="CADET: true",
     )
     queries: int = setting(
         0, meaning="number of training queries, chosen by a stable hash; 0: all", low=0
@@ -78,13 +122,41 @@ class Settings(Derived):
     def __post_init__(self) -> None:
         """Convert the original collection's settings; raise an error if its source is pseudo.
 
-        Raise an error, too, if `holdout` leaves no training queries, or if its seed has no effect.
+        Raise an error, too, if `holdout` leaves no training queries, if its seed has no effect, and
+        if written queries have no source or two.
         """
         check_shares(self.holdout, self.holdout_seed)
+        self._check_written()
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         # settings are frozen
         object.__setattr__(self, "of", collections.typed(self.of, "of"))
+
+    def _check_written(self) -> None:
+        """Refuse written queries without a source or with two, and a source without an effect."""
+        sources = {key: getattr(self, key) for key in ("texts", "keywords_of")}
+        given = [key for key, value in sources.items() if value]
+        if self.method == "written" and not given:
+            raise InputError(
+                "method is written; it needs texts, a file of queries, or keywords_of, an estimate "
+                "of importance"
+            )
+        if given and self.method in REQUIRED:
+            raise InputError(
+                f"{given[0]} is {show(sources[given[0]])}, but method is {self.method}; allowed: "
+                "method written or mixed"
+            )
+        if len(given) == 2:
+            raise InputError("texts and keywords_of are both set; allowed: one of them")
+        if self.texts and not Path(self.texts).is_file():
+            raise InputError(
+                f"texts is {show(self.texts)}, which is no file; allowed: a file of lines with a "
+                "passage id, a tab and a query"
+            )
+
+    def depends(self) -> list[Path]:
+        """List the files of the other collection, and the file of queries."""
+        return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
     def judged(self) -> dict[str, bool]:
         """Return ``train``, ``dev`` if there is one, and held-out splits; all have judgments."""
@@ -94,16 +166,25 @@ class Settings(Derived):
         """List the splits before `holdout`."""
         return ["train", "dev"] if self.dev else ["train"]
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the passages, the words per passage, and the queries: up to one per passage."""
-        passages, words, _ = self.base.expected()
+    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+        """Estimate the passages, the words per passage, and the queries: up to one per passage.
+
+        Returns None if the other collection does not know them.
+        """
+        counts = self.base.expected()
+        if counts is None:
+            return None
+        passages, words, _ = counts
         train = min(passages - self.dev, self.queries or passages)
         queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
         return passages, words, expected_after(queries, self.holdout)
 
     def check(self) -> dict[str, int]:
-        """Read all files; without files, run the check of the original collection's source."""
-        if self.depends():
+        """Read all files; without files, run the check of the original collection's source.
+
+        Queries that a job will write are not read.
+        """
+        if self.depends() and not self.keywords_of:
             return super().check()
         self.base.check()
         return {}
@@ -130,13 +211,40 @@ class Settings(Derived):
         collection = Collection(passages, queries, qrels, about)
         return hold_out(collection, self.holdout, self.holdout_seed)
 
+    def _asked(self, threads: int) -> Iterator[tuple[Passage, Passage | None]]:
+        """Yield every passage, and its query with the remaining title and text, or None."""
+        written = self._written()
+        owner, query = next(written, ("", ""))
+        for passage in self.base.load(threads).rows():
+            name, title, text = passage
+            methods = REQUIRED if self.method == "mixed" else [self.method]
+            found = [divided(name, title, text, method) for method in methods if method in REQUIRED]
+            if owner == name:
+                found.append((query, title, text) if _is_query(query) else None)
+                owner, query = next(written, ("", ""))
+            fitting = [parts for parts in found if parts]
+            yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
+        if owner:
+            raise InputError(
+                f"{self.texts} has a query for {printable(owner)}, which is not a passage, or not "
+                "in the order of the passages; allowed: the ids of the passages in their order"
+            )
+
+    def _written(self) -> Iterator[tuple[str, str]]:
+        """Yield the first written query of each passage that has one, after its id."""
+        if self.texts:
+            rows = (row for _, row in File(Path(self.texts), text_of_passage).rows())
+            for _, queries in groupby(rows, key=itemgetter(0)):
+                yield next(queries)
+
     def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
-        for name, title, text in self.base.load(threads).rows():
-            if name in asked:
-                _, title, text = divided(name, title, text, self.method)
-            elif self.method == "title":
-                # the query would match this passage by its identical title
+        for passage, parts in self._asked(threads):
+            name, title, text = passage
+            if name in asked and not self.keep_query:
+                _, title, text = parts
+            if self.method in ("title", "mixed") and not self.keep_query:
+                # a query would match this passage by its identical title
                 title = ""
             yield name, title, text
 
@@ -151,18 +259,18 @@ class Settings(Derived):
 
         passages = 0
         asking = []
-        for name, title, text in self.base.load(threads).rows():
+        for (name, *_), parts in self._asked(threads):
             passages += 1
-            parts = divided(name, title, text, self.method)
             if parts:
                 query, *_ = parts
                 asking.append((name, query))
         if not asking:
             others = " or ".join(method for method in REQUIRED if method != self.method)
+            required = ALL_REQUIRED[self.method]
             base = ", ".join(f"{key} {show(value)}" for key, value in self.of.items())
             raise InputError(
                 f"method is {self.method}, but none of the {passages:,} passages of {base} has "
-                f"{REQUIRED[self.method]}; another method may help: {others}"
+                f"{required}; another method may help: {others}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
         # passages of one file share its title
@@ -198,8 +306,13 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         begin = (number >> 8) % max(1, len(words) - length + 1)
         query = " ".join(words[begin : begin + length])
         rest = " ".join([*words[:begin], *words[begin + length :]])
-    is_long_enough = len(query.split()) >= LEAST_QUERY and len(rest.split()) >= LEAST_REST
+    is_long_enough = _is_query(query) and len(rest.split()) >= LEAST_REST
     return (query, title, rest) if is_long_enough else None
+
+
+def _is_query(text: str) -> bool:
+    """Return whether a text has enough words for a query."""
+    return len(text.split()) >= LEAST_QUERY
 
 
 def _hash(name: str) -> int:

@@ -17,8 +17,9 @@ class Master(Layered, Decoded):
     """Several decoders that read one vector."""
 
     in_words = (
-        "with MASTER's decoders of the passage and of the neighbouring span and, if there are any,\n"
-        "of the words that a second pass of the encoder sees and of written texts (Zhou et al. 2022)"
+        "with MASTER's decoders of the passage and of its neighbour and, if there are any,\n"
+        "of the words that a second pass of the encoder sees and of written texts\n"
+        "(Zhou et al. 2022)"
     )
     spans = 2
 
