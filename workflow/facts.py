@@ -36,6 +36,12 @@ def facts(config: Config) -> dict[str, Any]:
         name for name in seeds.first(systems.trained(config)) if config.systems[name].searches
     ]
     shown = systems.shown(config)
+    # without those whose training queries a teacher labels: they have no judgments
+    judged = [
+        name
+        for name in seeds.first(systems.trained(config))
+        if not config.stages[config.systems[name].stage].labels
+    ]
     return {
         "config": config.values(),
         "collections": {
@@ -50,10 +56,11 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
-        "mined": {name: _negatives_of(config, name) for name in retrievers},
+        "mined": {name: _negatives_of(config, name) for name in retrievers if name in judged},
         "teachers": {
             name: place(on, "teacher", system=systems.taught_like(config, name))
             for name in seeds.first(systems.taught(config))
+            if name in judged
         },
         "runs": {
             name: place(on, "run", system=name, collection=shown[0], split=shown[1])

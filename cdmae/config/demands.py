@@ -156,10 +156,14 @@ def _check_apart(config: Config, name: str) -> None:
 
 
 def _check_stage(config: Config, name: str) -> None:
-    """Refuse a split without judgments, and a stage that does not fit the systems that use it."""
+    """Refuse a split without judgments or labels, and a stage that does not fit its systems."""
     stage = config.stages[name]
-    words = config.collections[stage.collection].unfit(stage.collection, stage.split)
-    if words:
+    collection = config.collections[stage.collection]
+    judged = collection.ask(stage.collection, "judged")
+    words = collection.unfit(stage.collection, stage.split)
+    if stage.labels and judged.get(stage.split) is True:
+        words = ", which has judgments; allowed with labels: a split without them"
+    if words and not (stage.labels and judged.get(stage.split) is False):
         raise unfit(stage, "split", words)
     for trained, system in config.systems.items():
         if system.stage != name:

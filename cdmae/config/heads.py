@@ -84,6 +84,16 @@ class Retriever(Stage):
         low=0,
         high=1,
     )
+    labels: float = setting(
+        0.0,
+        meaning="for a split without judgments: a passage among the best `depth` mined ones is "
+        "labelled as relevant if the teacher gives it at least this probability among them, the "
+        "softmax of its scores divided by teacher_temperature; queries without such a passage are "
+        "left out; 0: the split has judgments",
+        source="RocketQA, NAACL 2021: 0.9, the probability that it is relevant",
+        low=0,
+        high=1,
+    )
     margin_bins: int = setting(
         0,
         meaning="number of equally wide bins into which a query's negatives are divided by the "
@@ -139,6 +149,11 @@ class Retriever(Stage):
             raise InputError(
                 f"denoise is {self.denoise}, but in_batch is false; allowed: 0, or in_batch true"
             )
+        if self.labels and self.random_negatives:
+            raise InputError(
+                f"labels is {self.labels} and random_negatives is {self.random_negatives}; "
+                "allowed: random_negatives 0, because the teacher scores only mined passages"
+            )
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 
@@ -147,8 +162,14 @@ class Retriever(Stage):
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
 
     def drawn(self) -> dict[str, Any]:
-        """Add that a teacher must score all candidates, because its scores decide the draws."""
-        return super().drawn() | ({"whole_pool": True} if self.margin_bins else {})
+        """Add that a teacher must score all candidates, because its scores decide the draws.
+
+        If it labels the queries, these are the best `depth` mined passages of every query.
+        """
+        drawn = super().drawn()
+        if self.labels:
+            drawn |= {"labelled": True}
+        return drawn | ({"whole_pool": True} if self.margin_bins else {})
 
 
 @settings

@@ -17,6 +17,7 @@ OF_A_TEACHER = (
     "alpha",
     "teacher_temperature",
     "denoise",
+    "labels",
     "margin_bins",
     "weaker_teacher",
 )
@@ -28,6 +29,7 @@ class Stage:
 
     lengths = ()  # the settings at which texts are cut
     topics = 0  # a setting of the dense head
+    labels = 0.0  # a setting of retrievers
 
     collection: Name = setting(
         meaning="the collection with the training queries, judgments and passages",

@@ -22,6 +22,7 @@ from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.finetuning.groups import text_ids
+from cdmae.finetuning.labels import Labels
 from cdmae.finetuning.selection import Selection
 from cdmae.runs import Run, read_run
 
@@ -32,7 +33,8 @@ DIALECTS = ("sentence-transformers", "tevatron", "flagembedding")
 class Training:
     """The files of a system's training, and the settings that select its negatives.
 
-    teacher: the run with the teacher's scores; an empty path without a teacher.
+    teacher: the run with the teacher's scores; None without a teacher. labels, temperature: as of
+    the stage, if the teacher labels the queries.
     """
 
     collection: Path
@@ -42,6 +44,8 @@ class Training:
     depth: int
     margin: float
     train_queries: int
+    labels: float = 0.0
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,12 @@ def export(output: Path, dialect: str, training: Training, negatives: int) -> di
 
 def _selection(training: Training, ids: pd.Series, teacher: Run | None) -> Selection:
     """Select the negatives as the training does; with a teacher, keep the passages it scored."""
-    qrels = read_qrels(training.collection, training.split)
     run = read_run(training.negatives)
+    if training.labels:
+        labels = Labels(training.teacher, training.labels, training.temperature)
+        qrels = labels.qrels(run, training.depth)
+    else:
+        qrels = read_qrels(training.collection, training.split)
     selection = Selection.mined(run, qrels, text_ids(training.collection), training.depth)
     if training.margin:
         selection.limit_by_margin(training.margin)

@@ -16,6 +16,7 @@ from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups, topics
+from cdmae.finetuning.labels import Labels
 from cdmae.log import say
 from cdmae.models import checkpoint, networks, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
@@ -106,12 +107,15 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
             model = checkpoint.start_model(
                 encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
             )
-        data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
+        taught = teacher or ranking
+        data = read(
+            settings, model, encoder, collection, tokens, negatives, seed, threads, ranking, taught
+        )
         made = task(
             model,
             data,
             settings,
-            teacher or ranking,
+            taught,
             name=name,
             after=after is not None,
             in_batch_teacher=in_batch_teacher,
@@ -178,15 +182,22 @@ def read(
     seed: int,
     threads: int,
     ranking: Path | None = None,
+    taught: Path | None = None,
 ) -> Data:
-    """Read a stage's training data.
+    """Read a stage's training data; `taught`: the teacher's run, which may label the queries.
 
     Raises `InputError` if the files do not match each other.
     """
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
-    draws = {key: value for key, value in stage.drawn().items() if key not in ("epochs", "seed")}
-    examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
+    others = ("epochs", "seed", "labelled")
+    draws = {key: value for key, value in stage.drawn().items() if key not in others}
+    labels = None
+    if stage.labels:
+        labels = Labels(taught, stage.labels, stage.teacher_temperature)
+    examples, counts = groups.read(
+        collection, negatives, **draws, seed=seed, ranking=ranking, labels=labels
+    )
     queries = sequences.queries_of(collection, stage.split, encoder, threads)
     if stage.topics:
         found = topics.of_queries(model, queries, examples.queries, stage, seed, str(collection))

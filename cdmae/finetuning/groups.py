@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from cdmae.collections.store import read_qrels, read_queries, stream_passages
 from cdmae.errors import InputError
+from cdmae.finetuning.labels import Labels
 from cdmae.finetuning.selection import Selection
 from cdmae.log import say
 from cdmae.models.ragged import Ragged
@@ -216,16 +217,16 @@ def read(
     margin: float = 0.0,
     whole_pool: bool = False,
     ranking: Path | str | None = None,
+    labels: Labels | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
     depth: the number of top ranks from which negatives are taken. train_queries: the number of
     queries to use, or 0 for all. whole_pool: see `Examples.drawn`. ranking: the run of a
     teacher that is no reranker; groups then contain only passages that this run ranks, because it
-    scores no others. The second result is `Selection.counts`. Raises `InputError` if the files do
-    not match, or if no example remains.
+    scores no others. labels: of the queries of a split without judgments. The second result is
+    `Selection.counts`. Raises `InputError` if the files do not match, or if no example remains.
     """
-    qrels = read_qrels(collection, split)
     texts = text_ids(collection)
     ids = read_queries(collection, split)["query_id"]
     runs = {path: read_run(path) for path in (negatives, ranking) if path}
@@ -241,6 +242,10 @@ def read(
                 f"{path} names passage {largest}, but {collection} has {len(texts)} passages; "
                 "delete it and run again"
             )
+    if labels:
+        qrels = labels.qrels(runs[negatives], depth)
+    else:
+        qrels = read_qrels(collection, split)
     selection = select(
         runs[negatives],
         qrels,
@@ -264,7 +269,7 @@ def read(
         raise InputError(
             f"no query of {collection}, split {split!r}, has a relevant passage and enough "
             f"negatives for a group: {dropped or 'it has no queries'}; change the "
-            "negatives, depth, margin, group or teacher"
+            "negatives, depth, margin, group, labels or teacher"
         )
     return examples, selection.counts()
 

@@ -57,7 +57,8 @@ def corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
     ]
     measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
     splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
-    qrels = {split: read_qrels(folder, split)["query"] for split in splits}
+    unjudged = {stage["split"] for stage in stages if stage.get("labels")}
+    qrels = {split: read_qrels(folder, split)["query"] for split in splits if split not in unjudged}
     return Corpus(
         passages=count_passages(folder),
         queries={split: len(read_queries(folder, split)) for split in splits},

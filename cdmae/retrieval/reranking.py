@@ -109,7 +109,8 @@ def teacher(
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's settings by `Stage.drawn`. They determine the positives and negatives
-    that the student draws; no other passage needs a score.
+    that the student draws; no other passage needs a score. If the teacher labels the queries
+    (`labelled`), it scores the best mined passages of every query.
     The precision is the same as in training. A killed run resumes after its last piece. part: the
     range of the queries to score, such as 3-of-7; the lists of all other queries are empty.
     """
@@ -119,10 +120,23 @@ def teacher(
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
     rounds = math.ceil(settings["epochs"])
-    drawing = {name: value for name, value in settings.items() if name != "epochs"}
-    examples, _ = groups.read(collection, negatives, **drawing)
     queries = sequences.queries_of(collection, settings["split"], model, threads)
-    at_once = max(1, PIECE // (rounds * settings["group"]))
+    if settings.get("labelled"):
+        mined = read_run(negatives)
+        every = np.arange(len(mined))
+        at_once = max(1, PIECE // settings["depth"])
+
+        def drawn(index: int) -> np.ndarray:
+            return mined.ranked(index)[0][: settings["depth"]]
+    else:
+        drawing = {name: value for name, value in settings.items() if name != "epochs"}
+        examples, _ = groups.read(collection, negatives, **drawing)
+        every = examples.queries
+        at_once = max(1, PIECE // (rounds * settings["group"]))
+
+        def drawn(index: int) -> np.ndarray:
+            return examples.drawn(index, rounds)
+
     key = [
         vectors.stamp(model / "model.safetensors"),
         vectors.stamp(negatives),
@@ -130,15 +144,15 @@ def teacher(
         at_once,
     ]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    first, last = by_queries.range_of(part, len(examples), at_once)
-    asked = examples.queries[first:last]
+    first, last = by_queries.range_of(part, len(every), at_once)
+    asked = every[first:last]
     with vectors.pieces(output, key) as folder:
         best = ordered(
             judge,
             queries,
             asked,
             passages,
-            lambda index: examples.drawn(first + index, rounds),
+            lambda index: drawn(first + index),
             at_once,
             label="teach",
             kept=f"{folder}/",

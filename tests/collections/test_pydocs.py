@@ -108,6 +108,25 @@ def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
         pydocs.Settings(train_queries=1000).load()
 
 
+def test_further_queries_lose_their_judgments(tmp_path, monkeypatch):
+    """They follow the training queries in the same order, so that more of these take theirs."""
+    synthetic(tmp_path, monkeypatch)
+    settings = pydocs.Settings(train_queries=5, unlabelled=6)
+    assert settings.judged()["unlabelled"] is False
+    collection = settings.load()
+    further = set(collection.queries["unlabelled"]["query_id"])
+    assert len(further) == 6 and "unlabelled" not in collection.qrels
+    plain, more = (pydocs.Settings(train_queries=number).load() for number in (5, 11))
+    assert collection.queries["train"].equals(plain.queries["train"])
+    assert further | set(plain.queries["train"]["query_id"]) == set(
+        more.queries["train"]["query_id"]
+    )
+    with pytest.raises(InputError, match=r"unlabelled is 1000; allowed: 0 to .*, the number of ot"):
+        pydocs.Settings(train_queries=5, unlabelled=1000).load()
+    with pytest.raises(InputError, match="unlabelled is 6, but train_queries is 0, which keeps"):
+        parse(pydocs.Settings, {"unlabelled": 6})
+
+
 def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
     synthetic(tmp_path, monkeypatch)
     settings = pydocs.Settings(part="networkx")

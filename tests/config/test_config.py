@@ -168,7 +168,12 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.cross.teacher", "bm25", "stages.rerank.random_negatives is 10, but bm25, the teacher of systems.cross, sc"),
         ("systems.cross.teacher", "cross", "systems depend on each other in a circle: cross -> cross; remove"),
         ("stages.stage3.distillation", "none", "systems.three.teacher is cross, but the stage stage3 has distillation "
-         "none, denoise 0 and margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of"),
+         "none, denoise 0, labels 0 and margin_bins 0, so that the teacher has no effect; allowed: no teacher, o"),
+        ("stages.stage1.labels", 0.9, "stages.stage1: labels is 0.9 and random_negatives is 10; allowed: random_negatives 0"),
+        ("stages.stage3", {"kind": "retriever", "labels": 0.9, "random_negatives": 0},
+         "stages.stage3.split is train, which has judgments; allowed with labels: a split without them"),
+        ("stages.stage1", {"kind": "retriever", "labels": 0.9, "random_negatives": 0, "split": "raw"},
+         "systems.one.stage is stage1, where labels is 0.9, which needs a teacher; allowed: a stage with labels 0"),
         ("stages.stage1.denoise", 0.5, "systems.one.stage is stage1, where denoise is 0.5, which needs a teacher; allo"),
         ("stages.stage1.margin_bins", 5, "systems.one.stage is stage1, where margin_bins is 5, which needs a teacher"),
         ("systems.three.in_batch_teacher", "cross", "systems.three.in_batch_teacher is cross, of kind reranker; allowed: a trained retr"),

@@ -1,6 +1,7 @@
 """Training queries for other libraries: three dialects of the same groups."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,17 @@ def test_every_dialect_has_the_teacher_s_scores(tmp_path, training, dialect):
     found = read(output)
     assert found["query q0"][2] == {TEXTS[0]: 0, TEXTS[1]: 1, TEXTS[4]: 4, TEXTS[5]: 5}
     assert found["query q1"][2] == {TEXTS[2]: 12, TEXTS[7]: 17, TEXTS[0]: 10}
+
+
+def test_a_teacher_s_labels_are_the_positives(tmp_path, training):
+    """Passage p of query q has the score 10 q + p: the last mined passage is the best."""
+    labelled = replace(taught(training), labels=0.5)
+    export(tmp_path / "triples.jsonl", "tevatron", labelled, 2)
+    best = {f"query {name}": max(mined) for name, mined in MINED.items() if len(mined) > 1}
+    found = read(tmp_path / "triples.jsonl")
+    assert {query: positives for query, (positives, _, _) in found.items()} == {
+        query: {TEXTS[passage]} for query, passage in best.items()
+    }
 
 
 def test_the_columns_are_the_libraries_own(tmp_path, training):

@@ -162,4 +162,6 @@ def training_of(config: Config, name: str) -> Training:
         depth=stage.depth,
         margin=stage.margin,
         train_queries=stage.train_queries,
+        labels=stage.labels,
+        temperature=stage.teacher_temperature,
     )

@@ -109,15 +109,7 @@ class Retriever(Trained):
     def _check_taught(self, config: Config) -> None:
         """Refuse a teacher without an effect, and settings that have no effect without one."""
         stage = config.stages[self.stage]
-        if stage.head == "sparse" and stage.target == "recall":
-            return
-        selecting = {key: getattr(stage, key) for key in ("denoise", "margin_bins")}
-        if self.teacher and stage.distillation == "none" and not any(selecting.values()):
-            words = (
-                f", but the stage {self.stage} has distillation none, denoise 0 and margin_bins 0, "
-                "so that the teacher has no effect; allowed: no teacher, or one of these settings"
-            )
-            raise unfit(self, "teacher", words)
+        selecting = {key: getattr(stage, key) for key in ("denoise", "labels", "margin_bins")}
         for key, value in selecting.items():
             if value and not self.teacher:
                 words = (
@@ -125,6 +117,15 @@ class Retriever(Trained):
                     "0, or a teacher"
                 )
                 raise unfit(self, "stage", words)
+        if stage.head == "sparse" and stage.target == "recall":
+            return
+        if self.teacher and stage.distillation == "none" and not any(selecting.values()):
+            words = (
+                f", but the stage {self.stage} has distillation none, denoise 0, labels 0 and "
+                "margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of "
+                "these settings"
+            )
+            raise unfit(self, "teacher", words)
 
     def _check_in_batch(self, config: Config) -> None:
         """Refuse a second teacher of another kind or start, or without in-batch negatives."""

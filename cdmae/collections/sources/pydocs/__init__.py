@@ -82,8 +82,24 @@ class Settings(Source):
         0, meaning="number of training queries to keep, chosen by a stable hash; 0: all", low=0
     )
 
+    unlabelled: int = setting(
+        0,
+        meaning="number of further training queries, in the split `unlabelled`, whose judgments "
+        "are withheld: a teacher may label them (`labels` of a stage)",
+        source="RocketQA: 1.7 million queries without judgments",
+        low=0,
+    )
+
     def __post_init__(self) -> None:
-        """Refuse `train_queries` for a held-out part, which has no training queries."""
+        """Refuse `train_queries` for a held-out part, which has no training queries.
+
+        Refuse `unlabelled` without `train_queries`, with which all have judgments.
+        """
+        if self.unlabelled and not self.train_queries:
+            raise InputError(
+                f"unlabelled is {self.unlabelled}, but train_queries is 0, which keeps the "
+                "judgments of all queries; allowed: unlabelled 0, or fewer train_queries"
+            )
         if self.part and self.train_queries:
             raise InputError(
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
@@ -97,8 +113,11 @@ class Settings(Source):
         return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
     def judged(self) -> dict[str, bool]:
-        """Return the splits; all have judgments, and a held-out part has test queries only."""
-        return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
+        """Return the splits and whether they have judgments; a held-out part has test queries."""
+        if self.part:
+            return {"test": True}
+        splits = {"train": True, "dev": True, "test": True}
+        return splits | ({"unlabelled": False} if self.unlabelled else {})
 
     def version(self) -> dict[str, str]:
         """Return the versions of Python and the harvested packages.
@@ -134,7 +153,8 @@ class Settings(Source):
             return round(share * passages), WORDS, {"test": round(share * queries)}
         passages, train, dev, test = WHOLE[self.size]
         train = min(train, self.train_queries or train)
-        return passages, WORDS, {"train": train, "dev": dev, "test": test}
+        further = {"unlabelled": self.unlabelled} if self.unlabelled else {}
+        return passages, WORDS, {"train": train, "dev": dev, "test": test} | further
 
     def threads(self) -> int:
         """Return the number of useful processes."""
@@ -160,18 +180,19 @@ class Settings(Source):
         queries = {}
         qrels = {}
         query_counts = {}
-        for split in self.judged():
-            every = asked[asked["split"] == split]
-            is_limited = split == "train" and self.train_queries > 0
-            kept = _limited(every, self.train_queries) if is_limited else every
-            judgments = kept[["query_id", "passage_id"]].explode("passage_id")
+        for split, has_judgments in self.judged().items():
+            every = asked[asked["split"] == ("train" if split == "unlabelled" else split)]
+            kept = self._kept(every, split)
             queries[split] = kept[["query_id", "text"]].reset_index(drop=True)
-            qrels[split] = judgments.assign(grade=np.int16(1))
-            query_counts[split] = {
-                "read": len(every),
-                "judged": len(kept),
-                "judgments": len(judgments),
-            }
+            query_counts[split] = {"read": len(every), "kept": len(kept)}
+            if has_judgments:
+                judgments = kept[["query_id", "passage_id"]].explode("passage_id")
+                qrels[split] = judgments.assign(grade=np.int16(1))
+                query_counts[split] = {
+                    "read": len(every),
+                    "judged": len(kept),
+                    "judgments": len(judgments),
+                }
         about: dict[str, Any] = {
             "source": "pydocs",
             "versions": self.version(),
@@ -184,6 +205,14 @@ class Settings(Source):
             [passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES
         )
         return Collection(table, queries, qrels, about)
+
+    def _kept(self, queries: pd.DataFrame, split: str) -> pd.DataFrame:
+        """Choose the queries of a split; those without judgments follow the training queries."""
+        if split == "train" and self.train_queries:
+            return _ordered(queries, "train_queries", 0, self.train_queries)
+        if split == "unlabelled":
+            return _ordered(queries, "unlabelled", self.train_queries, self.unlabelled)
+        return queries
 
     def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
         """Yield the (name, summary, body) of objects with both; count all documented objects.
@@ -209,16 +238,16 @@ class Settings(Source):
                 progress.advance()
 
 
-def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the first `number` queries by a hash of their names, in their original order.
+def _ordered(queries: pd.DataFrame, key: str, first: int, number: int) -> pd.DataFrame:
+    """Return `number` queries from `first` on by a hash of their names, in their original order.
 
-    Smaller sets are therefore subsets of larger ones.
+    Smaller sets are therefore subsets of larger ones. key: the setting with the number.
     """
-    if number > len(queries):
+    if first + number > len(queries):
         raise InputError(
-            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the number of "
-            "training queries"
+            f"{key} is {number}; allowed: 0{'' if first else ' (all)'} to {len(queries) - first}, "
+            f"the number of {'other ' if first else ''}training queries"
         )
     names = queries["query_id"].str.removeprefix("query:")
     order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
-    return queries.loc[order.sort_values().index[:number]].sort_index()
+    return queries.loc[order.sort_values().index[first : first + number]].sort_index()
