@@ -158,7 +158,7 @@ def test_master_s_third_decoder_restores_what_a_second_pass_sees():
 
 
 def test_master_s_second_pass_and_its_decoder_have_a_loss():
-    """Beside those of the two decoders, as in the published sum of means."""
+    """They are added to the losses of the other two decoders, as in the published sum of means."""
     network = network_of("master")
     step = first("master")
     naive = Naive("master", network)
