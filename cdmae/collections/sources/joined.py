@@ -1,7 +1,8 @@
-"""Join the passages of several collections: the text of one pre-training.
+"""Join the passages of several collections: the text of one pre-training, or of one retriever.
 
 The id of a passage begins with the name of its collection. Queries and judgments are left out, so
-that a training on the text sees no test query.
+that a training on the text sees no test query, except for the splits in `splits`: the training
+queries of several collections, whose negatives come from all of their passages.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cdmae.collections.store import Collection
 
 
@@ -26,6 +29,12 @@ class Settings(Source):
 
     of: dict[str, Any] = setting(
         meaning="the collections to join, by name: for each, a `source` and its settings"
+    )
+
+    splits: tuple[str, ...] = setting(
+        (),
+        meaning="the splits whose queries and judgments are joined, too, such as [train]; "
+        "collections may lack a split",
     )
 
     def __post_init__(self) -> None:
@@ -47,6 +56,20 @@ class Settings(Source):
     def bases(self) -> dict[str, Source]:
         """Return the settings of the collections by name."""
         return {name: collections.nested(own, f"of.{name}") for name, own in self.of.items()}
+
+    def judged(self) -> dict[str, bool]:
+        """Return the splits that are joined; raise `InputError` if one is nowhere judged."""
+        known = {name: base.judged() for name, base in self.bases.items()}
+        for split in self.splits:
+            found = {name: splits[split] for name, splits in known.items() if split in splits}
+            unjudged = [name for name, has_judgments in found.items() if not has_judgments]
+            if unjudged or not found:
+                where = f"in {unjudged[0]}" if unjudged else "anywhere"
+                raise InputError(
+                    f"splits has {split}, which has no judgments {where}; allowed: splits with "
+                    "judgments"
+                )
+        return dict.fromkeys(self.splits, True)
 
     def depends(self) -> list[Path]:
         """List the files of all collections, without duplicates."""
@@ -76,34 +99,61 @@ class Settings(Source):
         return files
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
-        """Add up the passages and words; None if a collection does not know them."""
+        """Add up passages, words and queries; None if a collection does not know them."""
         passages = 0
         words = 0.0
+        queries = dict.fromkeys(self.splits, 0)
         for base in self.bases.values():
             counts = base.expected()
             if counts is None:
                 return None
             passages += counts[0]
             words += counts[0] * counts[1]
-        return passages, words / max(1, passages), {}
+            for split in self.splits:
+                queries[split] += counts[2].get(split, 0)
+        return passages, words / max(1, passages), queries
 
     def check(self) -> dict[str, int]:
-        """Check every collection; returns nothing, because there are no queries."""
-        for base in self.bases.values():
-            base.check()
-        return {}
+        """Check every collection; add up the judged queries of the joined splits, where known."""
+        known = [base.check() for base in self.bases.values()]
+        return {
+            split: sum(counts[split] for counts in known)
+            for split in self.splits
+            if all(split in counts for counts in known)
+        }
 
     def load(self, threads: int = 1) -> Collection:
         """Join the passages while they are written."""
+        import pandas as pd
         import pyarrow as pa
 
         from cdmae.collections.store import PASSAGES, Collection
 
-        rows = batches(self._rows(threads), PASSAGES)
-        passages = pa.RecordBatchReader.from_batches(PASSAGES, rows)
-        return Collection(passages, {}, {}, {"source": "joined", "of": self.of})
+        self.judged()  # checks `splits`
+        parts = {name: base.load(threads) for name, base in self.bases.items()}
+        queries = {}
+        qrels = {}
+        for split in self.splits:
+            having = {name: part for name, part in parts.items() if split in part.qrels}
+            queries[split] = pd.concat(
+                [_prefixed(part.queries[split], name) for name, part in having.items()],
+                ignore_index=True,
+            )
+            qrels[split] = pd.concat(
+                [_prefixed(part.qrels[split], name) for name, part in having.items()],
+                ignore_index=True,
+            )
+        passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(_rows(parts), PASSAGES))
+        return Collection(passages, queries, qrels, {"source": "joined", "of": self.of})
 
-    def _rows(self, threads: int) -> Iterator[tuple[str, str, str]]:
-        for name, base in self.bases.items():
-            for passage_id, title, text in base.load(threads).rows():
-                yield f"{name}/{passage_id}", title, text
+
+def _rows(parts: dict[str, Collection]) -> Iterator[tuple[str, str, str]]:
+    for name, part in parts.items():
+        for passage_id, title, text in part.rows():
+            yield f"{name}/{passage_id}", title, text
+
+
+def _prefixed(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Prefix the ids of queries and passages by the name of their collection."""
+    ids = {key: name + "/" + rows[key] for key in ("query_id", "passage_id") if key in rows}
+    return rows.assign(**ids)
