@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cdmae.collections.sources.expanded import Settings
 
 PIECE = 256  # passages of a file that a killed run does not write again
-SEQUENCES = {"cpu": 64, "cuda": 1024}  # texts that are drawn at the same time
+SEQUENCES = {"cpu": 64, "cuda": 256}  # texts that are drawn at the same time
 Passage = tuple[str, str]  # id, title and text
 
 
