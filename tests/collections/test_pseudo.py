@@ -237,6 +237,10 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
         ),
         ({"texts": "t"}, "texts is t, but method is first_sentence; allowed: method written or m"),
         ({"keywords_of": ["a", "b", "c"]}, 'keywords_of is ["a", "b", "c"], but method is first_'),
+        (
+            {"method": "mixed", "keywords": 5},
+            "keywords is 5, which has no effect without keywords_",
+        ),
         ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; allowed: a"),
         (
             {"method": "mixed", "texts": "a", "keywords_of": ["b"]},

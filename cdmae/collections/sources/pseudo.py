@@ -59,6 +59,7 @@ LONGEST_SPAN = 16
 # the fewest words of a query, and of the rest of its passage
 LEAST_QUERY = 3
 LEAST_REST = 5
+KEYWORDS = 4  # the default number of a query's keywords
 REQUIRED = {  # method of cutting a query -> the parts that a passage must have
     "title": f"a title of {LEAST_QUERY} words or more and a text of {LEAST_REST} or more",
     "first_sentence": f"a first sentence of {LEAST_QUERY} words or more, then {LEAST_REST} or more",
@@ -102,7 +103,7 @@ class Settings(Derived):
         source="CADET: an LLM's keywords",
     )
     keywords: int = setting(
-        4, unit="words", meaning="number of keywords in a query", low=LEAST_QUERY, high=100
+        KEYWORDS, unit="words", meaning="number of keywords in a query", low=LEAST_QUERY, high=100
     )
     keep_query: bool = setting(
         False,
@@ -148,6 +149,11 @@ class Settings(Derived):
             )
         if len(given) == 2:
             raise InputError("texts and keywords_of are both set; allowed: one of them")
+        if self.keywords != KEYWORDS and not self.keywords_of:
+            raise InputError(
+                f"keywords is {self.keywords}, which has no effect without keywords_of; allowed: "
+                "both, or neither"
+            )
         if self.texts and not Path(self.texts).is_file():
             raise InputError(
                 f"texts is {show(self.texts)}, which is no file; allowed: a file of lines with a "
