@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from made_up import make_model
 from planned import plan
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
@@ -147,7 +148,16 @@ def every_job(values, folder):
         "both": retriever | {"stage": "unified"},
         "half": {"kind": "head", "of": "both", "uses": "sparse"},
     }
-    more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run")
+    of = values["collections"]["docs"]
+    model = make_model(folder / "t5", is_encoder_decoder=True, vocab_size=9)
+    values["collections"] |= {
+        "more": {"source": "expanded", "of": of, "model": model},
+        "made": {
+            "source": "pseudo", "of": of, "method": "written", "keywords_of": ["ami", "small", "docs"],
+        },
+    }  # fmt: skip
+    written = [f"out/collections/{name}/about.json" for name in ("more", "made")]
+    more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run", *written)
     return plan(values, "all", *more)
 
 
