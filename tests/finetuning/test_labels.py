@@ -13,6 +13,7 @@ from cdmae.errors import InputError
 from cdmae.finetuning import retriever
 from cdmae.finetuning.labels import Labels
 from cdmae.models import checkpoint, sequences
+from cdmae.report import records
 from cdmae.retrieval import reranking
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import read_tokens
@@ -119,3 +120,11 @@ def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_pat
         expected = reranking.score(judge, queries, np.array([query]), passages, [found])
         np.testing.assert_allclose(scores, expected, atol=2e-6)
     assert math.isfinite(run.scores.sum()) and run.passages.max() < PASSAGES
+
+
+def test_the_report_counts_queries_that_have_no_judgments(tiny, tmp_path):
+    folder = without_judgments(tiny, tmp_path / "c")
+    stages = {"own": {"collection": "tiny", "split": "asked", "labels": 0.9}}
+    corpus = records.corpus({"stages": stages}, "tiny", str(folder))
+    assert (corpus.queries, corpus.judged) == ({"asked": QUERIES}, {})
+    assert corpus.per_query("asked") == 0
