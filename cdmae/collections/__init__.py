@@ -157,11 +157,19 @@ def source(name: str) -> ModuleType:
     return importlib.import_module(f"cdmae.collections.sources.{name}")
 
 
-def nested(values: Mapping[str, Any], key: str) -> Source:
-    """Make the source that the settings `values` name, nested under `key` of another source."""
+def settings_of(values: Mapping[str, Any], key: str) -> Source:
+    """Make the source that the settings `values` at `key` of the config name."""
     own = dict(values)
     module = source(str(own.pop("source", "")))
-    made = parse(module.Settings, own, key)
+    return parse(module.Settings, own, key)
+
+
+def nested(values: Mapping[str, Any], key: str) -> Source:
+    """Make the source that the settings `values` name, nested under `key` of another source.
+
+    Raises `InputError` if a job would have to write its texts first.
+    """
+    made = settings_of(values, key)
     for name, value in (("model", made.writer), ("keywords_of", made.keywords_of)):
         if value:
             raise InputError(

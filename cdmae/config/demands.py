@@ -159,11 +159,13 @@ def _check_stage(config: Config, name: str) -> None:
     """Refuse a split without judgments or labels, and a stage that does not fit its systems."""
     stage = config.stages[name]
     collection = config.collections[stage.collection]
-    judged = collection.ask(stage.collection, "judged")
-    words = collection.unfit(stage.collection, stage.split)
-    if stage.labels and judged.get(stage.split) is True:
+    has_judgments = collection.ask(stage.collection, "judged").get(stage.split)
+    if stage.labels and has_judgments:
         words = ", which has judgments; allowed with labels: a split without them"
-    if words and not (stage.labels and judged.get(stage.split) is False):
+        raise unfit(stage, "split", words)
+    is_labelled = stage.labels and has_judgments is False
+    words = "" if is_labelled else collection.unfit(stage.collection, stage.split)
+    if words:
         raise unfit(stage, "split", words)
     for trained, system in config.systems.items():
         if system.stage != name:

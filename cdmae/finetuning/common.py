@@ -108,8 +108,11 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                 encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
             )
         taught = teacher or ranking
+        labels = None
+        if settings.labels:
+            labels = Labels(taught, settings.labels, settings.teacher_temperature)
         data = read(
-            settings, model, encoder, collection, tokens, negatives, seed, threads, ranking, taught
+            settings, model, encoder, collection, tokens, negatives, seed, threads, ranking, labels
         )
         made = task(
             model,
@@ -182,9 +185,9 @@ def read(
     seed: int,
     threads: int,
     ranking: Path | None = None,
-    taught: Path | None = None,
+    labels: Labels | None = None,
 ) -> Data:
-    """Read a stage's training data; `taught`: the teacher's run, which may label the queries.
+    """Read a stage's training data; `ranking`, `labels`: see `groups.read`.
 
     Raises `InputError` if the files do not match each other.
     """
@@ -192,9 +195,6 @@ def read(
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
     others = ("epochs", "seed", "labelled")
     draws = {key: value for key, value in stage.drawn().items() if key not in others}
-    labels = None
-    if stage.labels:
-        labels = Labels(taught, stage.labels, stage.teacher_temperature)
     examples, counts = groups.read(
         collection, negatives, **draws, seed=seed, ranking=ranking, labels=labels
     )

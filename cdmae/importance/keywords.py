@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.fields import parse
 from cdmae.files import complete
 from cdmae.importance.shading import Shades, Word
 from cdmae.log import Progress
@@ -26,9 +25,7 @@ def write_keywords(
     number of words. importance: a folder of importance with the table that scores new text. A
     passage with fewer words has no line.
     """
-    own = {key: value for key, value in settings.items() if key != "source"}
-    source = collections.source(settings["source"])
-    made = parse(source.Settings, own, "collection")
+    made = collections.settings_of(settings, "collection")
     shades = Shades(importance, tokenizer)
     known = made.base.expected()
     with (

@@ -298,9 +298,9 @@ class Reader:
             return rows
 
         masked = np.zeros(batch.ids.shape, bool)
-        other = side.beyond or side.complement
-        if other:
-            masked[real] = others[other].chosen[content]
+        masked_by = side.beyond or side.complement
+        if masked_by:
+            masked[real] = others[masked_by].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
         ids = seen.ravel()[source]
         if spelt is not None:

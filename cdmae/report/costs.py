@@ -66,7 +66,7 @@ def _parameters(facts: Facts, system: str) -> float:
         return float(facts.trained[system].about.get("parameters", math.nan))
     # BM25 and a fusion have no network; a feedback system uses the network of its part
     own = facts.system(system).get("model")
-    unknown = kind.foreign or kind.trained
+    unknown = kind.third_party or kind.trained
     return math.nan if own or not facts.system(system) or unknown else 0.0
 
 
@@ -76,7 +76,7 @@ def _megabytes(facts: Facts, system: str) -> float:
         folder = facts.paths.get("indexes", {}).get(system)
         return _size(Path(folder)) / MEGABYTE if folder else math.nan
     if not kind.index:  # it searches no index of its own
-        return math.nan if kind.foreign else 0.0
+        return math.nan if kind.third_party else 0.0
     shown = facts.paths.get("shown")
     if not shown:
         return math.nan

@@ -18,7 +18,7 @@ import torch
 from cdmae import collections
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
-from cdmae.fields import asdict, parse
+from cdmae.fields import asdict
 from cdmae.files import complete, write_text
 from cdmae.log import Progress, say
 from cdmae.models import networks
@@ -117,9 +117,7 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
     settings: of an entry of `collections` with the source `expanded`. A killed run resumes after
     its last complete piece.
     """
-    own = {key: value for key, value in settings.items() if key != "source"}
-    source = collections.source(settings["source"])
-    expanded = parse(source.Settings, own, "collection")
+    expanded = collections.settings_of(settings, "collection")
     files = [*Path(expanded.model).glob("*.safetensors"), *Path(expanded.model).glob("*.bin")]
     stamps = [vectors.stamp(path) for path in (*expanded.base.depends(), *sorted(files))]
     key = [asdict(expanded), expanded.version(), stamps, PIECE]

@@ -7,7 +7,6 @@ from cdmae import collections
 from cdmae.cli import run_command
 from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
-from cdmae.fields import parse
 from cdmae.log import say
 
 
@@ -28,13 +27,12 @@ def main(
     than when the stage begins.
     """
     path = f"collections.{name}"
-    own = {key: value for key, value in settings.items() if key != "source"}
-    source = collections.source(settings.get("source", ""))
     if texts:
-        kept = own.keys() - source.Settings.of_a_writer
-        own = {key: own[key] for key in kept} | {"texts": str(texts)}
+        source = collections.source(settings["source"])
+        kept = settings.keys() - source.Settings.of_a_writer
+        settings = {key: settings[key] for key in kept} | {"texts": str(texts)}
     try:
-        collection = parse(source.Settings, own, path).load(threads)
+        collection = collections.settings_of(settings, path).load(threads)
         relevant = collections.relevant(collection.qrels)
         for key, (split, queries) in needed.items():
             collections.check_queries(key, queries, name, split, relevant)

@@ -25,9 +25,9 @@ from cdmae.terminal import printable
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
-# the settings of a model, without an effect on texts of a file
+# the settings of the model, which have no effect on the texts of a file
 OF_A_MODEL = ("samples", "text_length", "passage_length", "top_k", "prompt", "seed")
-WORDS = 6.0  # of a written query, as of MS MARCO's queries
+WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO has six
 
 
 @settings
@@ -77,7 +77,7 @@ class Settings(Derived):
     )
     top_k: int = setting(
         10,
-        meaning="each word-piece is drawn among the most probable ones, so many",
+        meaning="number of the most probable word-pieces among which each is drawn",
         source="docT5query",
         low=1,
     )
@@ -89,7 +89,7 @@ class Settings(Derived):
     seed: int = setting(0, meaning="seed of the model's draws", low=0)
 
     def __post_init__(self) -> None:
-        """Convert the settings of the collection; refuse texts that are no file, or a wrong model.
+        """Convert the settings of the collection; refuse a missing file and an unfit model.
 
         Refuse, too, a config with both or neither, and settings without an effect.
         """
@@ -106,7 +106,7 @@ class Settings(Derived):
         object.__setattr__(self, "of", collections.typed(self.of, "of"))
 
     def _check_texts(self) -> None:
-        """Refuse texts that are no file, and settings of a model."""
+        """Refuse a missing file of texts, and settings of a model."""
         if not self.file.path.is_file():
             raise InputError(
                 f"texts is {show(self.texts)}, and {self.file.path.absolute()} is no file; "

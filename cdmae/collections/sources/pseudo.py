@@ -109,7 +109,6 @@ class Settings(Derived):
         False,
         meaning="whether a passage keeps the words of its query, as with a teacher, which grades "
         "the passages",
-        source="CADET: true",
     )
     queries: int = setting(
         0, meaning="number of training queries, chosen by a stable hash; 0: all", low=0

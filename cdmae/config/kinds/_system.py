@@ -41,7 +41,7 @@ class System:
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
     answers = True  # can answer a user's own query
-    foreign = False  # a third party's, of unknown size
+    third_party = False  # a third party made it; its size is unknown
     # as a teacher, scores the passages that a training draws, not only those of its own run
     scores_draws = False
     weighs = False  # a job writes the weights of the systems that it sums

@@ -33,7 +33,7 @@ class External(System):
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "external"
-    foreign = True
+    third_party = True
 
     kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
     model: Annotated[HomePath, Field(min_length=1)] = setting(

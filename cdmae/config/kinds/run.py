@@ -19,7 +19,7 @@ class TrecRun(System):
     """Third-party runs, read from files in TREC format or from a table of pairs."""
 
     answers = False
-    foreign = True
+    third_party = True
 
     kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
     runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(

@@ -98,7 +98,7 @@ class Settings(Source):
         if self.unlabelled and not self.train_queries:
             raise InputError(
                 f"unlabelled is {self.unlabelled}, but train_queries is 0, which keeps the "
-                "judgments of all queries; allowed: unlabelled 0, or fewer train_queries"
+                "judgments of all queries; allowed: unlabelled 0, or a number of train_queries"
             )
         if self.part and self.train_queries:
             raise InputError(
@@ -184,15 +184,11 @@ class Settings(Source):
             every = asked[asked["split"] == ("train" if split == "unlabelled" else split)]
             kept = self._kept(every, split)
             queries[split] = kept[["query_id", "text"]].reset_index(drop=True)
-            query_counts[split] = {"read": len(every), "kept": len(kept)}
+            query_counts[split] = {"read": len(every)}
             if has_judgments:
                 judgments = kept[["query_id", "passage_id"]].explode("passage_id")
                 qrels[split] = judgments.assign(grade=np.int16(1))
-                query_counts[split] = {
-                    "read": len(every),
-                    "judged": len(kept),
-                    "judgments": len(judgments),
-                }
+                query_counts[split] |= {"judged": len(kept), "judgments": len(judgments)}
         about: dict[str, Any] = {
             "source": "pydocs",
             "versions": self.version(),
