@@ -415,6 +415,21 @@ def test_any_system_teaches_what_it_ranks(values, whole, teacher):
     assert ("teacher", "four") not in jobs
 
 
+def test_a_teacher_labels_a_split_and_the_report_omits_its_negatives(values, whole):
+    """The report compares negatives with judgments, which the split `raw` has not."""
+    values["stages"]["own"] = values["stages"]["stage3"] | {
+        "split": "raw", "labels": 0.9, "random_negatives": 0,
+    }  # fmt: skip
+    values["systems"]["four"] = values["systems"]["three"] | {"stage": "own"}
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    assert jobs["teacher", "four"].params["settings"]["settings"]["labelled"] is True
+    assert jobs["train_retriever", "four"].inputs["teacher"] == jobs["teacher", "four"].outputs
+    reported = facts(load(values))
+    assert "three" in reported["mined"] and "four" not in reported["mined"]
+    assert list(reported["teachers"]) == ["three"]
+
+
 def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     (tmp_path / "theirs.run").touch()
     files = {"docs": dict.fromkeys(("train", "dev", "test"), str(tmp_path / "theirs.run"))}
