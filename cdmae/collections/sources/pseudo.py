@@ -16,9 +16,9 @@
 
 The query's words are removed from its passage, because a retriever would otherwise learn to match
 words; a written query leaves its passage as it is. With a teacher, which grades the passages, they
-can stay (`keep_query`). Passages that are too short for a query, or that share their query with an
-earlier passage, serve as negatives. These queries are for training; searches use the original
-collection.
+can stay (`keep_query`); such queries are only for training, because BM25 finds their passages by
+these words. Passages that are too short for a query, or that share their query with an earlier
+passage, serve as negatives. Searches use the original collection.
 """
 
 from __future__ import annotations
