@@ -213,8 +213,8 @@ class Report:
     )
     curve: tuple[str, ...] = setting(
         (),
-        meaning="stages that differ in their number of training queries, in ascending order; the "
-        "report draws every encoder's measure over them, as `./run curve` prepares it",
+        meaning="stages that differ in their number of training queries; the last one has all. The "
+        "report draws every encoder's measure over this number, as `./run curve` prepares it",
     )
     licence: Licence = setting(
         "",

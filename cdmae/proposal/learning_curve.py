@@ -14,12 +14,13 @@ from typing import Any
 import yaml
 
 from cdmae.config import seeds, systems
+from cdmae.config.kinds import Retriever
 from cdmae.config.recipe import Stage
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
-MADE = "made-queries"  # the collection with made queries, and its stage
+MADE = "made-queries"  # the collection with made queries
 LEAST_SEEN = 4000  # queries that every training sees, if MOST_EPOCHS suffice
 MOST_EPOCHS = 20
 LEAST_STEPS = 8  # per epoch
@@ -27,49 +28,72 @@ LEAST_STEPS = 8  # per epoch
 
 @dataclass(frozen=True)
 class Curve:
-    """The stage and the encoders of a curve, and the numbers of training queries, ascending.
+    """The encoders of a curve, and the numbers of training queries, ascending.
 
+    stages: of each encoder, the stage that trains it with all training queries.
+    negatives: of each stage, the system with the negatives.
     reference: the encoder that the others are compared with.
     """
 
-    stage: str
-    negatives: str
-    encoders: Sequence[str]
+    stages: Mapping[str, str]
+    negatives: Mapping[str, str]
     reference: str
     counts: Sequence[int]
 
 
-def choose(config: Config, stage: str, encoders: Sequence[str], counts: Sequence[int]) -> Curve:
+def choose(
+    config: Config, stages: Sequence[str], encoders: Sequence[str], counts: Sequence[int]
+) -> Curve:
     """Check the choices, and complete them.
 
-    An empty stage is the first that trains retrievers; no encoders are all that it fine-tunes.
+    No stages are the first that trains retrievers; no encoders are all that the stages fine-tune.
+    An encoder that none of the stages fine-tunes is trained with the first one's settings.
 
-    Raises `InputError` for a stage that trains no retriever, and for unknown encoders.
+    Raises `InputError` for a stage that trains no retriever, for stages with different collections
+    or with the same encoder, and for unknown encoders.
     """
-    retrievers = {
-        name: config.systems[name]
-        for name in seeds.first(config.systems)
-        if config.systems[name].trained and config.systems[name].kind == "retriever"
-    }
-    stages = list(dict.fromkeys(system.stage for system in retrievers.values()))
-    if not stages:
-        raise InputError("the config has no system of kind retriever, so there is nothing to train")
-    stage = stage or stages[0]
-    if stage not in stages:
-        raise InputError(f"--stage is {stage}; {suggestion(stage, stages)}")
-    alike = [system for system in retrievers.values() if system.stage == stage]
-    if any(any(system.teachers().values()) for system in alike):
-        raise InputError(
-            f"--stage is {stage}, whose systems have a teacher; allowed: a stage without"
-        )
+    trained = _trained(config)
+    stages = list(dict.fromkeys(stages or [*trained][:1]))
+    stage_of: dict[str, str] = {}
+    for stage in stages:
+        if stage not in trained:
+            raise InputError(f"--stage has {stage}; {suggestion(stage, trained)}")
+        for system in trained[stage]:
+            if any(system.teachers().values()):
+                raise InputError(
+                    f"--stage has {stage}, whose systems have a teacher; allowed: a stage without"
+                )
+            other = stage_of.setdefault(system.encoder, stage)
+            if other != stage:
+                raise InputError(
+                    f"--stage has {other} and {stage}, which both train the encoder "
+                    f"{system.encoder}; allowed: stages that train different encoders"
+                )
+    collections = {stage: config.stages[stage].collection for stage in stages}
+    if len(set(collections.values())) > 1:
+        found = " and ".join(f"{stage} trains on {name}" for stage, name in collections.items())
+        raise InputError(f"--stage: {found}; allowed: stages that train on one collection")
     known = systems.trained_encoders(config)
     for name in encoders:
         if name not in known:
             raise InputError(f"--encoders has {name}; {suggestion(name, known)}")
-    chosen = list(dict.fromkeys(encoders or [system.encoder for system in alike]))
+    chosen = {name: stage_of.get(name, stages[0]) for name in encoders or stage_of}
     untrained = [name for name in chosen if config.encoders[name].objective == "none"]
     reference = [*untrained, *chosen][0]
-    return Curve(stage, alike[0].negatives, chosen, reference, sorted(set(counts)))
+    negatives = {stage: trained[stage][0].negatives for stage in stages}
+    return Curve(chosen, negatives, reference, sorted(set(counts)))
+
+
+def _trained(config: Config) -> dict[str, list[Retriever]]:
+    """Map the stages that train retrievers to these."""
+    trained: dict[str, list[Retriever]] = {}
+    for name in seeds.first(config.systems):
+        system = config.systems[name]
+        if isinstance(system, Retriever):
+            trained.setdefault(system.stage, []).append(system)
+    if not trained:
+        raise InputError("the config has no system of kind retriever, so there is nothing to train")
+    return trained
 
 
 def overlay(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str, Any]:
@@ -78,44 +102,52 @@ def overlay(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str
     A step has at most an eighth of the training queries. Small numbers have more epochs, so that
     every training sees 4,000 queries in at most 20 epochs.
     """
-    base = config.stages[curve.stage]
-    stage = dict(values["stages"][curve.stage])
-    made: dict[str, Any] = {}
     stages: dict[str, Any] = {}
-    for count in curve.counts:
-        if count:
-            name = f"{curve.stage}-{count}"
-            stages[name] = stage | _sized(base, count)
-        else:
-            source = dict(values["collections"][base.collection])
-            if source["source"] == "pseudo":
-                raise InputError(
-                    f"--labels has 0, but the queries of collections.{base.collection} are made "
-                    "from its passages already; allowed: numbers above 0"
-                )
-            made[MADE] = {"source": "pseudo", "of": source, "method": "first_sentence"}
-            made[MADE]["queries"] = max(curve.counts) or LEAST_SEEN
-            stages[MADE] = stage | {"collection": MADE}
+    shown: list[str] = []
+    for stage in dict.fromkeys(curve.stages.values()):
+        for count in curve.counts:
+            sized = _sized(config.stages[stage], count) if count else {"collection": MADE}
+            stages[f"{stage}-{count}"] = values["stages"][stage] | sized
+            shown.append(f"{stage}-{count}")
+        shown.append(stage)
     trained: dict[str, Any] = {}
     compare: dict[str, list[str]] = {}
-    for name in [*stages, curve.stage]:
+    for count in [*curve.counts, None]:
         found = {}
-        for encoder in curve.encoders:
-            found[encoder] = _existing(config, encoder, name) or f"{encoder}-{name}"
+        for encoder, all_queries in curve.stages.items():
+            stage = all_queries if count is None else f"{all_queries}-{count}"
+            found[encoder] = _existing(config, encoder, stage) or f"{encoder}-{stage}"
             if found[encoder] not in config.systems:
                 trained[found[encoder]] = {
                     "kind": "retriever",
                     "encoder": encoder,
-                    "stage": name,
-                    "negatives": curve.negatives,
+                    "stage": stage,
+                    "negatives": curve.negatives[all_queries],
                 }
         reference = found.pop(curve.reference)
         for system in found.values():
             if not _compared(config, system, reference):
                 compare[system] = [*config.report.compare.get(system, []), reference]
-    report = {"curve": [*stages, curve.stage], "compare": compare}
-    sections = {"collections": made, "stages": stages, "systems": trained, "report": report}
+    sections = {
+        "collections": {MADE: _made(config, values, curve)} if 0 in curve.counts else {},
+        "stages": stages,
+        "systems": trained,
+        "report": {"curve": shown, "compare": compare},
+    }
     return {name: entries for name, entries in sections.items() if entries}
+
+
+def _made(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str, Any]:
+    """Return the collection whose queries are made from the passages of the stages' collection."""
+    name = config.stages[curve.stages[curve.reference]].collection
+    source = dict(values["collections"][name])
+    if source["source"] == "pseudo":
+        raise InputError(
+            f"--labels has 0, but the queries of collections.{name} are made from its passages "
+            "already; allowed: numbers above 0"
+        )
+    queries = max(curve.counts) or LEAST_SEEN
+    return {"source": "pseudo", "of": source, "method": "first_sentence", "queries": queries}
 
 
 def _compared(config: Config, system: str, reference: str) -> bool:

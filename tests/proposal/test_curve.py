@@ -32,13 +32,13 @@ def curve(tmp_path, monkeypatch, capsys):
 
 def test_every_encoder_is_fine_tuned_with_every_number(curve):
     config, said = curve("--labels", "1000,0,100")
-    names = ("made-queries", "stage1-100", "stage1-1000", "stage1")
+    names = ("stage1-0", "stage1-100", "stage1-1000", "stage1")
     assert config.report.curve == names
     numbers = [config.stages[name].train_queries for name in names]
     assert numbers == [0, 100, 1000, 0]
     assert [config.stages[name].queries for name in names] == [128, 12, 125, 128]
     assert [config.stages[name].epochs for name in names] == [4, 20, 4, 4]
-    made = config.collections[config.stages["made-queries"].collection]
+    made = config.collections[config.stages["stage1-0"].collection]
     assert made.source == "pseudo" and made.settings.of["source"] == "pydocs"
     trained = {
         (system.encoder, system.stage)
@@ -50,6 +50,55 @@ def test_every_encoder_is_fine_tuned_with_every_number(curve):
         assert config.report.compare[f"cdmae-{name}"] == (f"none-{name}",)
     assert config.report.compare["cdmae-stage1"] == ("mae-stage1", "none-stage1")
     assert "next: ./run --configfile curve.yaml" in said
+
+
+def test_encoders_of_several_stages_keep_their_settings(curve):
+    two = DEFAULT.parent / "labels.yaml"
+    config, _ = curve("--labels", "0,1000", "--stage", "stage1,minilm", configs=[two])
+    assert config.report.curve == (
+        *("stage1-0", "stage1-1000", "stage1"),
+        *("minilm-0", "minilm-1000", "minilm"),
+    )
+    rates = {config.stages[name].learning_rate for name in config.report.curve[3:]}
+    assert rates == {config.stages["minilm"].learning_rate}
+    assert config.stages["minilm-0"].collection == config.stages["stage1-0"].collection
+    trained = {
+        (system.encoder, system.stage)
+        for system in config.systems.values()
+        if system.kind == "retriever"
+    }
+    assert trained == {
+        *((name, stage) for name in ("none", "mlm", "cdmae") for stage in config.report.curve[:3]),
+        *(("minilm", stage) for stage in config.report.curve[3:]),
+    }
+    assert config.report.compare["minilm-minilm-1000"] == ("none-stage1-1000",)
+
+
+OTHER_STAGES = """
+stages:
+  again: {kind: retriever}
+  medical: {kind: retriever, collection: medical}
+collections:
+  medical: {source: pydocs, size: smoke}
+systems:
+  again: {kind: retriever, encoder: mae, stage: again, negatives: bm25}
+  medical: {kind: retriever, encoder: other, stage: medical, negatives: bm25}
+encoders:
+  other: {objective: mlm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "sentence"),
+    [
+        ("stage1,again", "--stage has stage1 and again, which both train the encoder mae"),
+        ("stage1,medical", "stage1 trains on pydocs and medical trains on medical; allowed"),
+    ],
+)
+def test_stages_that_share_no_figure_are_refused(curve, tmp_path, stages, sentence):
+    (tmp_path / "two.yaml").write_text(OTHER_STAGES)
+    with pytest.raises(InputError, match=sentence):
+        curve("--stage", stages, configs=[tmp_path / "two.yaml"])
 
 
 def test_it_overlays_any_config(curve, tmp_path, monkeypatch):
@@ -69,8 +118,8 @@ def test_it_overlays_any_config(curve, tmp_path, monkeypatch):
     [
         (["--labels", "0,few"], "--labels has few; allowed: whole numbers"),
         (["--labels", "5000"], "stages.stage1-5000.train_queries is 5000; allowed: up to 4000"),
-        (["--stage", "reranker"], "--stage is reranker; allowed: stage1, stage2, stage3"),
-        (["--stage", "stage3"], "--stage is stage3, whose systems have a teacher"),
+        (["--stage", "reranker"], "--stage has reranker; allowed: stage1, stage2, stage3"),
+        (["--stage", "stage3"], "--stage has stage3, whose systems have a teacher"),
         (["--encoders", "none,mea"], "--encoders has mea; did you mean mae?"),
     ],
 )

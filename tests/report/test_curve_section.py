@@ -49,6 +49,21 @@ def test_the_table_compares_encoders_with_equally_many_queries(facts):
     assert gains == ["+10.0", "+20.0", "0.0"]
 
 
+def test_an_encoder_of_another_stage_has_its_place_by_its_number_of_queries(facts):
+    base = facts.config["systems"]["cdmae-few"]
+    facts.config["stages"]["other"] = facts.config["stages"]["few"]
+    facts.config["systems"]["large"] = base | {"encoder": "mae", "stage": "other"}
+    facts.config["report"]["curve"] = ["other", *NUMBERS]
+    values = facts.values | {("large", DEV, "RR@10"): facts.values["none-few", DEV, "RR@10"]}
+    trained = facts.trained | {"large": Training(about={"queries": 100})}
+    (table,) = curve.section(Facts(facts.config, values, trained=trained)).tables
+    assert [row[:2] for row in table.rows] == [
+        *(["0 (3,000 made)", encoder] for encoder in ("none", "cdmae")),
+        *(["100", encoder] for encoder in ("mae", "none", "cdmae")),
+        *(["4,000", encoder] for encoder in ("none", "cdmae")),
+    ]
+
+
 def test_the_figure_has_a_line_per_encoder_and_bm25(facts):
     (figure,) = curve.section(facts).figures
     drawn = figure.standalone()

@@ -112,29 +112,37 @@ def curve(
       --configfile  the config files that it overlays
       --to          the overlay to write; default: curve.yaml
       --labels      numbers of training queries, below all of them; 0: queries made from passages
-      --stage       the stage with the other settings; default: the first that trains retrievers
-      --encoders    default: those that the stage fine-tunes
+      --stage       the stages with the other settings; default: the first that trains retrievers
+      --encoders    default: those that the stages fine-tune
       --force       overwrite the overlay
 
     Examples:
       ./run curve
       ./run curve --configfile my.yaml --labels 50,200 --encoders none,cdmae
+      ./run curve --configfile my.yaml --stage stage1,large  # with encoders of another size
     """
     from cdmae.proposal import learning_curve
 
     target = new_file(to, force)
     files = [os.path.relpath(file) for file in configfile]
     overlaid = " ".join(["--configfile", *files]) if files else ""
+    stages = f"--stage {stage}" if stage else ""
     config = configured(configfile)
     values = gather(ROOT / "config/config.yaml", configfile)
     counts = [number(word) for word in labels.split(",")]
-    chosen = learning_curve.choose(config, stage, encoders.split(",") if encoders else [], counts)
+    chosen = learning_curve.choose(config, listed(stage), listed(encoders), counts)
     overlay = learning_curve.overlay(config, values, chosen)
     load(lay(values, overlay))  # before it is written
-    write_text(target, learning_curve.text(overlay, f"./run curve {overlaid}".rstrip()))
+    command = " ".join(filter(None, ["./run curve", overlaid, stages]))
+    write_text(target, learning_curve.text(overlay, command))
     print(f"wrote    {to}\n")
     plan(configfile=[*configfile, str(target)])
     print(f"\nnext: ./run {overlaid or '--configfile'} {to}")
+
+
+def listed(words: str) -> list[str]:
+    """Split an option's names, which are separated by commas; an empty text has none."""
+    return words.split(",") if words else []
 
 
 def number(word: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdmae import formats
 from cdmae.config.kinds import TEACHERS
@@ -25,55 +25,65 @@ def section(facts: Facts) -> Section | None:
     return Section("curve", tables=tables, figures=[figure(column, found) for column in columns])
 
 
-def points(facts: Facts) -> dict[str, dict[str, str]]:
-    """Map encoders to the retrievers of the curve: for each stage, the measured system."""
-    found: dict[str, dict[str, str]] = {}
+class Place(NamedTuple):
+    """A number of training queries; queries made from the passages come before labelled ones."""
+
+    labelled: bool
+    queries: int
+
+    def __str__(self) -> str:
+        """Return the number of labelled queries, with made ones in brackets."""
+        number = formats.count(self.queries)
+        return number if self.labelled else f"0 ({number} made)"
+
+
+def points(facts: Facts) -> dict[str, dict[Place, str]]:
+    """Map encoders to the retrievers of the curve: at each place, the measured system."""
+    stages = facts.entries("stages")
+    found: dict[str, dict[Place, str]] = {}
     for stage in facts.report.curve:
+        labelled = stages[stage]["collection"] == stages[facts.report.curve[-1]]["collection"]
         for name, entry in comparisons.retrievers(facts).items():
             if entry["stage"] == stage and not any(map(entry.get, TEACHERS)):
-                found.setdefault(entry["encoder"], {}).setdefault(stage, name)
+                place = Place(labelled, facts.trained[name].about["queries"])
+                found.setdefault(entry["encoder"], {}).setdefault(place, name)
     return found
 
 
-def count(facts: Facts, stage: str, system: str) -> str:
-    """Return the number of training queries of a system; 0 if they were made from the passages."""
-    queries = formats.count(facts.trained[system].about["queries"])
-    collections = [facts.entries("stages")[name]["collection"] for name in facts.report.curve]
-    made = facts.entries("stages")[stage]["collection"] != collections[-1]
-    return f"0 ({queries} made)" if made else queries
+def places(found: dict[str, dict[Place, str]]) -> list[Place]:
+    """List the places of all encoders in ascending order."""
+    return sorted({place for own in found.values() for place in own})
 
 
-def table(column: Column, found: dict[str, dict[str, str]]) -> Table:
+def table(column: Column, found: dict[str, dict[Place, str]]) -> Table:
     """Tabulate the means, and each difference from the encoder that the report compares with."""
     facts = column.facts
     labels: dict[str, list[Any]] = {"training queries": [], "encoder": []}
     pairs = []
-    for stage in next(iter(found.values())):
-        systems = [own[stage] for own in found.values() if stage in own]
-        for encoder, own in found.items():
-            if stage not in own:
-                continue
-            system = own[stage]
-            others = [each for each in systems if system in comparisons.family(facts, each)]
-            labels["training queries"].append(count(facts, stage, system))
+    for place in places(found):
+        systems = {encoder: own[place] for encoder, own in found.items() if place in own}
+        for encoder, system in systems.items():
+            compared = [
+                each for each in systems.values() if system in comparisons.family(facts, each)
+            ]
+            labels["training queries"].append(str(place))
             labels["encoder"].append(encoder)
-            pairs.append((system, others[0] if others else system))
+            pairs.append((system, compared[0] if compared else system))
     target = column.target
     frame = distances(column, labels, pairs, "over the reference")
     caption = f"{column.unit} on {target} by the number of training queries"
     return Table.of(f"curve-{target.collection}-{target.split}", caption, frame, texts=list(labels))
 
 
-def figure(column: Column, found: dict[str, dict[str, str]]) -> Figure | None:
+def figure(column: Column, found: dict[str, dict[Place, str]]) -> Figure | None:
     """Draw the measure over the number of training queries, one line per encoder."""
     facts = column.facts
-    longest = max(found.values(), key=len)
-    places = list(longest)
+    axis = places(found)
     series = [
         Series(
             encoder,
-            [places.index(stage) for stage in own if stage in places],
-            [100 * column.value(own[stage]) for stage in own if stage in places],
+            [axis.index(place) for place in own],
+            [100 * column.value(system) for system in own.values()],
             encoder_colour(facts, encoder),
         )
         for encoder, own in found.items()
@@ -85,7 +95,7 @@ def figure(column: Column, found: dict[str, dict[str, str]]) -> Figure | None:
         series,
         x_axis="training queries",
         y_axis=column.unit,
-        x_names=[count(facts, stage, longest[stage]) for stage in places],
+        x_names=[str(place) for place in axis],
         markers=True,
         reference=(facts.bm25, 100 * column.value(facts.bm25)) if facts.bm25 else None,
     )
