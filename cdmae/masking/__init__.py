@@ -27,6 +27,7 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.masking.noise import Key, draws, key
+from cdmae.masking.strategies._top import budget
 
 if TYPE_CHECKING:
     from cdmae.tokens.corpus import Tokens
@@ -60,11 +61,11 @@ class Batch:
 class Side:
     """How the input of the encoder or the decoder is masked.
 
-    The last thirteen fields serve objectives with masks that differ from equation 1.
+    The last fourteen fields serve objectives with masks that differ from equation 1.
     """
 
     strategy: str
-    ratio: float  # share of the candidates (p_enc, p_dec)
+    ratio: float | np.ndarray  # share of the candidates (p_enc, p_dec), of each passage if [B]
     sigma: float = 1.0  # standard deviation of the noise on the importance, in nats
     unit: str = "word"  # or `wordpiece`: the unit that shares one draw of noise
     mask_share: float = 0.8  # of the masked tokens, replaced by [MASK]
@@ -81,8 +82,9 @@ class Side:
     deleted: float = 0.0  # share of the word-pieces of a crop that are deleted
     rest: bool = False  # the second crop is the passage without the first crop
     written: int = 0  # the input is the passage's text of this file of written texts, from 1
-    spelt: bool = False  # each word that can be misspelt is masked with the probability `ratio`
-    misspelt: str = ""  # another side: the words that it masks are misspelt in this input
+    misspelt: float = 0.0  # the probability with which this input has a word misspelt
+    spelt: float = 0.0  # the same: the words that are misspelt there are masked here
+    draws: str = ""  # another side: words are drawn here in the same order as there
     crop: int = 0  # with one span per passage: the crop that this side reads, 0 or 1
 
 
@@ -191,10 +193,26 @@ def _gather(values, starts, lengths, into):  # noqa: ANN001, ANN202
 
 
 def mask(
-    batch: Batch, side: Side, vocabulary: Vocabulary, key: Key
+    batch: Batch, side: Side, vocabulary: Vocabulary, key: Key, first: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a side's input, int32 [B, n], and the tokens it predicts, bool [B, n] (equation 1)."""
-    chosen = strategy(side.strategy).select(batch, side, key)
+    """Return a side's input, int32 [B, n], and the tokens it predicts, bool [B, n] (equation 1).
+
+    first: tokens that are masked in any case, bool [B, n]; the strategy draws as many of the others
+    as the side's ratio leaves. If the input has misspelt words, these are `first`: they are neither
+    masked nor counted.
+    """
+    select = strategy(side.strategy).select
+    if first is None:
+        chosen = select(batch, side, key)
+    else:
+        others = replace(batch, candidates=batch.candidates & ~first)
+        left = budget(batch.candidates, side.ratio)
+        if not side.misspelt:
+            left -= (batch.candidates & first).sum(axis=1)
+        share = np.clip(left / np.maximum(1, others.candidates.sum(axis=1)), 0, 1)
+        chosen = select(others, replace(side, ratio=share), key)
+        if not side.misspelt:
+            chosen |= first
     return corrupt(batch, chosen, side, vocabulary, key), chosen
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -264,7 +263,7 @@ class Reader:
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
         """Apply equation 1 to texts for one side, given the `others` of the same texts."""
         side = self.sides[name]
-        keys = self.keys(name, texts.epochs)
+        keys = self.keys(side.draws or name, texts.epochs)
         if side.crops and self.spans == 1:
             texts = self._cropped(texts.rows, texts.begins, texts.lengths, texts.epochs, side)
             texts = texts[side.crop :: 2]
@@ -281,13 +280,13 @@ class Reader:
             real &= uniforms(keys, batch.rows, width, salt=masking.DELETE) >= side.deleted
         lengths = real.sum(axis=1)
         source = np.flatnonzero(real)
+        masked = None
         spelt = None
+        if side.misspelt or side.spelt:
+            drawn = self.keys("misspelt", texts.epochs)
+            masked = self.spelling.choose(batch, side.misspelt or side.spelt, drawn)
         if side.misspelt:
-            other = others[side.misspelt]
-            chosen = np.zeros(real.shape, bool)
-            chosen[real] = other.chosen[sequences.content(other.inputs.starts)]
-            lengths, source, spelt = self._misspelt(batch, chosen, keys)
-            batch = replace(batch, candidates=batch.candidates & ~chosen)
+            lengths, source, spelt = self._misspelt(batch, masked, drawn)
         starts = starts_of(lengths + 2)
         content = sequences.content(starts)
 
@@ -297,9 +296,9 @@ class Reader:
             rows[content] = values.ravel()[source]
             return rows
 
-        masked = np.zeros(batch.ids.shape, bool)
         masked_by = side.beyond or side.complement
         if masked_by:
+            masked = np.zeros(batch.ids.shape, bool)
             masked[real] = others[masked_by].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
         ids = seen.ravel()[source]
@@ -354,27 +353,20 @@ class Reader:
         return Texts(texts.rows, self.store.starts[found], lengths, texts.epochs)
 
     def choose(
-        self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
+        self, side: Side, batch: masking.Batch, masked: np.ndarray | None, keys: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n]."""
+        """Return a side's visible ids, int32 [B, n], and its predictions, bool [B, n].
+
+        masked: the tokens that `masking.mask` masks first, or those that another side masks.
+        """
         if side.crops:
             return batch.ids, np.zeros_like(batch.candidates)
-        if side.spelt:
-            chosen = self.spelling.choose(batch, side.ratio, keys)
-            return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if side.complement:
             chosen = batch.candidates & ~masked
             return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
-        if not side.beyond:
-            return masking.mask(batch, side, self.vocabulary, keys)
-        # SimLM's decoder masks more tokens until both masks together have the side's ratio.
-        before = self.sides[side.beyond].ratio
-        rest = replace(batch, candidates=batch.candidates & ~masked)
-        more = replace(side, ratio=(side.ratio - before) / (1 - before))
-        chosen = masked | masking.strategy(side.strategy).select(rest, more, keys)
-        return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
+        return masking.mask(batch, side, self.vocabulary, keys, masked)
 
     def hide(self, name: str, texts: Texts) -> np.ndarray:
         """Return the positions that each position must not see on a side: bool [B, n, n]."""

@@ -67,6 +67,10 @@ PRETRAINING = {
         "start": "bert-base-uncased", "masks": (0.15, None), "batch": 2048, "steps": 86_346, "last": 80_000,
         "max_length": 150, "rates": (3e-4, 0.1, 0.01), "decoder_layers": 3, "attention_span": 2,
     },
+    "toroder": {
+        "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 80_000, "last": 80_000,
+        "max_length": 128, "rates": (3e-4, 0.05, 0.0), "decoder_layers": 2, "misspelt": 0.3, "projection": False,
+    },
     "cocondenser": {**CONDENSER, "start": "Luyu/condenser"},
     "bowdpr": {
         "start": "bowdpr/bowdpr_wiki", "masks": (0.3, None), "batch": 2048, "steps": 80_000, "last": 80_000,
@@ -115,6 +119,8 @@ STAGES = {
     "lexmae-stage2": (24, 16, 3, 2e-5, 0.05, 32, 144, 0),
     "seed-stage1": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
     "seed-stage2": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
+    "toroder-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
+    "toroder-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
     "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
     "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
 }
@@ -258,7 +264,7 @@ def test_all_recipes_together_are_what_each_is_alone():
         alone = layered(name)
         for section in ("starts", "encoders", "stages", "systems"):
             assert getattr(alone, section).items() <= getattr(together, section).items()
-    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 11, "each has its table"
+    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 12, "each has its table"
 
 
 def test_a_recipe_stands_beside_its_published_row():

@@ -255,7 +255,7 @@ def test_the_price_of_every_objective():
         # the head at all tokens of the encoder, and a mean of word embeddings
         "lexmae": 3 * (5 * layer + heads(1.8)) + 4 * SMALL.vocabulary * SMALL.width,
         "seed": 3 * (5 * layer + heads(1.3)),  # two decoder layers
-        "toroder": 3 * (5 * layer + heads(0.6)),  # at most 30 % for each side
+        "toroder": 3 * (5 * layer + heads(0.8)),
         "bowdpr": 3 * (3 * layer + heads(0.3 + 1 / TOKENS)),
         "condenser": 3 * (5 * layer + heads(0.6)),
         "cotmae": 2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)),

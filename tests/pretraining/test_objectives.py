@@ -176,10 +176,9 @@ def test_the_sides_of_the_competitors() -> None:
     }
     two = as_objective("master", SETTINGS, complement_ratio=0)
     assert list(objective("master").sides(two, "word")) == ["encoder", "decoder", "neighbour"]
-    words = masking.Side("", 0.3, mask_share=1.0, random_share=0.0, spelt=True)
     assert made["toroder"] == {
-        "decoder": words,
-        "encoder": dataclasses.replace(encoder, misspelt="decoder"),
+        "encoder": dataclasses.replace(encoder, misspelt=0.3),
+        "decoder": dataclasses.replace(decoder, spelt=0.3, draws="encoder"),
     }
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"

@@ -1,5 +1,7 @@
 """An encoder that reads misspelt words, which its decoder restores."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,9 +35,20 @@ def folder(request, tmp_path):
     return tmp_path
 
 
-def read(folder, *, length=80, **changed):
+FEW = 1e-9  # a ratio that masks nothing but misspelt words
+
+
+def read(folder, *, length=80, decoder_ratio=FEW, masking="whole_word", **changed):
     """A reader of the texts, and its two sides in the order of the collection."""
-    settings = as_objective("toroder", SETTINGS, misspelt=0.5, **changed)
+    settings = as_objective(
+        "toroder",
+        SETTINGS,
+        misspelt=0.5,
+        encoder_masking=masking,
+        decoder_masking=masking,
+        decoder_ratio=decoder_ratio,
+        **changed,
+    )
     passages = pa.table({"title": [""] * len(TEXTS), "text": TEXTS})
     tokens = tokenise.tokenise(passages, folder, 1)
     vocabulary = Vocabulary.read(folder)
@@ -58,7 +71,7 @@ def read(folder, *, length=80, **changed):
 
 def test_exactly_the_words_that_the_decoder_restores_are_misspelt(folder):
     """Without masks of the encoder, its texts differ from the originals in these words alone."""
-    _, sides = read(folder, encoder_ratio=1e-9)
+    _, sides = read(folder, encoder_ratio=FEW)
     backend = read_backend(folder)
     assert not sides["encoder"].chosen.any()
     misspelt = 0
@@ -86,15 +99,37 @@ def test_only_other_words_are_masked_and_labels_are_the_originals(folder):
     encoder = sides["encoder"]
     assert encoder.chosen.any()
     assert (encoder.chosen <= (encoder.labels > 0)).all()
-    _, plain = read(folder, encoder_ratio=1e-9)
+    _, plain = read(folder, encoder_ratio=FEW)
     kept = ~encoder.chosen
     assert (encoder.inputs.values[kept] == plain["encoder"].inputs.values[kept]).all()
     assert (encoder.labels[encoder.chosen] == plain["encoder"].inputs.values[encoder.chosen]).all()
 
 
+def test_the_decoder_also_restores_masked_words_of_the_encoder_up_to_its_ratio(folder):
+    """As TypoBoderCollator of ielab/boder with random_mask False."""
+    _, misspelt = read(folder, encoder_ratio=FEW)
+    # word-pieces, because the last whole words that still fit depend on the ratio
+    _, sides = read(folder, encoder_ratio=0.2, decoder_ratio=0.7, masking="uniform")
+    typos = misspelt["decoder"].chosen
+    masked = sides["decoder"].chosen
+    assert (masked >= typos).all()
+    assert masked.sum() > typos.sum()
+    for row in range(len(TEXTS)):
+        cut = slice(row, row + 1)
+        decoder = sides["decoder"][cut]
+        encoder = sides["encoder"][cut]
+        pieces = len(decoder.chosen) - 2
+        own = misspelt["decoder"][cut].chosen
+        assert decoder.chosen.sum() == max(own.sum(), int(0.7 * pieces + 1e-9))
+        assert encoder.chosen.sum() == min(int(0.2 * pieces + 1e-9), pieces - own.sum())
+        more = Counter(decoder.labels[decoder.chosen & ~own].tolist())
+        shared = more & Counter(encoder.labels[encoder.chosen].tolist())
+        assert shared.total() >= min(more.total(), encoder.chosen.sum())
+
+
 def test_longer_passages_are_cut_again(folder):
-    _, whole = read(folder, encoder_ratio=1e-9)
-    _, short = read(folder, length=14, encoder_ratio=1e-9)
+    _, whole = read(folder, encoder_ratio=FEW)
+    _, short = read(folder, length=14, encoder_ratio=FEW)
     lengths = np.diff(short["encoder"].inputs.starts)
     assert lengths.max() == 14
     assert np.diff(whole["encoder"].inputs.starts).max() > 14

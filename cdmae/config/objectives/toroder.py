@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from cdmae.config.encoders import Layered, Pooled
+from cdmae.config.encoders import Decoded, Layered, Masking
 from cdmae.fields import setting, settings
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
 
 
 @settings
-class ToRoDer(Layered, Pooled):
+class ToRoDer(Layered, Decoded):
     """A masked auto-encoder whose decoder restores the words that the encoder reads misspelt."""
 
     in_words = (
@@ -27,14 +30,21 @@ class ToRoDer(Layered, Pooled):
         0.3,
         meaning="probability with which the encoder reads a word misspelt; only words of three or "
         "more letters a to z can be misspelt, without stop-words",
-        source="ToRoDer: 30 % of the words",
+        source="ielab/boder, README.md: --augment_probability",
         above=0,
         high=0.95,
+    )
+    decoder_masking: Masking = setting(
+        "whole_word",
+        meaning="a file in cdmae/masking/strategies; it draws words in addition to the misspelt "
+        "ones, up to decoder_ratio, with the encoder's strategy first those that the encoder masks",
+        source="ielab/boder, data.py: TypoBoderCollator",
     )
     projection: bool = setting(
         True, meaning="linear projection of the bottleneck, equation 4", source="table 4"
     )
 
-    def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens and the decoder's, at most."""
-        return (self.encoder_ratio + self.misspelt) * tokens
+    def check(self, config: Config) -> None:
+        """Refuse a decoder that masks less than the encoder."""
+        self.check_nested()
+        super().check(config)

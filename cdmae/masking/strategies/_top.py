@@ -10,16 +10,23 @@ from cdmae.compiled import compiled
 HALF = np.int32(0x7FFFFFFF)
 
 
-@compiled
 def budget(candidates, ratio):
-    """Compute k = floor(n x p) for n candidates per passage (Algorithm 1, line 6): int64 [B]."""
+    """Compute k = floor(n x p) for n candidates per passage (Algorithm 1, line 6): int64 [B].
+
+    ratio: p, or one for each passage, [B].
+    """
+    return _budget(candidates, np.zeros(len(candidates)) + ratio)
+
+
+@compiled
+def _budget(candidates, ratios):
     budgets = np.empty(len(candidates), np.int64)
     for passage in range(len(candidates)):
         number = 0
         for position in range(candidates.shape[1]):
             number += candidates[passage, position]
         # The small term corrects rounding: 0.29 x 100 is 28.999999999999996 in floating point.
-        budgets[passage] = np.floor(number * ratio + 1e-9)
+        budgets[passage] = np.floor(number * ratios[passage] + 1e-9)
     return budgets
 
 

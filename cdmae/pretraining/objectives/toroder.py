@@ -1,8 +1,9 @@
 """ToRoDer: an encoder that reads misspelt words (Zhuang et al. 2023, arXiv:2304.08138).
 
 The encoder reads the passage with some words misspelt and others masked, and predicts the masked
-ones. The decoder reads the vector and the correct passage, in which exactly the misspelt words are
-masked, and predicts these. The vector of a misspelt text therefore has to carry the correct words.
+ones. The decoder reads the vector and the correct passage, in which the misspelt words are masked,
+and then the encoder's masked words and more, up to its ratio; it predicts these. The vector of a
+misspelt text therefore has to carry the correct words.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class ToRoDer(Mae):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the decoder's side, which chooses the words to misspell, and the encoder's."""
-        encoder = masking.encoder_side(settings, unit)
-        words = masking.Side("", settings.misspelt, mask_share=1.0, random_share=0.0, spelt=True)
-        return {"decoder": words, "encoder": replace(encoder, misspelt="decoder")}
+        """Return the encoder's side, which misspells words, and the decoder's, which masks them."""
+        two = masking.sides(settings, unit)
+        return {
+            "encoder": replace(two["encoder"], misspelt=settings.misspelt),
+            "decoder": replace(two["decoder"], spelt=settings.misspelt, draws="encoder"),
+        }
