@@ -225,7 +225,10 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         remedy = "temperature: 0 divides scores by their standard deviation"
         if isinstance(stage, Regularised):  # which has no temperature 0
-            remedy = "raise temperature, to about the standard deviation"
+            remedy = (
+                "raise temperature, to about the standard deviation, and divide query_flops and "
+                "passage_flops by as much"
+            )
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "
             f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
