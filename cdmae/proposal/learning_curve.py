@@ -18,7 +18,7 @@ from cdmae.config.kinds import Retriever
 from cdmae.config.recipe import Stage
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.fields import suggestion
+from cdmae.fields import show, suggestion
 
 MADE = "made-queries"  # the collection with made queries
 LEAST_SEEN = 4000  # queries that every training sees, if MOST_EPOCHS suffice
@@ -57,7 +57,7 @@ def choose(
     stage_of: dict[str, str] = {}
     for stage in stages:
         if stage not in trained:
-            raise InputError(f"--stage has {stage}; {suggestion(stage, trained)}")
+            raise InputError(f"--stage has {show(stage)}; {suggestion(stage, trained)}")
         for system in trained[stage]:
             if any(system.teachers().values()):
                 raise InputError(
@@ -76,7 +76,7 @@ def choose(
     known = systems.trained_encoders(config)
     for name in encoders:
         if name not in known:
-            raise InputError(f"--encoders has {name}; {suggestion(name, known)}")
+            raise InputError(f"--encoders has {show(name)}; {suggestion(name, known)}")
     chosen = {name: stage_of.get(name, stages[0]) for name in encoders or stage_of}
     untrained = [name for name in chosen if config.encoders[name].objective == "none"]
     reference = [*untrained, *chosen][0]
