@@ -99,6 +99,12 @@ def trained(config: Config) -> list[str]:
     return [name for name, system in config.systems.items() if system.trained]
 
 
+def learns(config: Config, name: str) -> bool:
+    """Return whether a system or one of its parts is trained, so that a seed changes its runs."""
+    system = config.systems[name]
+    return system.trained or any(learns(config, part) for part in system.parts())
+
+
 def sparse(config: Config) -> list[str]:
     """List the systems that certainly have sparse vectors, in the order of the config."""
     return [name for name, system in config.systems.items() if system.is_sparse(config)]

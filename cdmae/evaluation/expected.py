@@ -4,7 +4,8 @@
 with it, and ``./run check`` compares a run with it. A row is a system's mean over queries and
 seeds, times 100, or the difference of two systems. The noise of a row is the difference that a
 repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding error. For a run
-with one seed, the noise is `report.noise`.
+with one seed, the noise is `report.noise`; for a system that a run with several seeds trains once,
+it is the largest noise of the other rows of its table.
 """
 
 from __future__ import annotations
@@ -144,9 +145,13 @@ def made_by(tables: Sequence[Table], configfile: Sequence[str], seeds: Sequence[
     ]
 
 
-def measured(table: Table, read_values: Read, least: float) -> Table:
-    """Fill a table with a run's numbers; least: the smallest noise that a row can have."""
+def measured(table: Table, read_values: Read, least: float, learns: Callable[[str], bool]) -> Table:
+    """Fill a table with a run's numbers.
+
+    least: the smallest noise that a row can have. learns: whether a seed changes a system.
+    """
     rows = []
+    once = set()
     for row in table.rows:
         values = []
         noise = []
@@ -156,12 +161,21 @@ def measured(table: Table, read_values: Read, least: float) -> Table:
             if row.minus:
                 others = read_values(row.minus, collection, split)
                 means = means - np.array([100 * run.mean() for run in others])
+            if len(means) == 1:
+                once.add(row.system)
             values.append(round(float(means.mean()), DIGITS))
             spread = means.std(ddof=1) if len(means) > 1 else 0.0
             of_seeds = TWO_RUNS * spread / math.sqrt(len(means))
             noise.append(round(float(max(least, of_seeds)), DIGITS))
         rows.append(replace(row, values=tuple(values), noise=tuple(noise)))
-    return replace(table, rows=rows)
+    largest = tuple(map(max, zip(*(row.noise for row in rows), strict=True)))
+    return replace(
+        table,
+        rows=[
+            replace(row, noise=largest) if row.system in once and learns(row.system) else row
+            for row in rows
+        ],
+    )
 
 
 def compare(expected: Table, found: Table, least: float) -> list[Verdict]:

@@ -168,7 +168,7 @@ def check(
     for index in chosen_tables:
         table = tables[index]
         read_values = partial(values, measure=table.measure)
-        found = expected.measured(table, read_values, least)
+        found = expected.measured(table, read_values, least, partial(systems.learns, config))
         if write:
             tables[index] = found
             print(f"{table.title}\n\n{expected.markdown(found)}\n")
