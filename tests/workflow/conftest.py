@@ -26,7 +26,8 @@ class Checkout:
     def __init__(self, folder: Path):
         self.folder = folder
         self.results = folder / "results/smoke"
-        self.said = ""
+        self.said = ""  # by the last dry run
+        self.ran = ""  # what the whole run said
 
     @classmethod
     def of(cls, source: Path, folder: Path, parts=PARTS) -> Checkout:
@@ -43,7 +44,7 @@ class Checkout:
 
     def copy(self, folder: Path) -> Checkout:
         copy = Checkout.of(self.folder, folder, (*PARTS, "results", ".snakemake"))
-        copy.said = self.said
+        copy.ran = self.ran
         return copy
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
@@ -124,7 +125,7 @@ def whole(tmp_path_factory):
             checkout = Checkout.of(ROOT, folder / "whole")
             done.write_text(checkout.run(*SMOKE))
     checkout = Checkout(folder / "whole")
-    checkout.said = done.read_text()
+    checkout.ran = done.read_text()
     return checkout
 
 

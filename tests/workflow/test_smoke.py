@@ -49,8 +49,8 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
 
 
 def test_progress_reached_the_terminal(smoke):
-    assert "collections.pydocs:" in smoke.said
-    assert "report: results/smoke/report/index.html" in smoke.said
+    assert "collections.pydocs:" in smoke.ran
+    assert "report: results/smoke/report/index.html" in smoke.ran
 
 
 def test_collection(config, at):
