@@ -5,7 +5,7 @@ with it, and ``./run check`` compares a run with it. A row is a system's mean ov
 seeds, times 100, or the difference of two systems. The noise of a row is the difference that a
 repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding error. For a run
 with one seed, the noise is `report.noise`; for a system that a run with several seeds trains once,
-it is the largest noise of the other rows of its table.
+it is the largest noise in its column.
 """
 
 from __future__ import annotations

@@ -226,8 +226,8 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
         remedy = "temperature: 0 divides scores by their standard deviation"
         if isinstance(stage, Regularised):  # which has no temperature 0
             remedy = (
-                "raise temperature, to about the standard deviation, and divide query_flops and "
-                "passage_flops by as much"
+                "lower learning_rate, or raise temperature towards the standard deviation and "
+                "lower query_flops and passage_flops with it"
             )
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "

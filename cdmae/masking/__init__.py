@@ -83,8 +83,8 @@ class Side:
     rest: bool = False  # the second crop is the passage without the first crop
     written: int = 0  # the input is the passage's text of this file of written texts, from 1
     misspelt: float = 0.0  # the probability with which this input has a word misspelt
-    spelt: float = 0.0  # the same: the words that are misspelt there are masked here
-    draws: str = ""  # another side: words are drawn here in the same order as there
+    spelt: float = 0.0  # words that another side misspells with this probability are masked first
+    draws: str = ""  # another side: the strategy draws words in the same order for both
     crop: int = 0  # with one span per passage: the crop that this side reads, 0 or 1
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cdmae.config import systems
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.evaluation import expected
 from cdmae.evaluation.expected import Row, Table
@@ -55,6 +58,12 @@ def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     table = Table("T", "RR@10", COLUMNS, both)
     found = measured(table, runs(one=[0.2, 0.3], once=[0.4], bm25=[0.4]))
     assert [row.noise[0] for row in found.rows] == [13.9, 13.9, 0.3]
+
+
+def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():
+    config = load(gather(ROOT / "config/config.yaml", []))
+    assert systems.learns(config, "fused") and systems.learns(config, "cdmae-stage1")
+    assert not systems.learns(config, "bm25")
 
 
 def test_a_written_file_is_read_and_a_damaged_one_refused(tmp_path):

@@ -231,7 +231,7 @@ def test_a_sparse_head_with_saturated_scores_says_so(tiny):
     same_recipe, (note,) = retriever.calibrated(recipe, 30.0, "tiny")
     assert same_recipe == recipe
     assert "300 times the temperature" in note
-    assert "raise temperature, to about the standard deviation, and divide query_flops" in note
+    assert "raise temperature towards the standard deviation and lower query_flops" in note
 
 
 def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, tmp_path, capsys):

@@ -26,8 +26,8 @@ class Checkout:
     def __init__(self, folder: Path):
         self.folder = folder
         self.results = folder / "results/smoke"
-        self.said = ""  # by the last dry run
-        self.ran = ""  # what the whole run said
+        self.said = ""  # the output of the last dry run
+        self.ran = ""  # the output of the whole run
 
     @classmethod
     def of(cls, source: Path, folder: Path, parts=PARTS) -> Checkout:
