@@ -6,7 +6,6 @@ where pre-training pays, and where more training queries replace it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +20,8 @@ from cdmae.errors import InputError
 from cdmae.fields import show, suggestion
 
 MADE = "made-queries"  # the collection with made queries
-LEAST_SEEN = 4000  # queries that every training sees, if MOST_EPOCHS suffice
-MOST_EPOCHS = 20
+MADE_ALONE = 4000  # queries that are made if no other number is given
+MOST_EPOCHS = 20  # more would fit a few queries by heart, at the price of a whole training
 LEAST_STEPS = 8  # per epoch
 
 
@@ -99,14 +98,14 @@ def _trained(config: Config) -> dict[str, list[Retriever]]:
 def overlay(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str, Any]:
     """Return the overlay's values for the config with the merged `values`.
 
-    A step has at most an eighth of the training queries. Small numbers have more epochs, so that
-    every training sees 4,000 queries in at most 20 epochs.
+    A step has at most an eighth of the training queries. Small numbers have more epochs, up to 20,
+    so that a curve shows the labels' effect and not that of fewer steps.
     """
     stages: dict[str, Any] = {}
     shown: list[str] = []
     for stage in dict.fromkeys(curve.stages.values()):
         for count in curve.counts:
-            sized = _sized(config.stages[stage], count) if count else {"collection": MADE}
+            sized = _sized(config.stages[stage], count, max(curve.counts))
             stages[f"{stage}-{count}"] = values["stages"][stage] | sized
             shown.append(f"{stage}-{count}")
         shown.append(stage)
@@ -146,7 +145,7 @@ def _made(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str, 
             f"--labels has 0, but the queries of collections.{name} are made from its passages "
             "already; allowed: numbers above 0"
         )
-    queries = max(curve.counts) or LEAST_SEEN
+    queries = max(curve.counts) or MADE_ALONE
     return {"source": "pseudo", "of": source, "method": "first_sentence", "queries": queries}
 
 
@@ -164,14 +163,21 @@ def text(overlay: Mapping[str, Any], command: str) -> str:
     )
 
 
-def _sized(base: Stage, count: int) -> dict[str, Any]:
-    """Return the settings of a stage for a number of training queries."""
-    epochs = max(base.epochs, min(MOST_EPOCHS, math.ceil(LEAST_SEEN / count)))
-    return {
-        "train_queries": count,
-        "queries": max(1, min(base.queries, count // LEAST_STEPS)),
-        "epochs": epochs,
-    }
+def _sized(base: Stage, count: int, largest: int) -> dict[str, Any]:
+    """Return the settings of a stage for a number of training queries.
+
+    A training has as many steps as one with the largest number. 0 stands for that many made queries.
+    """
+    if not count:
+        return {"collection": MADE}
+    queries = _queries_per_step(base, count)
+    steps = base.epochs * largest / _queries_per_step(base, largest)
+    epochs = max(base.epochs, min(MOST_EPOCHS, steps * queries / count))
+    return {"train_queries": count, "queries": queries, "epochs": round(epochs, 1)}
+
+
+def _queries_per_step(base: Stage, count: int) -> int:
+    return max(1, min(base.queries, count // LEAST_STEPS))
 
 
 def _existing(config: Config, encoder: str, stage: str) -> str:

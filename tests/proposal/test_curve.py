@@ -37,7 +37,7 @@ def test_every_encoder_is_fine_tuned_with_every_number(curve):
     numbers = [config.stages[name].train_queries for name in names]
     assert numbers == [0, 100, 1000, 0]
     assert [config.stages[name].queries for name in names] == [128, 12, 125, 128]
-    assert [config.stages[name].epochs for name in names] == [4, 20, 4, 4]
+    assert [config.stages[name].epochs for name in names] == [4, 4, 4, 4]
     made = config.collections[config.stages["stage1-0"].collection]
     assert made.source == "pseudo" and made.settings.of["source"] == "pydocs"
     trained = {
@@ -50,6 +50,19 @@ def test_every_encoder_is_fine_tuned_with_every_number(curve):
         assert config.report.compare[f"cdmae-{name}"] == (f"none-{name}",)
     assert config.report.compare["cdmae-stage1"] == ("mae-stage1", "none-stage1")
     assert "next: ./run --configfile curve.yaml" in said
+
+
+def test_all_numbers_have_as_many_steps_as_the_largest(curve):
+    config, _ = curve("--labels", "100,300,1000,3000")
+    numbered = [config.stages[name] for name in config.report.curve[:-1]]
+    steps = [stage.epochs * stage.train_queries / stage.queries for stage in numbered]
+    assert steps == pytest.approx([94] * 4, rel=0.01)
+
+
+def test_few_queries_are_seen_20_times_at_most(curve):
+    twice_as_long = DEFAULT.parent / "sparse.yaml"
+    config, _ = curve("--labels", "100,3000", configs=[twice_as_long])
+    assert [config.stages[f"stage1-{count}"].epochs for count in (100, 3000)] == [20, 8]
 
 
 def test_encoders_of_several_stages_keep_their_settings(curve):
