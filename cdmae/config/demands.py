@@ -33,7 +33,7 @@ def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
     check_example(config.report.example)
-    relevant = {name: _check_collection(config, name) for name in config.collections}
+    relevant = {name: check_collection(config, name) for name in config.collections}
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
@@ -101,7 +101,7 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
     return mistakes
 
 
-def _check_collection(config: Config, name: str) -> dict[str, int]:
+def check_collection(config: Config, name: str) -> dict[str, int]:
     """Check a collection's files: read small files whole; a job reads large files later.
 
     Returns, for each split, the number of queries with a relevant passage, if it is known in

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdmae.config import pretrained
-from cdmae.errors import InputError
+from cdmae.errors import InputError, cause
 
 WAIT = 4  # seconds for an answer of the hub
 # published retrievers of 22 and 118 million weights that run on a laptop
@@ -19,17 +19,28 @@ LATIN = "sentence-transformers/all-MiniLM-L6-v2"
 OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
+# the small files that describe a model
+DESCRIPTIONS = [
+    "config.json",
+    "modules.json",
+    "config_sentence_transformers.json",
+    "*_Pooling/*.json",
+]
+
+
 @dataclass(frozen=True)
 class Encoder:
     """A published encoder; retriever: whether it was trained to compute vectors of texts.
 
-    pooling, similarity: how a retriever computes and compares vectors; for another model, how it
-    will be fine-tuned.
+    head: dense or sparse, the vectors that it will be fine-tuned for.
+    pooling, similarity: how a dense retriever computes and compares vectors; for another model, how
+    it will be fine-tuned.
     positions: the length of its longest input in word-pieces, if known.
     """
 
     model: str
     retriever: bool
+    head: str
     pooling: str
     similarity: str
     positions: int
@@ -40,27 +51,55 @@ def suited(scripts: Mapping[str, float]) -> str:
     return LATIN if scripts.get("LATIN", 0.0) > 0.5 else OTHER
 
 
-def local(model: str) -> Encoder:
-    """Describe the model in a folder; raise `InputError` if the folder contains no model."""
-    folder = Path(model)
+def local(model: str, head: str = "") -> Encoder:
+    """Describe the model in a folder, for a head or for the one that its files name.
+
+    Raises `InputError` if the folder contains no model, or one with a vector per word-piece.
+    """
     pretrained.check(model, ("--encoder",))
-    positions = pretrained.positions(model) or 512
+    return _described(model, Path(model), head)
+
+
+def at_hub(model: str, head: str = "") -> Encoder:
+    """Describe a model at the hub like a folder; the run downloads its weights.
+
+    Raises `InputError` if its description can neither be downloaded nor found in the cache.
+    """
+    from huggingface_hub import snapshot_download
+
+    name, revision = pretrained.divided(model)
+    try:
+        folder = snapshot_download(
+            name, revision=revision, allow_patterns=DESCRIPTIONS, etag_timeout=WAIT
+        )
+    except (OSError, ValueError) as error:  # the hub's errors are both
+        raise InputError(
+            f"--encoder: the hub does not give the model {model}: {cause(error)}; check the name, "
+            "or give a folder"
+        ) from None
+    return _described(model, Path(folder), head)
+
+
+def _described(model: str, folder: Path, head: str) -> Encoder:
+    """Describe a model by the small files in a folder."""
+    if pretrained.is_multi_encoder(str(folder)):
+        raise InputError(
+            f"--encoder: {model} has a vector per word-piece; allowed: a model with one vector per "
+            "text, or a sparse one (config/multi.yaml trains multi-vector retrievers)"
+        )
     modules = _json(folder / "modules.json", [])
     pooling = _json(folder / "1_Pooling/config.json", {})
     normalised = any(str(module.get("type", "")).endswith("Normalize") for module in modules)
     mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"
+    head = head or ("sparse" if pretrained.is_sparse_encoder(str(folder)) else "dense")
     return Encoder(
         model,
-        bool(modules),
-        "mean" if mean else "cls",
-        "cosine" if normalised or mean or not modules else "dot",
-        positions,
+        retriever=bool(modules) or head == "sparse",
+        head=head,
+        pooling="mean" if mean else "cls",
+        similarity="cosine" if normalised or mean or not modules else "dot",
+        positions=pretrained.positions(str(folder)) or 512,
     )
-
-
-def at_hub(model: str) -> Encoder:
-    """Describe a model at the hub; the run downloads its files."""
-    return Encoder(model, model.startswith("sentence-transformers/"), "mean", "cosine", 512)
 
 
 def answers() -> bool:

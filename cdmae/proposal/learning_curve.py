@@ -6,19 +6,21 @@ where pre-training pays, and where more training queries replace it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from cdmae.config import seeds, systems
+from cdmae.config import demands, seeds, systems
 from cdmae.config.kinds import Retriever
 from cdmae.config.recipe import Stage
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import show, suggestion
 
+NUMBERS = (0, 100, 300, 1000, 3000)  # of training queries, by default
 MADE = "made-queries"  # the collection with made queries
 MADE_ALONE = 4000  # queries that are made if no other number is given
 MOST_EPOCHS = 20  # more would fit a few queries by heart, at the price of a whole training
@@ -45,11 +47,13 @@ def choose(
 ) -> Curve:
     """Check the choices, and complete them.
 
-    No stages are the first that trains retrievers; no encoders are all that the stages fine-tune.
-    An encoder that none of the stages fine-tunes is trained with the first one's settings.
+    No stages are the first that trains retrievers; no encoders are all that the stages fine-tune;
+    no counts are those of `NUMBERS` for which the collection has enough training queries. An
+    encoder that none of the stages fine-tunes is trained with the first one's settings.
 
     Raises `InputError` for a stage that trains no retriever, for stages with different collections
-    or with the same encoder, and for unknown encoders.
+    or with the same encoder, for a stage whose systems depend on further trained systems, for
+    unknown encoders, and for too few training queries.
     """
     trained = _trained(config)
     stages = list(dict.fromkeys(stages or [*trained][:1]))
@@ -58,10 +62,7 @@ def choose(
         if stage not in trained:
             raise InputError(f"--stage has {show(stage)}; {suggestion(stage, trained)}")
         for system in trained[stage]:
-            if any(system.teachers().values()):
-                raise InputError(
-                    f"--stage has {stage}, whose systems have a teacher; allowed: a stage without"
-                )
+            _check_alone(config, stage, system)
             other = stage_of.setdefault(system.encoder, stage)
             if other != stage:
                 raise InputError(
@@ -80,7 +81,36 @@ def choose(
     untrained = [name for name in chosen if config.encoders[name].objective == "none"]
     reference = [*untrained, *chosen][0]
     negatives = {stage: trained[stage][0].negatives for stage in stages}
-    return Curve(chosen, negatives, reference, sorted(set(counts)))
+    return Curve(chosen, negatives, reference, sorted(set(counts or _fitting(config, stages[0]))))
+
+
+def _check_alone(config: Config, stage: str, system: Retriever) -> None:
+    """Refuse a system that other labels help to train: every point would have all of these."""
+    reason = ""
+    if any(system.teachers().values()):
+        reason = "have a teacher"
+    elif system.after:
+        reason = f"continue from {system.after}"
+    elif systems.learns(config, system.negatives):
+        reason = f"have negatives of {system.negatives}, which is trained itself"
+    if reason:
+        raise InputError(
+            f"--stage has {stage}, whose systems {reason}; allowed: a stage that begins with an "
+            "encoder, has negatives of a system without training, and no teacher"
+        )
+
+
+def _fitting(config: Config, stage: str) -> list[int]:
+    """List the usual numbers that are below the number of a stage's training queries."""
+    name = config.stages[stage].collection
+    queries = demands.check_collection(config, name).get(config.stages[stage].split, math.inf)
+    made = config.collections[name].source == "pseudo"
+    fitting = [number for number in NUMBERS if number < queries and (number or not made)]
+    if not fitting:
+        raise InputError(
+            f"collections.{name} has {queries} training queries; name numbers below with --labels"
+        )
+    return fitting
 
 
 def _trained(config: Config) -> dict[str, list[Retriever]]:
@@ -99,13 +129,13 @@ def overlay(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str
     """Return the overlay's values for the config with the merged `values`.
 
     A step has at most an eighth of the training queries. Small numbers have more epochs, up to 20,
-    so that a curve shows the labels' effect and not that of fewer steps.
+    so that a curve shows the effect of the labels and not that of fewer steps.
     """
     stages: dict[str, Any] = {}
     shown: list[str] = []
     for stage in dict.fromkeys(curve.stages.values()):
         for count in curve.counts:
-            sized = _sized(config.stages[stage], count, max(curve.counts))
+            sized = _sized(config.stages[stage], count, max(curve.counts) or MADE_ALONE)
             stages[f"{stage}-{count}"] = values["stages"][stage] | sized
             shown.append(f"{stage}-{count}")
         shown.append(stage)
@@ -155,29 +185,48 @@ def _compared(config: Config, system: str, reference: str) -> bool:
     return reference in compare.get(system, ()) or system in compare.get(reference, ())
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes mappings of other config files like any mapping."""
+
+
+_Dumper.add_multi_representer(dict, yaml.SafeDumper.represent_dict)
+
+
 def text(overlay: Mapping[str, Any], command: str) -> str:
     """Write the overlay as YAML, under the command that made it."""
     head = f"# Written by `{command}`: how many training queries replace pre-training?\n"
-    return head + yaml.safe_dump(
-        dict(overlay), sort_keys=False, default_flow_style=None, width=100, allow_unicode=True
+    return head + yaml.dump(
+        dict(overlay),
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=100,
+        allow_unicode=True,
     )
 
 
 def _sized(base: Stage, count: int, largest: int) -> dict[str, Any]:
     """Return the settings of a stage for a number of training queries.
 
-    A training has as many steps as one with the largest number. 0 stands for that many made queries.
+    A training has as many steps as with the largest number, if 20 epochs suffice. 0 stands for
+    queries that are made from the passages, of the largest number.
     """
-    if not count:
-        return {"collection": MADE}
-    queries = _queries_per_step(base, count)
-    steps = base.epochs * largest / _queries_per_step(base, largest)
-    epochs = max(base.epochs, min(MOST_EPOCHS, steps * queries / count))
-    return {"train_queries": count, "queries": queries, "epochs": round(epochs, 1)}
+    made = not count
+    queries, steps_per_epoch = _steps(base, count or largest)
+    _, most_per_epoch = _steps(base, largest)
+    epochs = base.epochs * most_per_epoch / steps_per_epoch
+    return {
+        **({"collection": MADE} if made else {}),
+        "train_queries": 0 if made else count,
+        "queries": queries,
+        "epochs": max(base.epochs, min(MOST_EPOCHS, round(epochs, 3))),
+    }
 
 
-def _queries_per_step(base: Stage, count: int) -> int:
-    return max(1, min(base.queries, count // LEAST_STEPS))
+def _steps(base: Stage, count: int) -> tuple[int, int]:
+    """Return the queries of a step, and the steps of an epoch, for a number of queries."""
+    queries = max(1, min(base.queries, count // LEAST_STEPS))
+    return queries, count // queries
 
 
 def _existing(config: Config, encoder: str, stage: str) -> str:

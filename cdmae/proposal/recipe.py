@@ -40,6 +40,7 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
         "name": name,
         "labelled": labelled,
         "encoder": encoder,
+        "sparse": encoder is not None and encoder.head == "sparse",
         "similarity": encoder.similarity if encoder else "cosine",
         "collection": "mine" if labelled else "made",
         "judged": [split for split in found.judged if split != DIVIDED],

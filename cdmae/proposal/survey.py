@@ -64,7 +64,8 @@ def layouts(path: Path) -> list[str]:
     if path.is_file():
         return ["pairs"] if table_files.suffix_of(path) else []
     names = {file.name.removesuffix(".gz") for file in path.iterdir() if file.is_file()}
-    if "corpus.jsonl" in names and ("queries.jsonl" in names or (path / "qrels").is_dir()):
+    judged = "queries.jsonl" in names or (path / "qrels").is_dir()
+    if "corpus.jsonl" in names and (judged or not pairs_of(path)):
         return ["beir"]
     if "collection.tsv" in names:
         return ["msmarco"]
@@ -82,15 +83,24 @@ def tables_of(path: Path) -> list[Path]:
     return [file for file in files if table_files.suffix_of(file) and file.name[0] != "."]
 
 
+def pairs_of(path: Path) -> list[Path]:
+    """List the tables in a folder except ``corpus.*``, which has passages without queries."""
+    return [file for file in tables_of(path) if not file.name.startswith("corpus.")]
+
+
 def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
     """Choose the settings with which a source reads a file or folder."""
     settings: dict[str, Any] = {"path": str(path)}
     if source != "pairs":
         return settings
     if path.is_dir():
-        found = tables_of(path)
-        corpus = [file for file in found if file.name.startswith("corpus.")]
-        pairs = [file for file in found if file not in corpus]
+        pairs = pairs_of(path)
+        corpus = [file for file in tables_of(path) if file not in pairs]
+        if not pairs:
+            raise InputError(
+                f"{corpus[0]} has no queries; allowed: a table of pairs next to it, or passages "
+                "without queries as corpus.jsonl (BEIR's layout)"
+            )
         splits = {split_of(file)[0] for file in pairs}
         if len(pairs) == 1:
             settings["path"] = str(pairs[0])

@@ -1,11 +1,14 @@
 """The overlay of `./run curve`: every encoder with several numbers of training queries."""
 
+import re
+
 import pytest
 from test_proposal import beir
 
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.errors import InputError
+from cdmae.finetuning import common
 from workflow import commands
 from workflow.commands import proposing
 
@@ -36,7 +39,7 @@ def test_every_encoder_is_fine_tuned_with_every_number(curve):
     assert config.report.curve == names
     numbers = [config.stages[name].train_queries for name in names]
     assert numbers == [0, 100, 1000, 0]
-    assert [config.stages[name].queries for name in names] == [128, 12, 125, 128]
+    assert [config.stages[name].queries for name in names] == [125, 12, 125, 128]
     assert [config.stages[name].epochs for name in names] == [4, 4, 4, 4]
     made = config.collections[config.stages["stage1-0"].collection]
     assert made.source == "pseudo" and made.settings.of["source"] == "pydocs"
@@ -55,14 +58,39 @@ def test_every_encoder_is_fine_tuned_with_every_number(curve):
 def test_all_numbers_have_as_many_steps_as_the_largest(curve):
     config, _ = curve("--labels", "100,300,1000,3000")
     numbered = [config.stages[name] for name in config.report.curve[:-1]]
-    steps = [stage.epochs * stage.train_queries / stage.queries for stage in numbered]
-    assert steps == pytest.approx([94] * 4, rel=0.01)
+    assert [common.steps_of(stage, stage.train_queries, "any") for stage in numbered] == [92] * 4
+
+
+def test_made_queries_are_as_many_as_the_largest_number(curve):
+    config, _ = curve("--labels", "0,200")
+    made, labelled = (config.stages[name] for name in ("stage1-0", "stage1-200"))
+    assert (made.queries, made.epochs) == (labelled.queries, labelled.epochs) == (25, 4)
+    assert config.collections[made.collection].settings.queries == 200
 
 
 def test_few_queries_are_seen_20_times_at_most(curve):
     twice_as_long = DEFAULT.parent / "sparse.yaml"
     config, _ = curve("--labels", "100,3000", configs=[twice_as_long])
     assert [config.stages[f"stage1-{count}"].epochs for count in (100, 3000)] == [20, 8]
+
+
+def test_the_usual_numbers_are_tried_as_far_as_there_are_queries(curve, tmp_path, monkeypatch):
+    config, _ = curve()
+    numbers = [config.stages[name].train_queries for name in config.report.curve]
+    assert numbers == [0, 100, 300, 1000, 3000, 0]
+    monkeypatch.setattr(proposing, "published_encoder", lambda *_: None)
+    judged = beir(tmp_path / "mine", train=110, test=10)
+    corpus = judged / "corpus.jsonl"
+    corpus.write_text(re.sub(r"(?<=\. )[a-z]", lambda m: m[0].upper(), corpus.read_text()))
+    mine = str(tmp_path / "my.yaml")
+    commands.command(["new", str(judged), "--to", mine])
+    config, _ = curve("--force", configs=[tmp_path / "my.yaml"])
+    assert config.report.curve == ("stage1-0", "stage1")  # dev gets 11 of the 110
+    for file in (judged / "qrels").iterdir():
+        file.unlink()
+    commands.command(["new", str(judged), "--to", mine, "--force"])
+    with pytest.raises(InputError, match="has [0-9]+ training queries; name numbers below"):
+        curve("--force", configs=[tmp_path / "my.yaml"])
 
 
 def test_encoders_of_several_stages_keep_their_settings(curve):
@@ -89,6 +117,7 @@ def test_encoders_of_several_stages_keep_their_settings(curve):
 
 OTHER_STAGES = """
 stages:
+  further: {kind: retriever}
   again: {kind: retriever}
   medical: {kind: retriever, collection: medical}
 collections:
@@ -96,6 +125,7 @@ collections:
 systems:
   again: {kind: retriever, encoder: mae, stage: again, negatives: bm25}
   medical: {kind: retriever, encoder: other, stage: medical, negatives: bm25}
+  further: {kind: retriever, encoder: mae, after: again, stage: further, negatives: bm25}
 encoders:
   other: {objective: mlm}
 """
@@ -105,6 +135,7 @@ encoders:
     ("stages", "sentence"),
     [
         ("stage1,again", "--stage has stage1 and again, which both train the encoder mae"),
+        ("further", "--stage has further, whose systems continue from again; allowed: a stage"),
         ("stage1,medical", "stage1 trains on pydocs and medical trains on medical; allowed"),
     ],
 )
@@ -133,6 +164,7 @@ def test_it_overlays_any_config(curve, tmp_path, monkeypatch):
         (["--labels", "5000"], "stages.stage1-5000.train_queries is 5000; allowed: up to 4000"),
         (["--stage", "reranker"], "--stage has reranker; allowed: stage1, stage2, stage3"),
         (["--stage", "stage3"], "--stage has stage3, whose systems have a teacher"),
+        (["--stage", "stage2"], "stage2, whose systems have negatives of cdmae-stage1, which is"),
         (["--encoders", "none,mea"], "--encoders has mea; did you mean mae?"),
     ],
 )

@@ -5,6 +5,7 @@ import csv
 import json
 import random
 
+import huggingface_hub
 import pytest
 import yaml
 
@@ -15,7 +16,7 @@ from cdmae.plan.machine import Machine
 from cdmae.proposal import hub, recipe
 from cdmae.proposal.survey import Survey
 from workflow import commands
-from workflow.commands import proposing
+from workflow.commands import configs, proposing
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
 MOST_LINES = 40
@@ -112,6 +113,7 @@ def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
     assert config.collections["made"].source == "pseudo"
     assert config.collections["made"].settings.of["path"] == str(tmp_path / "notes")
     assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ()}
+    assert configs.chosen_collection(config, None) == "mine"
     assert config.stages["stage1"].collection == "made"
     assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
 
@@ -119,6 +121,8 @@ def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
 def test_judged_queries_without_training_queries_measure(new, tmp_path):
     config, _ = new(beir(tmp_path / "mine", test=20))
     assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ("test",)}
+    # where queries are asked and what is exported: passages of `made` lack their queries
+    assert configs.chosen_collection(config, None) == "mine"
 
 
 def test_ms_marco_s_layout(new, tmp_path):
@@ -162,7 +166,10 @@ def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     assert config.encoders["base"].objective == "none"
     stage = config.stages["stage1"]
     assert (stage.pooling, stage.similarity) == ("mean", "cosine")
-    assert config.report.compare == {"trained": ("published",), "fused": ("trained",)}
+    assert config.report.compare == {
+        "trained": ("published",),
+        "fused": ("trained", "published-fused"),
+    }
     (composed / "modules.json").write_text(json.dumps(modules[:2]))
     (composed / "1_Pooling/config.json").write_text('{"pooling_mode_cls_token": true}')
     config, _ = new(tmp_path / "q.csv", "--encoder", composed, "--force")
@@ -170,16 +177,68 @@ def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     assert (stage.pooling, stage.similarity, stage.temperature) == ("cls", "dot", 0)
 
 
-def test_the_hub_is_used_where_it_answers(new, tmp_path, monkeypatch):
+@pytest.fixture
+def at_hub(tmp_path, monkeypatch):
+    """A hub that answers, and the folder with the descriptions of its only model, a retriever."""
     monkeypatch.setattr(hub, "answers", lambda: True)
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "bert", "max_position_embeddings": 64}')
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Transformer"}]')
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(folder))
+    return folder
+
+
+def test_the_hub_is_used_where_it_answers(new, tmp_path, at_hub):
     config, _ = new(pairs(tmp_path / "q.csv"))
     assert config.systems["published"].model == hub.LATIN
+    assert (config.stages["stage1"].pooling, config.stages["stage1"].similarity) == ("cls", "dot")
     config, _ = new(tmp_path / "q.csv", "--encoder", "none", "--force")
     assert "published" not in config.systems
 
 
-def test_texts_that_are_mostly_not_latin_get_a_multilingual_encoder(new, tmp_path, monkeypatch):
-    monkeypatch.setattr(hub, "answers", lambda: True)
+def test_a_sparse_encoder_gets_a_sparse_head(new, tmp_path, tiny_bert, at_hub):
+    config, _ = new(pairs(tmp_path / "q.csv"), "--encoder", tiny_bert, "--head", "sparse")
+    assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
+    assert config.encoders["base"].objective == "none"
+    assert config.stages["stage1"].temperature == 1
+    described = at_hub / "config_sentence_transformers.json"
+    described.write_text('{"model_type": "SparseEncoder"}')
+    config, _ = new(tmp_path / "q.csv", "--encoder", "a/splade", "--force")
+    assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
+    described.write_text('{"model_type": "MultiVectorEncoder"}')
+    with pytest.raises(InputError, match="a/colbert has a vector per word-piece; allowed"):
+        new(tmp_path / "q.csv", "--encoder", "a/colbert", "--force")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--head", "spars", "--encoder", "a/b"], "--head is spars; allowed: dense, sparse"),
+        (["--head", "sparse"], "--head is sparse, but --encoder names no model"),
+        (["--encoder", "a/b"], "the hub does not give the model a/b: .*; check the name, or give"),
+    ],
+)
+def test_an_encoder_that_cannot_be_described(new, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(InputError, match=sentence):
+        new(pairs(tmp_path / "q.csv"), *words)
+
+
+def test_passages_alone_are_a_collection_without_queries(new, tmp_path):
+    folder = beir(tmp_path / "mine")
+    (folder / "queries.jsonl").unlink()
+    (folder / "qrels").rmdir()
+    config, _ = new(folder)
+    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ()}
+    (folder / "corpus.jsonl").rename(folder / "corpus.csv")
+    with pytest.raises(InputError, match=r"corpus\.csv has no queries; allowed: a table of pairs"):
+        new(folder, "--force")
+
+
+def test_texts_that_are_mostly_not_latin_get_a_multilingual_encoder(
+    new, tmp_path, monkeypatch, at_hub
+):
     monkeypatch.setattr(f"{__name__}.WORDS", ["красный", "дом", "река", "город", "лес", "снег"])
     config, said = new(pairs(tmp_path / "q.csv"))
     assert "Cyrillic 9" in said

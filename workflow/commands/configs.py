@@ -37,12 +37,14 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
 
 
 def chosen_collection(config: Config, name: str | None) -> str:
-    """Return a collection of the evaluation, by default the first without judgments, or the first.
+    """Return a collection of the evaluation, by default the first without judgments.
 
-    Users ask their own queries about collections without judgments.
+    Users ask their own queries about collections without judgments. If there are none, the default
+    is the first that is not `pseudo`, whose passages lack the words of their queries.
     """
     known = list(config.evaluation.collections)
-    return chosen("collection", name, known, systems.only_searched(config) or known)
+    whole = [other for other in known if config.collections[other].source != "pseudo"]
+    return chosen("collection", name, known, systems.only_searched(config) or whole or known)
 
 
 def existing(path: str, *, asked: bool = False) -> str:

@@ -12,7 +12,7 @@ from cdmae.fields import suggestion
 from cdmae.formats import plural
 from cdmae.layout import place
 from workflow.commands.answering import described
-from workflow.commands.configs import ROOT, chosen, configured, existing
+from workflow.commands.configs import ROOT, chosen_collection, configured, existing
 
 if TYPE_CHECKING:
     from cdmae.exporting.folder import Source
@@ -42,7 +42,7 @@ def export(
     passages, mined negatives, and the teacher's scores.
 
       --to          a new or empty folder; with --triples a file, .jsonl
-      --collection  the passages to export; default: the collection that the report shows
+      --collection  the passages to export; default: as for ./run search
       --no-onnx     without the ONNX file, which needs packages that ./run test installs
       --triples     the columns of sentence-transformers, tevatron or flagembedding
       --negatives   with --triples: the maximum per query; default: one fewer than the stage's group
@@ -126,8 +126,7 @@ def exported(config: Config, name: str, collection: str | None) -> Source:
     """Return the folders that an export of a system or an encoder reads."""
     from cdmae.exporting.folder import Source
 
-    searched = list(config.evaluation.collections)
-    collection = chosen("collection", collection, searched, systems.shown(config)[:1])
+    collection = chosen_collection(config, collection)
     passages = existing(place(config.results, "collection", collection=collection))
     if name in config.encoders:
         return Source(existing(place(config.results, "encoder", encoder=name)), "encoder", passages)

@@ -26,6 +26,7 @@ def new(
     *folder: str,
     to: str = "my.yaml",
     encoder: str = "",
+    head: str = "",
     source: str = "",
     query: str = "",
     positive: str = "",
@@ -39,6 +40,7 @@ def new(
       --to        the config to write; default: my.yaml
       --encoder   a published encoder: a folder, or a name at the hub; none: random weights.
                   Default: a small retriever, if the hub answers within 4 seconds
+      --head      dense or sparse, for an encoder whose files do not say that it is a SPLADE
       --source    beir, msmarco, pairs or text, for a folder that could be several
       --query     the column of the queries of pairs, if its name is not a usual one
       --positive  the column of the relevant passages of pairs
@@ -47,12 +49,17 @@ def new(
     Examples:
       ./run new data/mine
       ./run new questions.csv --query question --positive answer --encoder ~/models/minilm
+      ./run new data/mine --encoder naver/splade-v3-distilbert --head sparse
     """
     from cdmae.plan import machine
     from cdmae.proposal import recipe, survey
 
     if len(folder) != 1:
         raise InputError("new needs one folder, for example ./run new data/mine")
+    if head not in ("", "dense", "sparse"):
+        raise InputError(f"--head is {head}; allowed: dense, sparse")
+    if head and encoder in ("", "none"):
+        raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     path = Path(folder[0]).expanduser().resolve()
     target = new_file(to, force, path)
     sources = survey.check(path, source)
@@ -67,7 +74,7 @@ def new(
             settings[what] = asked(what, f"which column of {folder[0]} has the {what}?", names)
             columns[what] = settings[what]
     found = survey.survey(kind, settings, columns)
-    published = published_encoder(encoder, found.scripts)
+    published = published_encoder(encoder, head, found.scripts)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
@@ -99,7 +106,7 @@ def curve(
     *,
     configfile: list[str] = (),  # type: ignore[assignment]
     to: str = "curve.yaml",
-    labels: str = "0,100,300,1000,3000",
+    labels: str = "",
     stage: str = "",
     encoders: str = "",
     force: bool = False,
@@ -111,7 +118,8 @@ def curve(
 
       --configfile  the config files that it overlays
       --to          the overlay to write; default: curve.yaml
-      --labels      numbers of training queries, below all of them; 0: queries made from passages
+      --labels      numbers of training queries, below all of them; 0: queries made from passages.
+                    Default: 0,100,300,1000,3000, as far as there are training queries
       --stage       the stages with the other settings; default: the first that trains retrievers
       --encoders    default: those that the stages fine-tune
       --force       overwrite the overlay
@@ -126,14 +134,15 @@ def curve(
     target = new_file(to, force)
     files = [os.path.relpath(file) for file in configfile]
     overlaid = " ".join(["--configfile", *files]) if files else ""
-    stages = f"--stage {stage}" if stage else ""
+    options = {"--labels": labels, "--stage": stage, "--encoders": encoders}
+    choices = [f"{option} {value}" for option, value in options.items() if value]
     config = configured(configfile)
     values = gather(ROOT / "config/config.yaml", configfile)
-    counts = [number(word) for word in labels.split(",")]
+    counts = [number(word) for word in listed(labels)]
     chosen = learning_curve.choose(config, listed(stage), listed(encoders), counts)
     overlay = learning_curve.overlay(config, values, chosen)
     load(lay(values, overlay))  # before it is written
-    command = " ".join(filter(None, ["./run curve", overlaid, stages]))
+    command = " ".join(["./run curve", *filter(None, [overlaid]), *choices])
     write_text(target, learning_curve.text(overlay, command))
     print(f"wrote    {to}\n")
     plan(configfile=[*configfile, str(target)])
@@ -162,9 +171,10 @@ def new_file(to: str, force: bool, data: Path | None = None) -> Path:
     return target
 
 
-def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | None:
+def published_encoder(model: str, head: str, scripts: Mapping[str, float]) -> Encoder | None:
     """Return the encoder of `--encoder`, or the hub's default; None for random weights.
 
+    head: of `--head`; empty for the one that the model's files name.
     scripts: the shares of the scripts of the texts, which decide the default.
     """
     from cdmae.proposal import hub
@@ -173,7 +183,9 @@ def published_encoder(model: str, scripts: Mapping[str, float]) -> Encoder | Non
         return None
     if model:
         folder = Path(model).expanduser()
-        return hub.local(str(folder.resolve())) if folder.is_dir() else hub.at_hub(model)
+        if folder.is_dir():
+            return hub.local(str(folder.resolve()), head)
+        return hub.at_hub(model, head)
     say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
     if hub.answers():
         return hub.at_hub(hub.suited(scripts))

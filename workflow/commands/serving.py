@@ -66,9 +66,10 @@ def serve(
     judged = chosen_collection(config, collection) if judge else ""
     best = best_system(config, names) if systems.shown(config) else names[0]
     shading = systems.masked_by_importance(config)
+    first = chosen_collection(config, None)
     about = {
         collection: {name: described(config, name, collection) for name in names}
-        for collection in config.evaluation.collections
+        for collection in dict.fromkeys([first, *config.evaluation.collections])
     }
     folders = {
         name: Path(existing(place(config.results, "collection", collection=name))) for name in about
