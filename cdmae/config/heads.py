@@ -190,8 +190,9 @@ class Pooled(Retriever):
     prefixes: tuple[Annotated[int, Strict(), Ge(1)], ...] = setting(
         (),
         meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are "
-        "added to the whole vector's loss, and `./run sizes` can then cut vectors there; with "
-        "similarity cosine, prefixes are scaled to length 1",
+        "added to the whole vector's loss, and `./run sizes` can then cut vectors there. With "
+        "similarity cosine, prefixes are scaled to length 1; dot products of prefixes are "
+        "multiplied by sqrt(width of the vector / width), to spread like those of whole vectors",
         source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",
     )
 

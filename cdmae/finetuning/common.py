@@ -209,16 +209,16 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     """Return a training's schedule, and log a message if the warm-up is shortened.
 
     The curve gets about 100 rows. An epoch has one step per complete batch. A `warmup_steps` below
-    1 is a share of the steps, rounded up, as in transformers. A warm-up that would cover the whole
-    training is reduced to a tenth of the steps. In the paper, 1,000 steps are 1/24 of the training;
-    on a small collection they would be the whole training.
+    1 is a share of the steps, rounded up, as in transformers. A number of steps that would be more
+    than half of the training is reduced to a tenth. In the paper, 1,000 steps are 1/24 of the
+    training; on a small collection they would be the whole training.
     """
     steps = steps_of(stage, examples, name)
     share = stage.warmup_steps < 1
     warmup = (
         min(math.ceil(stage.warmup_steps * steps), steps - 1) if share else int(stage.warmup_steps)
     )
-    if warmup >= steps > 1:
+    if not share and warmup > steps / 2 and steps > 1:
         warmup = steps // 10
         say(
             f"{name} has only {steps:,} steps: the warm-up is reduced to {warmup:,} steps from "

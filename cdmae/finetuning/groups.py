@@ -227,6 +227,8 @@ def read(
     scores no others. labels: of the queries of a split without judgments. The second result is
     `Selection.counts`. Raises `InputError` if the files do not match, or if no example remains.
     """
+    if labels:
+        ranking = labels.teacher  # which scores no passages beyond the mined ones
     texts = text_ids(collection)
     ids = read_queries(collection, split)["query_id"]
     runs = {path: read_run(path) for path in (negatives, ranking) if path}

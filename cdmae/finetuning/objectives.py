@@ -79,10 +79,17 @@ def objective(
 def _with_prefixes(
     vectors: Tensor, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the sum of the losses of whole vectors [n, D] and of their prefixes."""
+    """Return the sum of the losses of whole vectors [n, D] and of their prefixes.
+
+    Dot products of prefixes are multiplied by sqrt(D / width): sums of that many independent
+    numbers then spread like those of whole vectors, for which the temperature is chosen. Otherwise
+    the first numbers would have to grow until they alone decide the scores of whole vectors.
+    """
     loss, numbers = _of_vectors(vectors, batch, stage)
     for width in stage.prefixes:
         cut = transformer.scaled(vectors[:, :width], stage.similarity)
+        if stage.similarity == "dot":
+            cut = cut * (vectors.shape[1] / width) ** 0.25
         loss = loss + _of_vectors(cut, batch, stage)[0]
     return loss, numbers
 

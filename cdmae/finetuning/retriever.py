@@ -182,9 +182,10 @@ def guesses(numbers: dict[str, float], stage: Retriever) -> str:
     guess = math.log(stage.queries) + group if stage.in_batch else group
     if stage.symmetric:
         guess = (guess + math.log(stage.queries)) / 2
+    sparse_guess = guess  # the sparse half of a unified retriever has no passage-centric loss
     guess += stage.passage_weight * (group - guess)
-    if isinstance(stage, Unified):  # the sum of two losses
-        guess *= 2
+    if isinstance(stage, Unified):
+        guess += sparse_guess
     loss = numbers["contrastive"]
     if loss < GUESSED * guess:
         return ""

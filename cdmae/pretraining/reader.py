@@ -244,10 +244,11 @@ class Reader:
         low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
         high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
         cut = (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)
-        # An empty last passage begins at the end of the word-pieces.
-        pieces = np.append(self.tokens.ids, self.tokens.ids.dtype.type(0))
+        pieces = self.tokens.ids  # stays on disk
         while True:
-            inside = (cut > 0) & ~self.vocabulary.word_starts[pieces[begins + cut]]
+            # an empty last passage begins at the end of the word-pieces
+            at = np.minimum(begins + cut, len(pieces) - 1)
+            inside = (cut > 0) & ~self.vocabulary.word_starts[pieces[at]]
             if not inside.any():
                 return cut
             cut -= inside

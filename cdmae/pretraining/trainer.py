@@ -116,7 +116,6 @@ def pretrain(
             keep = keeping(saved, snapshots, schedule(settings, passages).last, write_snapshot)
             trained = train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
             if group.first:
-                trained["notes"] += probes.doubts(saved)
                 with saved.finish(output) as aside:
                     write(aside, model, settings, tokenizer, about | trained)
 
@@ -190,6 +189,8 @@ def train(
         guessing=network.guessing,
     )
     look(plan.last)
+    if network.trains_vector:
+        notes = notes + probes.doubts(saved)
     return {
         "steps": plan.last,
         "passages": len(reader),
@@ -303,7 +304,7 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
     check_step(settings.take_step, steps, "the steps of this pre-training")
     return Schedule(
         steps=steps,
-        warmup=math.ceil(settings.warmup_ratio * steps),
+        warmup=min(math.ceil(settings.warmup_ratio * steps), steps - 1),
         last=settings.take_step or steps,
         interval=min(50, max(1, steps // 1000)),
     )

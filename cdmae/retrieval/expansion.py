@@ -3,7 +3,8 @@
 The model reads a passage and draws several texts, such as queries that the passage answers. Each
 word-piece is drawn among the most probable ones. BM25 then searches the passages with these texts
 (`cdmae.collections.sources.expanded`). The draws of a batch depend only on the seed and on the
-passages of its piece, so a killed run continues with the same texts.
+passages of its piece, so a killed run continues with the same texts. On another kind of device it
+writes all texts again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cdmae import collections
-from cdmae.config import pretrained
+from cdmae.config import pretrained, systems
 from cdmae.errors import InputError, cause
 from cdmae.fields import asdict
 from cdmae.files import complete, write_text
@@ -48,6 +49,8 @@ class Writer:
         self.device = setup.set_up(threads)
         self.model, self.tokenizer = _load(settings.model)
         self.model.to(self.device)
+        # passages that are read together
+        self.together = max(1, SEQUENCES[self.device.type] // settings.samples)
 
     def write(self, texts: list[str], seed: int) -> list[list[str]]:
         """Draw the texts of some passages; each passage gets ``samples`` texts."""
@@ -118,9 +121,11 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
     its last complete piece.
     """
     expanded = collections.settings_of(settings, "collection")
-    files = [*Path(expanded.model).glob("*.safetensors"), *Path(expanded.model).glob("*.bin")]
-    stamps = [vectors.stamp(path) for path in (*expanded.base.depends(), *sorted(files))]
-    key = [asdict(expanded), expanded.version(), stamps, PIECE]
+    writer = Writer(expanded, threads)
+    files = systems.model_files(expanded.model)
+    stamps = [vectors.stamp(Path(path)) for path in (*expanded.base.depends(), *files)]
+    commits = networks.commits(model=expanded.model)
+    key = [asdict(expanded), expanded.version(), stamps, commits, PIECE, writer.together]
     known = expanded.base.expected()
     passages = known[0] if known else 0
     rows = _passages(expanded, threads)
@@ -128,7 +133,6 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
         Progress(passages, unit="passages", label=f"write texts with {expanded.model}") as progress,
         vectors.pieces(output, key) as folder,
     ):
-        writer = Writer(expanded, threads)
         for number in count():
             piece = list(islice(rows, PIECE))
             if not piece:
@@ -155,7 +159,7 @@ def _lines(writer: Writer, piece: list[Passage], number: int, progress: Progress
     Passages of similar lengths are read together.
     """
     order = sorted(range(len(piece)), key=lambda row: len(piece[row][1]))
-    size = max(1, SEQUENCES[writer.device.type] // writer.settings.samples)
+    size = writer.together
     written: dict[int, list[str]] = {}
     for begin in range(0, len(order), size):
         rows = order[begin : begin + size]

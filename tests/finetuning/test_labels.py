@@ -95,6 +95,23 @@ def test_without_a_clear_best_no_query_is_left(tiny, tmp_path, judged_by):
         train(retriever, tiny, tmp_path, recipe, collection=collection, teacher=judged_by[0])
 
 
+def test_a_query_with_too_few_mined_negatives_is_left_out(tiny, tmp_path, judged_by, capsys):
+    """Random passages would complete its list, but the teacher has no scores of them."""
+    teacher, best = judged_by
+    mined = read_run(tiny.negatives)
+    short = [mined.ranked(query)[0][: 15 if query else 2] for query in range(QUERIES)]
+    short[0] = np.union1d(short[0], [best[0]])
+    write_run(
+        tmp_path / "mined.parquet", Run.of(short, [np.arange(len(row), 0, -1) for row in short])
+    )
+    shorter = replace(tiny, negatives=tmp_path / "mined.parquet")
+    recipe = stage("retriever", labels=0.9, **RECIPE | {"distillation": "kl"})
+    collection = without_judgments(tiny, tmp_path / "c")
+    train(retriever, shorter, tmp_path, recipe, collection=collection, teacher=teacher)
+    said = capsys.readouterr().err
+    assert "1 left out because the teacher ranks too few negatives, such as query q0" in said
+
+
 def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_path):
     reranker = tmp_path / "reranker"
     made = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1)

@@ -64,7 +64,10 @@ def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity):
-    """KL and contrastive loss, by hand; the other numbers are those of whole vectors."""
+    """KL and contrastive loss, by hand; the other numbers are those of whole vectors.
+
+    Dot products of a prefix are multiplied by sqrt(32 / width).
+    """
     recipe = stage("retriever", **HOW | {"similarity": similarity, "temperature": 2.0}, alpha=0.3)
     _, batch = prepared(tiny, recipe, tiny.encoder, teacher)
     vectors = torch.randn(30, 32, dtype=torch.float64)
@@ -76,6 +79,8 @@ def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity
         cut = vectors[:, :width]
         if similarity == "cosine":
             cut = cut / cut.norm(dim=-1, keepdim=True)
+        else:
+            cut = cut * (32 / width) ** 0.25
         queries = cut[:6] / 2.0
         passages = cut[6:].view(6, 4, -1)
         excluded = torch.from_numpy(batch.excluded)

@@ -140,6 +140,8 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
         "tiny has only 20 steps: the warm-up is reduced to 2 steps from 1,000"
         in capsys.readouterr().err
     )
+    assert schedule(11, 5.0).warmup == 2, "more than half"
+    assert "reduced to 2 steps from 11" in capsys.readouterr().err
     assert schedule(10, 5.0).warmup == 10 and schedule(10, 0.1) == Schedule(1, 0, 1, 1)
     assert schedule(0.25, 5.0) == Schedule(20, 5, 20, 1)
     assert (schedule(0.01, 5.0).warmup, schedule(0.99999, 5.0).warmup) == (1, 19), (
@@ -203,6 +205,7 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
         ("retriever", {"passage_weight": 0.5}, (math.log(24) + math.log(4)) / 2),
         ("multi", {}, math.log(24)),
         ("unified", {}, 2 * math.log(24)),
+        ("unified", {"passage_weight": 0.5}, 1.5 * math.log(24) + 0.5 * math.log(4)),
     ],
 )
 def test_a_training_that_ends_at_the_loss_of_guessing_says_so(tiny, kind, changed, guess):

@@ -46,6 +46,34 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
     assert len(set(found.values())) == 3
 
 
+def test_the_exchanged_vector_is_of_another_passage_also_with_two_spans(inputs):
+    settings = as_objective("cotmae", SETTINGS)
+    network, reader = network_of(inputs, settings), source_of(inputs, settings)
+    exchanged = []
+    decode = network.decode
+
+    def recorded(vectors, view):
+        exchanged.append(vectors)
+        return decode(vectors, view)
+
+    network.decode = recorded
+    bottleneck.look(network, reader, 4096, CPU)()
+    true, shuffled, _ = exchanged
+    assert shuffled.equal(torch.cat([true[-2:], true[:-2]]))
+
+
+def test_passages_of_medium_length_are_measured_and_never_a_single_one(inputs, monkeypatch):
+    network, reader = network_of(inputs), source_of(inputs)
+    measured = []
+    monkeypatch.setattr(bottleneck, "losses", lambda network, batch, spans: measured.append(batch))
+    few = 36  # rows of a micro-batch
+    bottleneck.look(network, reader, few, CPU)()
+    parts = list(source_of(inputs).read(0, 1)[0].batches(few, CPU))
+    assert len(parts) > 2
+    assert measured[0].range == parts[len(parts) // 2].range
+    assert bottleneck.look(network, reader, 1, CPU) is None  # one passage at a time
+
+
 def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(
     inputs, tmp_path
 ):

@@ -88,9 +88,10 @@ def test_settings_without_effect_are_named():
         replace(settings, crop_most=0.01)
 
 
-def test_a_batch_of_one_passage_has_no_negatives_and_is_refused():
-    with pytest.raises(ValueError, match="batch is 1; allowed with objective contriever: from 2"):
-        as_objective("contriever", SETTINGS, batch=1)
+@pytest.mark.parametrize("objective", ["contriever", "cocondenser"])
+def test_a_batch_of_one_passage_has_no_negatives_and_is_refused(objective):
+    with pytest.raises(ValueError, match=f"batch is 1; allowed with objective {objective}: from 2"):
+        as_objective(objective, SETTINGS, batch=1)
 
 
 # --- inverse cloze --------------------------------------------------------------------------------

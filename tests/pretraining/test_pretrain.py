@@ -132,7 +132,7 @@ def test_the_papers_number_of_steps():
     paper = Mae(start="s", collection="c", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(
-        1, 1, 1, 1
+        1, 0, 1, 1
     )
 
 

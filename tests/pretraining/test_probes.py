@@ -3,7 +3,8 @@ and without.
 """
 
 import pytest
-from tiny_pretraining import cut_off, differences, run
+from any_kind import as_objective
+from tiny_pretraining import SETTINGS, cut_off, differences, run
 
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
@@ -59,3 +60,10 @@ def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, 
 def test_notes_stay_with_the_encoder(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(probes, "doubts", lambda saved: [f"{saved.name} is worth less"])
     assert read_json(run(inputs, tmp_path) / "about.json")["notes"][-1].endswith(" is worth less")
+
+
+@pytest.mark.parametrize("objective", ["mlm", "lexmae"])
+def test_a_vector_that_nothing_trains_is_not_doubted(inputs, tmp_path, monkeypatch, objective):
+    monkeypatch.setattr(probes, "doubts", lambda saved: ["worth less"])
+    folder = run(inputs, tmp_path, as_objective(objective, SETTINGS))
+    assert read_json(folder / "about.json")["notes"] == []

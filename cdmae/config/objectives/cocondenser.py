@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from cdmae.config.encoders import Contextual
 from cdmae.config.objectives.condenser import EarlyLayers
+from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 
 
@@ -20,6 +21,15 @@ class CoCondenser(EarlyLayers, Contextual):
         meaning="Condenser's head and a contrast of neighbouring spans, or of passages and queries",
         source="Gao and Callan 2022",
     )
+
+    def __post_init__(self) -> None:
+        """Refuse batches without negatives."""
+        super().__post_init__()
+        if self.batch < 2:
+            raise InputError(
+                f"batch is {self.batch}; allowed with objective cocondenser: from 2, because the "
+                "negatives are the other passages of the batch"
+            )
 
     def further_flops(self, network: Any, tokens: float) -> float:
         """Count the second computation of the spans' vectors, which gradient caching needs."""

@@ -29,12 +29,14 @@ class Objective(nn.Module):
 
     name: as in the config. shown: the losses on the progress line. probed: whether it has a decoder
     that restores tokens from `bottleneck` of the vector, which
-    `cdmae.pretraining.probes.bottleneck` measures.
+    `cdmae.pretraining.probes.bottleneck` measures. trains_vector: whether the loss depends on the
+    vector that retrievers begin with, so that it should distinguish passages better and better.
     """
 
     name: str
     shown = ("encoder_loss", "decoder_loss")
     probed = False
+    trains_vector = True
     # Both sides are masked (equation 1); objectives with other sides override this.
     sides = staticmethod(masking.sides)
 
@@ -122,7 +124,7 @@ def passages_of(view: View) -> Tensor:
 
 
 def spread(h_c: Tensor) -> Tensor:
-    """Return the relative standard deviation of [CLS] over passages; 1 for one passage."""
+    """Return the relative standard deviation of vectors [B, D] over passages; 1 for one passage."""
     h_c = h_c.detach()
     if len(h_c) == 1:
         return h_c.new_ones(())

@@ -58,8 +58,10 @@ class Contriever(Objective):
         head = architectures.head(model)
         for part in (head.dense, head.norm):
             part.requires_grad_(False)
-        if isinstance(head.output.bias, nn.Parameter):  # its matrix is the embeddings' matrix
+        if isinstance(head.output.bias, nn.Parameter):
             head.output.bias.requires_grad_(False)
+        if head.output.weight is not model.get_input_embeddings().weight:
+            head.output.weight.requires_grad_(False)
         if settings.queue:
             self.slower = copy.deepcopy(model.base_model).requires_grad_(False)
             size = (settings.queue + settings.batch, model.config.hidden_size)

@@ -39,6 +39,7 @@ class LexMae(Mae):
     """Encoder, distribution over the vocabulary, and decoder."""
 
     name = "lexmae"
+    trains_vector = False  # retrievers with one vector begin with [CLS], which nothing trains
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.pretraining.objectives._parts import Objective
+from cdmae.pretraining.objectives._parts import Objective, spread
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
@@ -26,6 +26,7 @@ class Mlm(Objective):
 
     name = "mlm"
     shown = ("encoder_loss",)
+    trains_vector = False
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
@@ -38,4 +39,6 @@ class Mlm(Objective):
         """Return equation 3, the mean over the global batch's masked tokens; there is no L_dec."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
-        return self.losses(batch, h_c, (encoded, view))
+        loss, numbers = self.losses(batch, h_c, (encoded, view))
+        # nothing trains the vectors, which may become equal without a failure
+        return loss, numbers | {"spread": spread(encoded) * batch.share}

@@ -29,25 +29,32 @@ VECTORS = ("true", "shuffled", "zero")
 def look(
     network: nn.Module, reader: Reader, rows: int, device: torch.device
 ) -> Callable[[], dict[str, float]] | None:
-    """Return a function that measures losses on the first step's passages; None if not `probed`.
+    """Return a function that measures losses on some of the first step's passages.
 
-    It uses as many passages as fit into `rows`.
+    It uses as many as fit into `rows`, those of medium length. It returns None for an objective
+    that is not `probed`, and for a single passage, which has no neighbour.
     """
     if not network.probed:
         return None
     (first,) = reader.read(0, 1)
-    batch = next(iter(first.batches(rows, device)))
-    return lambda: losses(network, batch)
+    batches = list(first.batches(rows, device))  # from short to long passages
+    batch = batches[len(batches) // 2]
+    if batch.range.stop - batch.range.start <= first.spans:
+        return None
+    return lambda: losses(network, batch, first.spans)
 
 
-def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
-    """Return the decoder's mean losses in nats with the true h_b [B, D], a neighbour's, and 0."""
+def losses(network: nn.Module, batch: Batch, spans: int = 1) -> dict[str, float]:
+    """Return the decoder's mean losses in nats with the true h_b [B, D], a neighbour's, and 0.
+
+    spans: texts of the batch per passage; the neighbour is a text of another passage.
+    """
     encoder = batch["encoder"]
     view = batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])
         measured = {}
-        vectors = (h_b, h_b.roll(1, 0), torch.zeros_like(h_b))
+        vectors = (h_b, h_b.roll(spans, 0), torch.zeros_like(h_b))
         for name, vector in zip(VECTORS, vectors, strict=True):
             states = network.decode(vector, view)
             total = predict(architectures.head(network.model), states, view.labels, view.weights)[0]
