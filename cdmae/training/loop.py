@@ -106,9 +106,11 @@ def train(
                 save = may_save and group.any(bool(stop.requested) or saved.due())
                 if write_row or save:
                     values = floats(numbers)
-                    if examine:
+                    # The clock decides on saves, but not on notes and faults.
+                    if examine and write_row:
                         meter.note(examine(values, done))
-                    check(values, done, peak, warm=warm, losses=shown, guessing=guessing)
+                    judged = warm and write_row
+                    check(values, done, peak, warm=judged, losses=shown, guessing=guessing)
                 if write_row:
                     means = meter.means(done if warm else None)
                     saved.add(CURVE, step=done, learning_rate=rate, **means)

@@ -92,6 +92,20 @@ def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path, monkeypatch):
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000001"]
 
 
+@pytest.mark.parametrize("seconds", ["0", "1000"])
+def test_the_clock_decides_on_no_fault(tmp_path, monkeypatch, seconds):
+    """Vectors that are equal in step 4 alone, which is a row of no curve, with a save or without."""
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
+    run(
+        tmp_path,
+        learn=lambda batch, _: {
+            "loss": torch.ones(()),
+            "spread": torch.tensor(0.0 if batch == 3 else 1.0),
+        },
+        interval=5,
+    )
+
+
 @pytest.fixture
 def full_from(monkeypatch):
     """A function that lets the disk be full from the state of one step to the state of another."""
