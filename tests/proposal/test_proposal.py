@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import random
+import re
 
 import huggingface_hub
 import pytest
@@ -352,3 +353,29 @@ def test_the_config_that_comes_along_is_what_it_writes_for_beir():
     chosen = recipe.choose(REFERENCE, Machine(cores=8), None, "mine")
     shown = (proposing.ROOT / "config/collection.yaml").read_text()
     assert recipe.text(chosen, proposing.ROOT) == shown
+
+
+OWN = (proposing.ROOT / "docs/own.md").read_text()
+OVERLAYS = dict(re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", OWN, flags=re.DOTALL))
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_guides_overlays_load_with_the_config(new, tmp_path, tiny_bert, name, labelled):
+    data = pairs(tmp_path / "q.csv") if labelled else texts(tmp_path / "docs")
+    before, _ = new(
+        data, "--encoder", tiny_bert, "--head", "sparse" if name == "distilled.yaml" else "dense"
+    )
+    texts(tmp_path / "later", suffix=".txt")
+    (tmp_path / name).write_text(OVERLAYS[name].replace("data/later", str(tmp_path / "later")))
+    files = [tmp_path / "my.yaml", tmp_path / name]
+    with contextlib.chdir(proposing.ROOT):
+        config = load(gather(tmp_path / "none.yaml", files))
+    added = {*config.systems, *config.collections} - {*before.systems, *before.collections}
+    assert added
+    if name == "later.yaml":
+        assert config.evaluation.collections["later"] == ()
+
+
+def test_the_guide_has_its_overlays():
+    assert set(OVERLAYS) == {"later.yaml", "distilled.yaml", "further.yaml"}
