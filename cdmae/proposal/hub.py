@@ -35,7 +35,7 @@ class Encoder:
     head: dense or sparse, the vectors that it will be fine-tuned for.
     pooling, similarity: how a dense retriever computes and compares vectors; for another model, how
     it will be fine-tuned.
-    positions: the length of its longest input in word-pieces, if known.
+    positions: the length of its longest input in word-pieces, if known. width: of its states.
     """
 
     model: str
@@ -44,6 +44,7 @@ class Encoder:
     pooling: str
     similarity: str
     positions: int
+    width: int
 
 
 def suited(scripts: Mapping[str, float]) -> str:
@@ -99,6 +100,7 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         pooling="mean" if mean else "cls",
         similarity="cosine" if normalised or mean or not modules else "dot",
         positions=pretrained.positions(str(folder)) or 512,
+        width=pretrained.number(str(folder), "hidden_size") or 768,
     )
 
 

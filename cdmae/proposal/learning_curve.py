@@ -32,12 +32,12 @@ class Curve:
     """The encoders of a curve, and the numbers of training queries, ascending.
 
     stages: of each encoder, the stage that trains it with all training queries.
-    negatives: of each stage, the system with the negatives.
+    models: of each stage, the system with the other settings, such as its negatives and its search.
     reference: the encoder that the others are compared with.
     """
 
     stages: Mapping[str, str]
-    negatives: Mapping[str, str]
+    models: Mapping[str, str]
     reference: str
     counts: Sequence[int]
 
@@ -61,7 +61,7 @@ def choose(
     for stage in stages:
         if stage not in trained:
             raise InputError(f"--stage has {show(stage)}; {suggestion(stage, trained)}")
-        for system in trained[stage]:
+        for system in trained[stage].values():
             _check_alone(config, stage, system)
             other = stage_of.setdefault(system.encoder, stage)
             if other != stage:
@@ -80,8 +80,8 @@ def choose(
     chosen = {name: stage_of.get(name, stages[0]) for name in encoders or stage_of}
     untrained = [name for name in chosen if config.encoders[name].objective == "none"]
     reference = [*untrained, *chosen][0]
-    negatives = {stage: trained[stage][0].negatives for stage in stages}
-    return Curve(chosen, negatives, reference, sorted(set(counts or _fitting(config, stages[0]))))
+    models = {stage: next(iter(trained[stage])) for stage in stages}
+    return Curve(chosen, models, reference, sorted(set(counts or _fitting(config, stages[0]))))
 
 
 def _check_alone(config: Config, stage: str, system: Retriever) -> None:
@@ -113,13 +113,13 @@ def _fitting(config: Config, stage: str) -> list[int]:
     return fitting
 
 
-def _trained(config: Config) -> dict[str, list[Retriever]]:
-    """Map the stages that train retrievers to these."""
-    trained: dict[str, list[Retriever]] = {}
+def _trained(config: Config) -> dict[str, dict[str, Retriever]]:
+    """Map the stages that train retrievers to these, by name."""
+    trained: dict[str, dict[str, Retriever]] = {}
     for name in seeds.first(config.systems):
         system = config.systems[name]
         if isinstance(system, Retriever):
-            trained.setdefault(system.stage, []).append(system)
+            trained.setdefault(system.stage, {})[name] = system
     if not trained:
         raise InputError("the config has no system of kind retriever, so there is nothing to train")
     return trained
@@ -147,12 +147,8 @@ def overlay(config: Config, values: Mapping[str, Any], curve: Curve) -> dict[str
             stage = all_queries if count is None else f"{all_queries}-{count}"
             found[encoder] = _existing(config, encoder, stage) or f"{encoder}-{stage}"
             if found[encoder] not in config.systems:
-                trained[found[encoder]] = {
-                    "kind": "retriever",
-                    "encoder": encoder,
-                    "stage": stage,
-                    "negatives": curve.negatives[all_queries],
-                }
+                like = values["systems"][curve.models[all_queries]]
+                trained[found[encoder]] = like | {"encoder": encoder, "stage": stage}
         reference = found.pop(curve.reference)
         for system in found.values():
             if not _compared(config, system, reference):

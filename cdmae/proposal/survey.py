@@ -121,8 +121,10 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
 def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Return the candidates for each ambiguous column of pairs, and the columns that are clear."""
     path = Path(settings["path"])
-    table = path if path.is_file() else tables_of(path)[0]
+    table = path if path.is_file() else pairs_of(path)[0]
     _, row = next(table_files.rows(table), (0, {}))
+    if not row:
+        raise InputError(f"{table} contains no pairs; allowed: at least one row below the names")
     usual = {"query": pair_rows.QUERY, "positive": pair_rows.POSITIVE}
     unclear = {}
     clear = {}

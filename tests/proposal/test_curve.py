@@ -74,6 +74,20 @@ def test_few_queries_are_seen_20_times_at_most(curve):
     assert [config.stages[f"stage1-{count}"].epochs for count in (100, 3000)] == [20, 8]
 
 
+def test_all_points_are_searched_in_the_same_way(curve):
+    config, _ = curve(
+        "--labels", "100", "--stage", "multi", configs=[DEFAULT.parent / "multi.yaml"]
+    )
+    assert config.systems["cdmae-multi-100"].candidates == "bm25"
+    assert config.systems["cdmae-multi-100"].negatives == "bm25"
+
+
+def test_a_curve_does_not_overwrite_its_config(curve, tmp_path):
+    (tmp_path / "mine.yaml").write_text("seeds: []\n")
+    with pytest.raises(InputError, match="--to is mine.yaml, which --configfile names, too"):
+        curve("--to", "mine.yaml", "--force", configs=[tmp_path / "mine.yaml"])
+
+
 def test_the_usual_numbers_are_tried_as_far_as_there_are_queries(curve, tmp_path, monkeypatch):
     config, _ = curve()
     numbers = [config.stages[name].train_queries for name in config.report.curve]

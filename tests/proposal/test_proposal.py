@@ -203,10 +203,12 @@ def test_a_sparse_encoder_gets_a_sparse_head(new, tmp_path, tiny_bert, at_hub):
     assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
     assert config.encoders["base"].objective == "none"
     assert config.stages["stage1"].temperature == 1
+    assert config.stages["stage1"].learning_rate == 3e-4  # 128 wide
     described = at_hub / "config_sentence_transformers.json"
     described.write_text('{"model_type": "SparseEncoder"}')
     config, _ = new(tmp_path / "q.csv", "--encoder", "a/splade", "--force")
     assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
+    assert config.stages["stage1"].learning_rate == 2e-5  # of unknown width
     described.write_text('{"model_type": "MultiVectorEncoder"}')
     with pytest.raises(InputError, match="a/colbert has a vector per word-piece; allowed"):
         new(tmp_path / "q.csv", "--encoder", "a/colbert", "--force")
@@ -290,6 +292,32 @@ def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_
     assert (settings.query, settings.positive) == ("frage", "antwort")
 
 
+def test_passages_next_to_a_table_per_split(new, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for split in ("train", "dev"):
+        pairs(folder / f"{split}.csv")
+    (folder / "corpus.jsonl").write_text('{"_id": "p1", "title": "", "text": "a passage"}\n')
+    config, _ = new(folder)
+    assert config.collections["mine"].settings.corpus.endswith("corpus.jsonl")
+    (folder / "train.csv").write_text("query,positive\n")
+    (folder / "dev.csv").unlink()
+    with pytest.raises(InputError, match=r"train\.csv contains no pairs"):
+        new(folder, "--force")
+
+
+def test_a_question_without_an_answer(new, tmp_path, monkeypatch):
+    def closed(question):
+        raise EOFError
+
+    path = pairs(tmp_path / "q.csv", columns=("frage", "antwort"))
+    monkeypatch.setattr(proposing.sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(proposing.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", closed)
+    with pytest.raises(InputError, match="no answer; name it with --query"):
+        new(path)
+
+
 def test_tables_of_which_none_is_for_training(new, tmp_path):
     for name in ("one.csv", "two.csv"):
         pairs(tmp_path / name)
@@ -302,7 +330,7 @@ def test_tables_of_which_none_is_for_training(new, tmp_path):
 def test_a_folder_that_could_be_several(new, tmp_path):
     folder = texts(tmp_path / "mixed")
     pairs(folder / "train.csv")
-    with pytest.raises(InputError, match="could be pairs or text Name it with --source"):
+    with pytest.raises(InputError, match="could be pairs or text. Name it with --source"):
         new(folder)
     config, _ = new(folder, "--source", "text")
     assert config.collections["mine"].source == "text"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,16 +87,19 @@ def new(
     write_text(target, recipe.text(chosen, ROOT))
     print(f"wrote    {to}\n")
     plan(configfile=[str(target)])
-    print(f"\nnext: ./run --configfile {to}")
+    print(f"\nnext: ./run --configfile {shlex.quote(to)}")
 
 
 def asked(option: str, question: str, choices: list[str]) -> str:
     """Ask a question; without a terminal, raise `InputError` with the option to use instead."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError(f"{question} Name it with --{option}; allowed: {', '.join(choices)}")
+        raise InputError(f"{question}. Name it with --{option}; allowed: {', '.join(choices)}")
     listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
     while True:
-        answer = input(f"{question} ({listed}) ").strip()
+        try:
+            answer = input(f"{question} ({listed}) ").strip()
+        except EOFError:
+            raise InputError(f"no answer; name it with --{option}") from None
         if answer in choices:
             return answer
         if answer.isdecimal() and 1 <= int(answer) <= len(choices):
@@ -132,7 +136,9 @@ def curve(
     from cdmae.proposal import learning_curve
 
     target = new_file(to, force)
-    files = [os.path.relpath(file) for file in configfile]
+    if target in [Path(file).resolve() for file in configfile]:
+        raise InputError(f"--to is {to}, which --configfile names, too; allowed: another file")
+    files = [shlex.quote(os.path.relpath(file)) for file in configfile]
     overlaid = " ".join(["--configfile", *files]) if files else ""
     options = {"--labels": labels, "--stage": stage, "--encoders": encoders}
     choices = [f"{option} {value}" for option, value in options.items() if value]
@@ -146,7 +152,7 @@ def curve(
     write_text(target, learning_curve.text(overlay, command))
     print(f"wrote    {to}\n")
     plan(configfile=[*configfile, str(target)])
-    print(f"\nnext: ./run {overlaid or '--configfile'} {to}")
+    print(f"\nnext: ./run {overlaid or '--configfile'} {shlex.quote(to)}")
 
 
 def listed(words: str) -> list[str]:
