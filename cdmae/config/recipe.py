@@ -138,6 +138,11 @@ class Stage:
                 f"train_queries is {self.train_queries} and queries is {self.queries}; allowed: "
                 "at least as many training queries as a step has"
             )
+        if 0 < self.train_queries < self.topics:
+            raise InputError(
+                f"topics is {self.topics} and train_queries is {self.train_queries}; allowed: at "
+                "most as many topics as training queries"
+            )
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
             raise InputError(

@@ -59,6 +59,10 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
         dev = "dev"
         values |= {"method": method, "share": share}
         reasons.append(f"queries are made from the text ({method}): about {made:,}")
+        few = found.judged.get(DIVIDED, 0)
+        if few:
+            have = f"{plural(few, 'query')} with a relevant passage"
+            reasons.append(f"{have} in {DIVIDED}, too few to train on: not used")
     on_gpu = bool(machine.gpus)
     queries = _power(trained / 8, 2, 64 if on_gpu else 32)
     depth = max(2, min(100, found.passages // 4))

@@ -270,6 +270,18 @@ def test_data_are_never_overwritten(new, tmp_path):
     assert path.read_text().startswith("query,positive\n")
 
 
+def test_a_file_of_the_data_is_not_overwritten(new, tmp_path):
+    folder = beir(tmp_path / "mine", train=60)
+    with pytest.raises(InputError, match="which holds data; allowed: a name for the new"):
+        new(folder, "--to", folder / "corpus.jsonl", "--force")
+    assert (folder / "corpus.jsonl").read_text().startswith("{")
+
+
+def test_labels_that_are_too_few_are_named(new, tmp_path):
+    _, said = new(beir(tmp_path / "mine", train=15))
+    assert "15 queries with a relevant passage in train, too few to train on: not used" in said
+
+
 def test_a_single_text_is_too_little_in_a_sentence(new, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/one.txt").write_text("A single sentence is here. Another one follows it.\n")
