@@ -38,6 +38,7 @@ ELSEWHERE = (
     "my.yaml",
     "mine.run",
     "config/heads.yaml",
+    "config/question.yaml",
 )  # needs a cluster, or files of one's own, or a judged collection
 
 
