@@ -82,8 +82,8 @@ def _with_prefixes(
     """Return the sum of the losses of whole vectors [n, D] and of their prefixes.
 
     Dot products of prefixes are multiplied by sqrt(D / width): sums of that many independent
-    numbers then spread like those of whole vectors, for which the temperature is chosen. Otherwise
-    the first numbers would have to grow until they alone decide the scores of whole vectors.
+    numbers then spread as widely as whole vectors' products, for which the temperature is chosen.
+    Otherwise the first numbers would have to grow until they alone decide whole vectors' scores.
     """
     loss, numbers = _of_vectors(vectors, batch, stage)
     for width in stage.prefixes:

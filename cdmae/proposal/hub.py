@@ -73,7 +73,7 @@ def at_hub(model: str, head: str = "") -> Encoder:
         folder = snapshot_download(
             name, revision=revision, allow_patterns=DESCRIPTIONS, etag_timeout=WAIT
         )
-    except (OSError, ValueError) as error:  # the hub's errors are both
+    except (OSError, ValueError) as error:  # among them the hub's own errors
         raise InputError(
             f"--encoder: the hub does not give the model {model}: {cause(error)}; check the name, "
             "or give a folder"

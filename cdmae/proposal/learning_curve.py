@@ -102,8 +102,9 @@ def _check_alone(config: Config, stage: str, system: Retriever) -> None:
 
 def _fitting(config: Config, stage: str) -> list[int]:
     """List the usual numbers that are below the number of a stage's training queries."""
-    name = config.stages[stage].collection
-    queries = demands.check_collection(config, name).get(config.stages[stage].split, math.inf)
+    base = config.stages[stage]
+    name = base.collection
+    queries = base.train_queries or demands.check_collection(config, name).get(base.split, math.inf)
     made = config.collections[name].source == "pseudo"
     fitting = [number for number in NUMBERS if number < queries and (number or not made)]
     if not fitting:

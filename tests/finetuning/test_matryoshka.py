@@ -64,7 +64,7 @@ def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity):
-    """KL and contrastive loss, by hand; the other numbers are those of whole vectors.
+    """KL and contrastive loss, by hand; the other numbers describe whole vectors.
 
     Dot products of a prefix are multiplied by sqrt(32 / width).
     """

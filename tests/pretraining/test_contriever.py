@@ -160,6 +160,16 @@ def test_the_queue_is_its_naive_form(cut, pooling):
     assert not any(weight.requires_grad for weight in made.slower.parameters())
 
 
+def test_no_part_of_an_untied_head_waits_for_a_gradient():
+    """Processes add up the gradients of all trained weights."""
+    model = tiny_objectives.language_model()
+    head = model.cls.predictions.decoder
+    head.weight = torch.nn.Parameter(head.weight.detach().clone())
+    made = contriever.Contriever(model, as_objective("contriever", SETTINGS), 5)
+    assert not any(weight.requires_grad for weight in made.model.cls.parameters())
+    assert all(weight.requires_grad for weight in made.model.bert.embeddings.parameters())
+
+
 def test_the_slower_copy_and_the_ring():
     """Each step moves the copy by 1 - m of the way, and replaces the oldest vectors in turn."""
     made = network_of("contriever", momentum=0.75, **QUEUED)

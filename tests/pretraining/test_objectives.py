@@ -9,8 +9,10 @@ import torch
 from any_kind import as_objective
 from tiny_objectives import (
     CPU,
+    LENGTHS,
     SETTINGS,
     V,
+    bounds,
     first,
     gradients,
     language_model,
@@ -182,3 +184,22 @@ def test_the_sides_of_the_competitors() -> None:
     }
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"
+
+
+def test_equal_vectors_are_no_failure_of_language_modelling():
+    """Nothing trains them; a spread of 0 would end the training as collapsed."""
+    made = network_of("mlm")
+    encode = made.encode
+
+    def equal(view, generator=None):
+        h_c, states = encode(view, generator)
+        return torch.ones_like(h_c), states
+
+    made.encode = equal
+    assert learnt(made, first("mlm"))[1]["spread"] > 0.1
+
+
+def test_an_empty_last_passage_has_two_empty_spans():
+    step = first("cotmae", lengths=(*LENGTHS[:-1], 0))
+    sizes = [end - begin for begin, end in bounds(step.sides["encoder"])]
+    assert sizes.count(2) >= 2  # [CLS] and [SEP] alone

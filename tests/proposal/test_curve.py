@@ -92,6 +92,9 @@ def test_the_usual_numbers_are_tried_as_far_as_there_are_queries(curve, tmp_path
     config, _ = curve()
     numbers = [config.stages[name].train_queries for name in config.report.curve]
     assert numbers == [0, 100, 300, 1000, 3000, 0]
+    (tmp_path / "few.yaml").write_text("stages: {stage1: {train_queries: 300}}\n")
+    config, _ = curve("--force", configs=[tmp_path / "few.yaml"])
+    assert config.report.curve == ("stage1-0", "stage1-100", "stage1")
     monkeypatch.setattr(proposing, "published_encoder", lambda *_: None)
     judged = beir(tmp_path / "mine", train=110, test=10)
     corpus = judged / "corpus.jsonl"

@@ -240,5 +240,8 @@ def test_the_pieces_of_another_model_are_not_used(base, model, tmp_path, monkeyp
     for changes in ({}, {"samples": 2}):
         settings = settings_of(base, model, **changes)
         expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
-    assert seen[0] != seen[1]
-    assert str(model / "model.safetensors") in json.dumps(seen[0])
+    monkeypatch.setitem(expansion.SEQUENCES, "cpu", 8)  # as on another device
+    expansion.write_texts(settings=settings_of(base, model), output=tmp_path / "texts.tsv")
+    assert seen[0] != seen[1] and seen[0] != seen[2]
+    for file in ("model.safetensors", "tokenizer.json", "generation_config.json"):
+        assert str(model / file) in json.dumps(seen[0])

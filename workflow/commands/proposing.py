@@ -170,8 +170,8 @@ def number(word: str) -> int:
 def new_file(to: str, force: bool, data: Path | None = None) -> Path:
     """Return the path of a config to write; refuse a folder, the data, and an existing file."""
     target = Path(to).expanduser().resolve()
-    known = bool(data) and target.is_relative_to(data) and target.exists()
-    if target.is_dir() or (known and target.suffix not in (".yaml", ".yml")):
+    of_the_data = data is not None and target.exists() and target.is_relative_to(data)
+    if target.is_dir() or (of_the_data and target.suffix not in (".yaml", ".yml")):
         raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
