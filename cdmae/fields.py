@@ -226,8 +226,10 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
     """Prefix the keys of an entry to an error within the entry."""
     words = str(mistake)
     own = mistake.keys
-    if own:
+    if own and words.startswith(dotted(own)):
         return refusal((*keys, *own), words.removeprefix(dotted(own)))
+    if own:  # the words begin with the entry's own place: "of: texts and model are both set"
+        return InputError(dotted((*keys, words)), keys=(*keys, *own))
     where = f"{dotted(keys)}: " if keys else ""
     return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
 
@@ -299,6 +301,8 @@ def allowed(rule: dict[str, Any]) -> str:
     kind = rule.get("type", "object")
     if "const" in rule:
         return show(rule["const"])
+    if "form" in rule:  # the words for a text with a pattern
+        return rule["form"]
     if "enum" in rule:
         return ", ".join(map(show, rule["enum"]))
     if kind == "array":

@@ -207,7 +207,7 @@ def toy(monkeypatch):
         def check(self):
             if self.size == 13:
                 raise InputError("size is 13; allowed: no unlucky number")
-            return {"train": 64}
+            return collections.Counts(splits={"train": collections.Judgments(64, 1)})
 
         def judged(self):
             if self.size == 14:
@@ -229,6 +229,7 @@ def toy(monkeypatch):
 def own_files(tmp_path, monkeypatch):
     """The folders that the config files name, and the working folder in which they lie."""
     make_model(tmp_path / "models/foreign")
+    make_model(tmp_path / "data/writer", is_encoder_decoder=True, vocab_size=9, d_model=512)
     texts = [
         f"Sentence {row} stands here. Another one of seven words follows it." for row in range(300)
     ]

@@ -529,6 +529,9 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "-n --cores two",
             "-n --cores two: Error parsing number of cores (--cores, -c): must be integer or",
         ),
+        ("-n --cores 0", "--cores is 0; allowed: a whole number from 1"),
+        ("-n --jobs -2", "--jobs is -2; allowed: a whole number from 1"),
+        ("-n --resources gpu=-1", "-n --resources gpu=-1: Resource 'gpu' was given value '-1'"),
         ("CDMAE_DEVICE=tpu -n", "the environment variable CDMAE_DEVICE is tpu; allowed"),
         ("-n --config seed --configfile SMOKE", "-n --config seed --configfile "),
         (

@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
+# Snakemake's options that count cores or jobs, and what they allow. With 0, it would start no job
+# and wait forever.
+COUNTS = {
+    "cores": "a whole number from 1, or all",
+    "jobs": "a whole number from 1, or unlimited",
+    "local_cores": "a whole number from 1",
+    "max_threads": "a whole number from 1",
+}
 sys.path.insert(0, str(ROOT))
 
 from cdmae.cli import ending  # noqa: E402 (the checkout is not installed)
@@ -78,22 +86,28 @@ def read(arguments: list[str]) -> tuple[Namespace, list[str], dict[str, Any]]:
     Snakemake does not accept.
     """
     from snakemake import cli
-    from snakemake.exceptions import CliException
+    from snakemake.exceptions import CliException, WorkflowError
 
     from cdmae.config.reading import check_typed
     from workflow.commands import divided
 
     def refuse(message: str) -> NoReturn:
-        raise ValueError(f"{message}; ./run --help-snakemake lists the options")
+        raise ValueError(message)
 
     parser = cli.get_argument_parser()
     parser.error = refuse  # argparse would print its usage: a hundred lines
     try:
         options = parser.parse_args(arguments)
         overrides = cli.parse_config(options.config)
-    # also raised for text instead of a number, and for --config without a value
-    except (CliException, ValueError) as error:
-        raise InputError(f"{shlex.join(arguments)}: {error}") from None
+    # also raised for text instead of a number, for --config without a value, and for a resource
+    # below 0
+    except (CliException, ValueError, WorkflowError) as error:
+        hint = "./run --help-snakemake lists the options"
+        raise InputError(f"{shlex.join(arguments)}: {error}; {hint}") from None
+    for option, allowed in COUNTS.items():
+        number = getattr(options, option)
+        if number is not None and number < 1:
+            raise InputError(f"--{option.replace('_', '-')} is {number}; allowed: {allowed}")
     check_typed(options.config or [])
     files, targets = divided(list(map(str, options.configfile)))
     options.targets = [*options.targets, *targets]

@@ -10,22 +10,43 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdmae.errors import InputError
 from cdmae.fields import asdict, parse, show
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cdmae.collections.store import Collection
 
 
 # row numbers are int32; the row after the last passage represents missing judged passages
 MOST_PASSAGES = 2**31 - 1
+
+
+class Judgments(NamedTuple):
+    """Describe the judgments of a split; None: unknown until the collection is made.
+
+    queries: the number of queries with a relevant passage, as training needs them. highest: the
+    highest grade.
+    """
+
+    queries: int | None
+    highest: int | None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Count the passages of a collection, and describe its judged splits.
+
+    What is unknown until the collection is made is None or missing.
+    """
+
+    passages: int | None = None
+    splits: dict[str, Judgments] = field(default_factory=dict)
 
 
 class Source:
@@ -80,12 +101,12 @@ class Source:
         """Estimate the bytes that `load` will download, for each file that does not exist yet."""
         return {}
 
-    def check(self) -> dict[str, int]:
-        """Read the whole source and return the counts that the function `relevant` defines.
+    def check(self) -> Counts:
+        """Read the whole source and count what it holds.
 
         Raises `InputError` with file and line for the first error.
         """
-        return relevant(self.load().qrels)
+        return counts(self.load())
 
     def load(self, threads: int = 1) -> Collection:
         """Read or make the collection; ``about`` counts the rows that were read and dropped.
@@ -185,31 +206,39 @@ def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: known[name] for name in values}
 
 
-def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """Count the queries of each judged split that have a relevant passage, as training needs.
+def counts(collection: Collection) -> Counts:
+    """Count what a collection holds, without reading its passages.
 
-    A passage is relevant if its grade is 1 or more. qrels: for each split, a frame (query_id,
-    passage_id, grade); passage_id is missing if the passage is not in the collection.
+    A passage is relevant if its grade is 1 or more. Only sources that have counted the passages
+    before they are written have their number in `about`.
     """
-    counts = {}
-    for split, rows in qrels.items():
+    splits = {}
+    for split, rows in collection.qrels.items():
         is_relevant = rows["passage_id"].notna() & (rows["grade"] > 0)
-        counts[split] = int(rows.loc[is_relevant, "query_id"].nunique())
-    return counts
+        queries = int(rows.loc[is_relevant, "query_id"].nunique())
+        # a published split may lose all of its judgments, since some are dropped
+        splits[split] = Judgments(queries, int(rows["grade"].max()) if len(rows) else None)
+    return Counts(collection.about.get("passages"), splits)
 
 
-def check_queries(
-    key: str, queries: int, collection: str, split: str, relevant: dict[str, int]
-) -> None:
-    """Raise `InputError` if a setting of a stage needs more queries than the stage's split has.
+def check_needed(needed: Mapping[str, Any], collection: str, counts: Counts) -> None:
+    """Raise `InputError` if a setting needs more than a collection has.
 
-    key: the setting, such as ``stages.stage1.queries``. relevant: the counts that the function
-    `relevant` returns.
+    needed: for each setting, such as ``stages.stage1.queries``, its quantity (`queries`, `passages`
+    or `grade`), its split and its value (`cdmae.config.systems.needed`). Quantities that `counts`
+    lacks are not checked.
     """
-    most = relevant.get(split, queries)
-    if queries > most:
-        raise InputError(
-            f"{key} is {queries}; allowed: up to {most}, the queries of "
-            f"collections.{collection}, split {split}, that have a relevant passage",
-            keys=key.split("."),
-        )
+    where = f"collections.{collection}"
+    for key, (quantity, split, number) in needed.items():
+        judged = counts.splits.get(split, Judgments(None, None))
+        most, words = {
+            "passages": (counts.passages, f"the passages of {where}"),
+            "grade": (judged.highest, f"the highest grade of {where}, split {split}"),
+            "queries": (
+                judged.queries,
+                f"the queries of {where}, split {split}, that have a relevant passage",
+            ),
+        }[quantity]
+        if most is not None and number > most:
+            words = f"{key} is {number}; allowed: up to {most}, {words}"
+            raise InputError(words, keys=tuple(key.split(".")))

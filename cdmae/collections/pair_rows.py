@@ -114,6 +114,15 @@ class Columns:
         return Pair(query, reader.name(), positives, negatives, relevant, scores, margins)
 
 
+def is_table(path: Path, query: str) -> bool:
+    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
+    suffix = table_files.suffix_of(path)
+    if suffix != ".tsv":
+        return bool(suffix)
+    with_header = next((row for _, row in table_files.rows(path)), {})
+    return not with_header.keys().isdisjoint([query] if query else QUERY)
+
+
 def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int, Pair]]:
     """Yield the line of each row of a table, and its pair."""
     columns: Columns | None = None

@@ -21,12 +21,13 @@ def filled(values: Mapping[str, Any]) -> dict[str, Any]:
     name = values.get("collection")
     if not isinstance(name, str) or not name:
         return dict(values)
-    known = mapping(values.get("collections"))
-    if name not in known:
+    known = {} if values.get("collections") is None else values["collections"]
+    # anything but a mapping is a mistake of its own, which is reported elsewhere
+    if isinstance(known, Mapping) and name not in known:
         raise refusal(("collection",), f" is {show(name)}; {suggestion(name, known)}")
     whole = dict(values)
     for section in ("pretraining", "training"):
-        defaults = values.get(section) or {}
+        defaults = {} if values.get(section) is None else values[section]
         if isinstance(defaults, Mapping):
             whole[section] = {"collection": name, **defaults}
     for section, fill in (("starts", _start), ("systems", _system)):

@@ -33,7 +33,7 @@ def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
     check_example(config.report.example)
-    relevant = {name: check_collection(config, name) for name in config.collections}
+    counts = {name: check_collection(config, name) for name in config.collections}
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
@@ -51,9 +51,6 @@ def check(config: Config) -> None:
         _within(("stages", name), _check_stage, config, name)
     for name, system in config.systems.items():
         _within(("systems", name), system.check, config, name)
-    for name, known in relevant.items():
-        for key, (split, queries) in systems.needed_queries(config, name).items():
-            collections.check_queries(key, queries, name, split, known)
     edges = {}
     for name, system in config.systems.items():
         edges[name] = [other for _, other, part in named(system) if part == "systems"]
@@ -61,6 +58,8 @@ def check(config: Config) -> None:
     for name, collection, split in systems.mined(config):
         _within(("systems", name), config.systems[name].check_mined, config, collection, split)
     _check_targets(config)
+    for name, known in counts.items():
+        collections.check_needed(systems.needed(config, name), name, known)
     _check_measures(config)
     _check_lengths(config)
 
@@ -101,11 +100,10 @@ def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[I
     return mistakes
 
 
-def check_collection(config: Config, name: str) -> dict[str, int]:
+def check_collection(config: Config, name: str) -> collections.Counts:
     """Check a collection's files: read small files whole; a job reads large files later.
 
-    Returns, for each split, the number of queries with a relevant passage, if it is known in
-    advance.
+    Returns the counts that are known in advance.
     """
     collection = config.collections[name]
     collection.ask(name, "judged")
@@ -115,7 +113,9 @@ def check_collection(config: Config, name: str) -> dict[str, int]:
         pretrained.check_plain(file, ("collections", name))
         check_time(file, ("collections", name))
     small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
-    return collection.ask(name, "check") if small and collections.readable() else {}
+    if small and collections.readable():
+        return collection.ask(name, "check")
+    return collections.Counts()
 
 
 def _check_keywords(config: Config, name: str) -> None:

@@ -70,6 +70,8 @@ NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 # of sequence-to-sequence models
 WRITERS_TOKENIZERS = (*TOKENIZERS, "spiece.model", "source.spm")
+# the model_type of an encoder and a decoder, each with its own config in config.json
+COMPOSED = "encoder-decoder"
 # names of the word embeddings of a sequence-to-sequence model
 SHARED = ("shared.weight", "model.shared.weight")
 WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: the wildcards that Snakemake replaces
@@ -305,10 +307,15 @@ def check_seq2seq(model: str, keys: Keys) -> None:
     if described.get("is_encoder_decoder") is not True:
         kind = described.get("model_type")
         raise folder.wrong(f"whose config.json describes no encoder with a decoder ({show(kind)})")
-    words = described.get("vocab_size")
+    key = "vocab_size"
+    words = described.get(key)
+    if described.get("model_type") == COMPOSED:
+        key = "decoder.vocab_size"
+        decoder = described.get("decoder")
+        words = decoder.get("vocab_size") if isinstance(decoder, dict) else None
     if type(words) is not int or not 0 < words <= SIZES["vocab_size"]:
         raise folder.wrong(
-            f"whose config.json has vocab_size {show(words)}",
+            f"whose config.json has {key} {show(words)}",
             f"allowed: from 1 to {SIZES['vocab_size']:,}",
         )
     weights = folder.weights(Path(model)) or {}

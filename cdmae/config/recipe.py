@@ -30,6 +30,7 @@ class Stage:
     lengths = ()  # the settings at which texts are cut
     topics = 0  # a setting of the dense head
     labels = 0.0  # a setting of retrievers
+    target = "ranking"  # a setting of the sparse head
 
     collection: Name = setting(
         meaning="the collection with the training queries, judgments and passages",

@@ -170,9 +170,27 @@ class Evaluation:
 
 
 # an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other
-Licence = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9.+-]*)?$", max_length=64)]
+Licence = Annotated[
+    str,
+    Field(
+        pattern=r"^([a-z0-9][a-z0-9.+-]*)?$",
+        max_length=64,
+        json_schema_extra={
+            "form": "up to 64 lower-case letters, digits, ., + and -, such as mit or cc-by-4.0"
+        },
+    ),
+]
 # ISO 639-1 to 639-3, or the hub's `multilingual` and `code`
-Language = Annotated[str, Field(pattern=r"^([a-z]{2,3}|multilingual|code)$")]
+Language = Annotated[
+    str,
+    Field(
+        pattern=r"^([a-z]{2,3}|multilingual|code)$",
+        json_schema_extra={
+            "form": 'an ISO 639 code of two or three lower-case letters, such as en or "no" (in '
+            "quotation marks), or multilingual, or code"
+        },
+    ),
+]
 EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 

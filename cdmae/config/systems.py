@@ -188,21 +188,46 @@ def only_searched(config: Config) -> list[str]:
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
-def needed_queries(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map each setting that needs a number of training queries to the split and the number.
+def needed(config: Config, collection: str) -> dict[str, list[Any]]:
+    """Map each setting that needs enough of a collection to its quantity, split and value.
 
-    The settings are those of the stages that train on the collection, such as
-    ``stages.stage1.queries``.
+    These are settings of the stages that train on the collection, such as
+    ``stages.stage1.queries``, and the lowest relevant grades of its splits
+    (`cdmae.collections.check_needed`).
     """
-    needed: dict[str, list[Any]] = {}
+    found: dict[str, list[Any]] = {}
     for name in seeds.first(config.stages):
         stage = config.stages[name]
-        if stage.collection == collection:
-            needed[f"stages.{name}.queries"] = [stage.split, stage.queries]
-            for key in ("train_queries", "topics"):
-                if getattr(stage, key):
-                    needed[f"stages.{name}.{key}"] = [stage.split, getattr(stage, key)]
-    return needed
+        if stage.collection != collection:
+            continue
+        for key in ("queries", "train_queries", "topics"):
+            if getattr(stage, key):
+                found[f"stages.{name}.{key}"] = ["queries", stage.split, getattr(stage, key)]
+        if stage.target != "recall":  # which draws no groups
+            found[f"stages.{name}.group"] = ["passages", stage.split, stage.group]
+    for split, grade in config.evaluation.relevant.get(collection, {}).items():
+        found[f"evaluation.relevant.{collection}.{split}"] = ["grade", split, grade]
+    return found
+
+
+def prompts(config: Config, start: str) -> dict[str, list[Any]]:
+    """Map each prompt that a tokenizer reads to its text, and to the lengths by setting.
+
+    A prompt and its text are cut together, at the length of the stage or of a collection.
+    """
+    found: dict[str, list[Any]] = {}
+    evaluated = config.evaluation.lengths
+    lengths = {f"evaluation.lengths.{name}": length for name, length in evaluated.items()}
+    for name in seeds.first(trained(config)):
+        stage = config.stages[config.systems[name].stage]
+        if stage.kind != "retriever" or start_of(config, name) != start:
+            continue
+        keys = f"stages.{config.systems[name].stage}"
+        queries = {f"{keys}.query_length": stage.query_length}
+        passages = {f"{keys}.passage_length": stage.passage_length}
+        found[f"{keys}.query_prompt"] = [stage.query_prompt, queries | lengths]
+        found[f"{keys}.passage_prompt"] = [stage.passage_prompt, passages | lengths]
+    return {key: prompt for key, prompt in found.items() if prompt[0]}
 
 
 def trained_encoders(config: Config) -> list[str]:

@@ -198,6 +198,8 @@ def read(
     examples, counts = groups.read(
         collection, negatives, **draws, seed=seed, ranking=ranking, labels=labels
     )
+    if stage.target != "recall":  # which draws no groups
+        examples.check()
     queries = sequences.queries_of(collection, stage.split, encoder, threads)
     if stage.topics:
         found = topics.of_queries(model, queries, examples.queries, stage, seed, str(collection))

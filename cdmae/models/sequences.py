@@ -17,17 +17,15 @@ import pyarrow as pa
 
 from cdmae.collections.store import read_queries
 from cdmae.errors import InputError
-from cdmae.fields import show
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, indices, interleaved, same
+from cdmae.tokens import prompts
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.tokenise import Tokeniser
-from cdmae.tokens.vocabulary import Vocabulary, read_backend
+from cdmae.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
-
-PROBES = ("a", "The 1", "9")  # texts that are appended to a prompt to test it
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
@@ -78,29 +76,8 @@ class Prompt:
 
     @classmethod
     def read(cls, text: str, tokenizer: Path | str) -> Prompt:
-        """Tokenise a prompt with the tokenizer in a folder.
-
-        Here, texts are tokenised without their prompt. Other libraries tokenise both together.
-        Raises `InputError` if the two results differ for this prompt.
-        """
-        if not text:
-            return cls()
-        backend = read_backend(tokenizer)
-        found = set()
-        for probe in PROBES:
-            own = backend.encode(probe, add_special_tokens=False).ids
-            both = backend.encode(text + probe, add_special_tokens=False)
-            end = len(both.ids) - len(own)
-            words = both.word_ids[max(0, end - 1) : end + 1]
-            apart = both.ids[end:] == own and len(set(words)) == 2
-            found.add(tuple(both.ids[:end]) if apart else ())
-        if len(found) > 1 or () in found:
-            raise InputError(
-                f"the tokenizer in {tokenizer} joins the end of the prompt {show(text)} to the "
-                "first word of a text; allowed: a prompt that ends with a line break, or, for "
-                "tokenizers like BERT's, with a space or a punctuation mark"
-            )
-        return cls(text, found.pop())
+        """Tokenise a prompt with the tokenizer in a folder (`prompts.read_prompt`)."""
+        return cls(text, prompts.read_prompt(text, tokenizer)) if text else cls()
 
 
 def texts(
@@ -109,7 +86,7 @@ def texts(
     """Return a retriever's input for the given rows of queries or passages, with the prompt."""
     length = model.lengths[f"{kind}_length"]
     prompt = model.prompts.get(f"{kind}_prompt", Prompt())
-    room = length - 2 - len(prompt.ids)
+    room = prompts.room(len(prompt.ids), length)
     if room < 1:
         raise InputError(
             f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "

@@ -58,6 +58,8 @@ class Network:
     def read(cls, model: str) -> Network:
         """Return the dimensions of a local model; BERT base's if its sizes or files are missing."""
         settings = settings_of(model)
+        if settings.get("model_type") == pretrained.COMPOSED:
+            settings = settings.get("encoder") or {}
         keys = {  # BERT's keys, DistilBERT's, T5's and BART's
             "layers": ("num_hidden_layers", "n_layers", "num_layers", "encoder_layers"),
             "width": ("hidden_size", "dim", "d_model"),

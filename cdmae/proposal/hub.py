@@ -26,6 +26,7 @@ DESCRIPTIONS = [
     "config_sentence_transformers.json",
     "*_Pooling/*.json",
 ]
+CLASSIFIER = "ForSequenceClassification"  # ends the class names of cross-encoders
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,15 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
             "text, or a sparse one (config/multi.yaml trains multi-vector retrievers)"
         )
     modules = _json(folder / "modules.json", [])
+    classes = _json(folder / "config.json", {}).get("architectures")
+    named = classes if isinstance(classes, list) else []
+    scoring = next((name for name in named if str(name).endswith(CLASSIFIER)), "")
+    # a retriever may pool the states of a model of this class
+    if scoring and not any("Pooling" in str(module.get("type", "")) for module in modules):
+        raise InputError(
+            f"--encoder: {model} is a cross-encoder (its config.json has {scoring}), which scores "
+            "pairs of texts and has no vectors; allowed: an encoder or a retriever"
+        )
     pooling = _json(folder / "1_Pooling/config.json", {})
     normalised = any(str(module.get("type", "")).endswith("Normalize") for module in modules)
     mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"

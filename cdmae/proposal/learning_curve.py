@@ -104,7 +104,9 @@ def _fitting(config: Config, stage: str) -> list[int]:
     """List the usual numbers that are below the number of a stage's training queries."""
     base = config.stages[stage]
     name = base.collection
-    queries = base.train_queries or demands.check_collection(config, name).get(base.split, math.inf)
+    judged = demands.check_collection(config, name).splits.get(base.split)
+    counted = judged.queries if judged else None
+    queries = base.train_queries or (math.inf if counted is None else counted)
     made = config.collections[name].source == "pseudo"
     fitting = [number for number in NUMBERS if number < queries and (number or not made)]
     if not fitting:

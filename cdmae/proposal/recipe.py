@@ -11,11 +11,13 @@ import jinja2
 import yaml
 
 from cdmae.collections.leakage import DIVIDED
+from cdmae.config.reading import EXPONENT
+from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.formats import plural
 from cdmae.plan.machine import Machine
 from cdmae.proposal.hub import Encoder
-from cdmae.proposal.survey import METHODS, Survey
+from cdmae.proposal.survey import METHODS, Survey, some
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on
@@ -55,6 +57,11 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
         method = _method(found)
         made = round(found.made[method] * found.passages)
         share = _share(made)
+        if not round(made * share):
+            raise InputError(
+                f"{plural(made, 'query')} can be made from the passages in {settings['path']}, too "
+                "few to train on and to measure with; add texts, or give a table of pairs"
+            )
         trained = round(made * (1 - 2 * share))
         dev = "dev"
         values |= {"method": method, "share": share}
@@ -158,10 +165,25 @@ def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
     return {**values, "source": source | paths, "encoder": encoder}
 
 
+class _Dumper(yaml.SafeDumper):
+    """A dumper that quotes texts such as 1e5, which configs read as numbers."""
+
+
+_Dumper.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
+
+
 def _flow(value: Any) -> str:
     """Format a value as YAML on one line."""
-    line = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)
-    return line.removesuffix("\n").removesuffix("\n...").removesuffix("...").strip()
+    # as an item of a list, a text with a comma or bracket gets quotation marks
+    line = yaml.dump(
+        [value],
+        Dumper=_Dumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=10**6,
+    )
+    return line.strip()[1:-1]
 
 
 # --- what is printed ------------------------------------------------------------------------------
@@ -183,6 +205,8 @@ def description(found: Survey) -> list[str]:
     scripts = ", ".join(f"{name.capitalize()} {share:.0%}" for name, share in found.scripts.items())
     lines.append(f"scripts  {scripts or 'none'}")
     lines.append(f"copies   {found.duplicates:.1%} of passages have the text of another one")
+    if found.unread:
+        lines.append(f"ignored  {some(found.unread)}")
     for split, count in found.shared.items():
         lines.append(f"leak     {count:,} queries of {split} are training queries, too")
     return lines

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
 TEXTS = (".txt", ".md", ".rst")
+# texts that describe the tables next to them, as at the Hugging Face hub
+ABOUT = re.compile(r"(readme|licen[cs]e|changelog|citation|notice)(?![a-z])", re.IGNORECASE)
 METHODS = ("first_sentence", "title", "span")  # of queries from unlabelled text, the best first
 _RARE = 0.01  # the share of letters from which a script is reported
 # scripts that separate few words by spaces, so that a letter is about a word-piece
@@ -39,7 +44,8 @@ class Survey:
     judged: for each split with judgments, the number of queries with a relevant passage. shared:
     for each other split, the number of queries with the text of a training query. lengths: the 95th
     percentiles of the lengths of passages and of queries, in estimated word-pieces. made: for each
-    method of `pseudo`, the share of passages that it turns into queries.
+    method of `pseudo`, the share of passages that it turns into queries. unread: the files of the
+    folder that are not read.
     """
 
     source: str
@@ -54,6 +60,7 @@ class Survey:
     duplicates: float
     columns: dict[str, str] = field(default_factory=dict)
     made: dict[str, float] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
 
 
 # --- layout ---------------------------------------------------------------------------------------
@@ -69,12 +76,27 @@ def layouts(path: Path) -> list[str]:
         return ["beir"]
     if "collection.tsv" in names:
         return ["msmarco"]
+    files = files_below(path)
+    has_tables = any(map(table_files.suffix_of, files))
+    texts = [file for file in files if file.suffix.lower() in TEXTS]
+    if has_tables:
+        texts = [file for file in texts if not ABOUT.match(file.name)]
     found = []
-    if tables_of(path):
+    # a table in a folder below, next to texts, is part of what they describe
+    if tables_of(path) or (has_tables and not texts):
         found.append("pairs")
-    if next((file for file in path.rglob("*") if file.suffix.lower() in TEXTS), None):
+    if texts:
         found.append("text")
     return found
+
+
+def files_below(path: Path) -> list[Path]:
+    """List the files in a folder and in the folders below it, except hidden files."""
+    found = []
+    for parent, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if name[0] != "."]
+        found += [Path(parent, name) for name in names if name[0] != "."]
+    return sorted(found)
 
 
 def tables_of(path: Path) -> list[Path]:
@@ -89,10 +111,32 @@ def pairs_of(path: Path) -> list[Path]:
 
 
 def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
-    """Choose the settings with which a source reads a file or folder."""
-    settings: dict[str, Any] = {"path": str(path)}
+    """Choose the settings with which a source reads a file or folder.
+
+    Pairs may also be in one folder below, as in ``data`` of data sets at the Hugging Face hub.
+    """
     if source != "pairs":
-        return settings
+        for option, column in (("--query", query), ("--positive", positive)):
+            if column:
+                raise InputError(
+                    f"{option} is {show(column)}, but {path} is read as {source}, whose columns "
+                    f"have fixed names; remove {option}, or give a table of pairs"
+                )
+        return {"path": str(path)}
+    if path.is_dir() and not tables_of(path):
+        tables = [file for file in files_below(path) if table_files.suffix_of(file)]
+        folders = list(dict.fromkeys(file.parent for file in tables))
+        if not folders:
+            allowed = ", ".join(table_files.SUFFIXES)
+            raise InputError(f"{path} contains no table of pairs; allowed: a file in {allowed}")
+        if len(folders) > 1:
+            names = [str(folder.relative_to(path)) for folder in folders]
+            raise InputError(
+                f"{path} has tables in several folders: {some(names)}; give the path of one, or "
+                f"put a table per split, such as train{tables[0].suffix}, into one folder"
+            )
+        path = folders[0]
+    settings: dict[str, Any] = {"path": str(path)}
     if path.is_dir():
         pairs = pairs_of(path)
         corpus = [file for file in tables_of(path) if file not in pairs]
@@ -125,6 +169,12 @@ def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dic
     _, row = next(table_files.rows(table), (0, {}))
     if not row:
         raise InputError(f"{table} contains no pairs; allowed: at least one row below the names")
+    for what in ("query", "positive"):
+        if what in settings and settings[what] not in row:
+            raise InputError(
+                f"--{what} is {show(settings[what])}, which is no column of {table}; allowed: "
+                f"{', '.join(map(show, row))}"
+            )
     usual = {"query": pair_rows.QUERY, "positive": pair_rows.POSITIVE}
     unclear = {}
     clear = {}
@@ -137,11 +187,17 @@ def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dic
     return unclear, clear
 
 
+def some(names: list[str]) -> str:
+    """List the first names, and count the others."""
+    listed = ", ".join(map(show, names[:NAMED]))
+    return f"{listed} and {len(names) - NAMED:,} more" if len(names) > NAMED else listed
+
+
 # --- content --------------------------------------------------------------------------------------
 
 
-def survey(source: str, settings: dict[str, Any], columns: dict[str, str]) -> Survey:
-    """Read a collection and describe it.
+def survey(source: str, path: Path, settings: dict[str, Any], columns: dict[str, str]) -> Survey:
+    """Read a collection in a file or folder and describe it.
 
     Raises `InputError`, with file and line, for data that the source refuses.
     """
@@ -175,13 +231,18 @@ def survey(source: str, settings: dict[str, Any], columns: dict[str, str]) -> Su
     asked = [text for frame in collection.queries.values() for text in frame["text"]]
     for text in islice(asked, SAMPLE):
         scripts += _scripts(text)
+    read = set(reader.depends())
+    unread = [file for file in files_below(path) if file not in read]
     letters_in_all = max(1, scripts.total())
     shares = {name: count / letters_in_all for name, count in scripts.most_common()}
     return Survey(
         source=source,
         settings=settings,
         passages=passages,
-        judged=collections.relevant(collection.qrels),
+        judged={
+            split: judgments.queries or 0
+            for split, judgments in collections.counts(collection).splits.items()
+        },
         unjudged=[split for split, has in judged.items() if not has],
         shared=_shared(collection.queries),
         words=(_most(words), _most([len(text.split()) for text in asked])),
@@ -190,6 +251,7 @@ def survey(source: str, settings: dict[str, Any], columns: dict[str, str]) -> Su
         duplicates=1 - len(texts) / max(1, looked_at),
         columns=columns,
         made={method: made[method] / max(1, looked_at) for method in METHODS},
+        unread=[str(file.relative_to(path)) for file in unread],
     )
 
 
@@ -237,6 +299,11 @@ def check(path: Path, source: str) -> list[str]:
     if not path.exists():
         raise InputError(
             f"{show(str(path))} does not exist; allowed: a folder, or a table of pairs"
+        )
+    if path.is_file() and not table_files.suffix_of(path):
+        raise InputError(
+            f"{show(str(path))} is not a table of pairs; allowed: a file in "
+            f"{', '.join(table_files.SUFFIXES)}, or a folder"
         )
     found = layouts(path)
     known = ("beir", "msmarco", "pairs", "text")

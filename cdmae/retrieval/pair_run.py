@@ -9,19 +9,11 @@ import pyarrow as pa
 
 from cdmae.collections import pair_rows
 from cdmae.collections.sources.pairs import key_of
-from cdmae.collections.table_files import fault, rows, suffix_of
+from cdmae.collections.table_files import fault
+from cdmae.errors import InputError
 from cdmae.log import say
 from cdmae.retrieval.trec import as_run
 from cdmae.runs import Run
-
-
-def is_table(path: Path, query: str) -> bool:
-    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
-    suffix = suffix_of(path)
-    if suffix != ".tsv":
-        return bool(suffix)
-    with_header = next((row for _, row in rows(path)), {})
-    return not with_header.keys().isdisjoint([query] if query else pair_rows.QUERY)
 
 
 def read_run(
@@ -32,7 +24,7 @@ def read_run(
     queries: (query_id, text); passages: (passage_id, title, text). Queries and passages are found
     by their texts; queries of other splits are ignored. columns: the settings `query` and
     `positive` of the collection. Raises `InputError`, with file and line, if a passage is not in
-    the collection, or if only some rows have scores.
+    the collection, or if only some rows have scores, and if the run would be empty.
     """
     query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
     passage_rows: dict[bytes, int] = {}
@@ -63,6 +55,11 @@ def read_run(
             if found is None:
                 raise fault(path, number, "a passage is not in the collection")
             lines[query, found] = max(score, lines.get((query, found), score))
+    if not lines:
+        raise InputError(
+            f"{path} has negatives or scores for none of the {len(queries):,} queries of the "
+            "split; allowed: a table that has them for some"
+        )
     frame = pd.DataFrame(list(lines), columns=["query_id", "passage_id"], dtype="int64")
     frame["score"] = pd.Series(list(lines.values()), dtype="float32")
     frame["rank"] = frame.index

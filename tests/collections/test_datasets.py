@@ -1,6 +1,7 @@
 """Collections in files: valid files are read completely, and errors name file and line."""
 
 import gzip
+import importlib
 import json
 import os
 import random
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cdmae import collections
-from cdmae.collections import store
+from cdmae.collections import Counts, store
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
 from cdmae.collections.text_files import unpacked
@@ -113,40 +114,43 @@ def test_sources_answer_without_heavy_imports(tmp_path):
     assert said.stderr == "set()\n"
 
 
-def test_a_batch_larger_than_its_split_is_refused_before_anything_is_written(tmp_path):
-    """Two of three judged queries have a relevant passage."""
+@pytest.mark.parametrize(
+    ("key", "quantity", "most", "words"),
+    [
+        ("stages.stage2.queries", "queries", 2, "queries of {}, split train, that have a relevant"),
+        ("stages.stage2.group", "passages", 3, "passages of {}"),
+        ("evaluation.relevant.mine.train", "grade", 2, "highest grade of {}, split train"),
+    ],
+)
+@pytest.mark.parametrize("derived", [False, True])
+def test_a_collection_with_too_little_for_the_config_is_refused_by_its_job(
+    tmp_path, key, quantity, most, words, derived
+):
+    """Two of three judged queries have a relevant passage; a derived collection does not know the
+    number of its passages before they are written.
+    """
     qrels = QRELS + "q2\tp1\t0\n"
     settings = {
         "source": "beir",
         "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels}),
     }
-    command = [
-        sys.executable,
-        "workflow/scripts/collection.py",
-        "--name",
-        "mine",
-        "--settings",
-        json.dumps(settings),
-    ]
-    command += ["--output", str(tmp_path / "out"), "--needed"]
-    place = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if derived:
+        settings = {"source": "misspelt", "of": settings}
+    script = importlib.import_module("workflow.scripts.collection")
 
-    def make(queries):
-        needed = {
-            "stages.stage1.queries": ["train", 1],
-            "stages.stage2.queries": ["train", queries],
-        }
-        return subprocess.run(
-            [*command, json.dumps(needed)], cwd=ROOT, env=place, capture_output=True, text=True
-        )
+    def make(number):
+        needed = {"stages.stage1.queries": ["queries", "train", 1]}
+        needed[key] = [quantity, "train", number]
+        script.main(name="mine", settings=settings, needed=needed, output=tmp_path / "out")
 
-    assert make(3).stderr == (
-        "cdmae: stages.stage2.queries is 3; allowed: up to 2, the queries of collections.mine, split train, "
-        "that have a relevant passage\n"
-    )
-    assert not (tmp_path / "out").exists()
-    assert make(2).returncode == 0
-    assert (tmp_path / "out").exists()
+    with pytest.raises(InputError) as refused:
+        make(most + 1)
+    said = f"{key} is {most + 1}; allowed: up to {most}, the {words.format('collections.mine')}"
+    assert str(refused.value).startswith(said)
+    late = derived and quantity == "passages"
+    assert (tmp_path / "out").exists() == late, "nothing is written"
+    make(most)
+    assert (tmp_path / "out/passages.parquet").exists()
 
 
 # --- BEIR -----------------------------------------------------------------------------------------
@@ -162,7 +166,7 @@ def test_beir_is_read_completely(tmp_path, suffix):
     }
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
-    assert settings.check() == {"dev": 1, "test": 2}
+    assert settings.check() == Counts(3, {"dev": (1, 1), "test": (2, 2)})
     collection = settings.load()
     assert passages(collection).to_pylist() == [
         {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
@@ -417,7 +421,7 @@ def test_msmarco_errors_name_file_line_and_content(tmp_path, name, content, mess
 
 def test_passages_keep_their_order_over_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "ROW_GROUP", 2)
-    assert beir.Settings(path=beir_folder(tmp_path / "beir")).check() == {"test": 2}
+    assert beir.Settings(path=beir_folder(tmp_path / "beir")).check().splits == {"test": (2, 2)}
     collection = msmarco.Settings(path=msmarco_folder(tmp_path)).load()
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
 

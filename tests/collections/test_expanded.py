@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from cdmae.collections import Counts
 from cdmae.collections.sources import expanded
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.config.load import load
@@ -50,7 +51,7 @@ LINES = [
 def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name):
     settings = expanded.Settings(of=base, texts=written(tmp_path, LINES, name))
     assert settings.judged() == {"test": True}
-    assert settings.check() == {"test": 1}
+    assert settings.check() == Counts(3, {"test": (1, 1)})
     assert [path.name for path in settings.depends()][-1] == name
     write_collection(tmp_path / "out", settings.load())
     passages = read_passages(tmp_path / "out")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdmae.collections import Counts
 from cdmae.collections.sources import joined
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
@@ -37,7 +38,7 @@ def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts, tmp
         ("two/p0", "two", "f"),
         ("notes/a.txt#1", "a", "g h"),
     ]
-    assert settings.judged() == {} and settings.check() == {}
+    assert settings.judged() == {} and settings.check() == Counts(4)
     assert [file.name for file in settings.depends()] == ["corpus.jsonl", "corpus.jsonl", "a.txt"]
     assert settings.folders() == [tmp_path / "notes"]
 
@@ -81,7 +82,7 @@ def test_the_queries_of_chosen_splits_are_joined_too(parts, tmp_path):
     assert read_queries(tmp_path / "out", "dev")["query_id"].tolist() == ["one/q3"]
     parts.pop("notes")
     both = joined.Settings(of=parts, splits=("train",))
-    assert both.check() == {"train": 3}
+    assert both.check() == Counts(3, {"train": (3, 1)})
     assert both.expected()[2] == {"train": 3}
     assert joined.Settings(of=parts).load().queries == {}
 

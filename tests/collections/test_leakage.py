@@ -54,7 +54,10 @@ def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
     about = settings.load().about
     assert about["holdout"]["largest group"] == 3
     assert about["queries"]["test"]["judged"] == len(splits["test"])
-    assert settings.check() == {split: len(ids) for split, ids in splits.items()}
+    judged = settings.check().splits
+    assert {split: len(ids) for split, ids in splits.items()} == {
+        split: judgments.queries for split, judgments in judged.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from cdmae.collections import Counts
 from cdmae.collections.sources import misspelt
 from cdmae.collections.sources.misspelt import KEYBOARD, KINDS
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
@@ -29,7 +30,7 @@ def base(tmp_path):
 def test_a_second_split_has_the_same_judgments_and_one_typo_per_query(base, tmp_path):
     settings = misspelt.Settings(of=base)
     assert settings.judged() == {"test": True, "test_typos": True}
-    assert settings.check() == {"test": 3, "test_typos": 3}
+    assert settings.check() == Counts(1, {"test": (3, 1), "test_typos": (3, 1)})
     collection = settings.load()
     assert collection.about["unchanged queries"] == {"test": 1}  # only stop-words
     write_collection(tmp_path / "out", collection)

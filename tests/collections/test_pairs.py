@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cdmae.collections import pair_rows
 from cdmae.collections.sources.pairs import Settings
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
@@ -240,8 +241,8 @@ def test_a_label_with_negatives_has_scores_or_margins(tmp_path, label, expected)
 def test_a_tsv_of_trec_lines_is_no_table_of_pairs(tmp_path):
     run = tmp_path / "run.tsv"
     run.write_text("q1 Q0 p1 1 2.5 theirs\n")
-    assert not pair_run.is_table(run, "")
-    assert pair_run.is_table(table(tmp_path / "pairs.tsv", SENTENCE_TRANSFORMERS), "")
+    assert not pair_rows.is_table(run, "")
+    assert pair_rows.is_table(table(tmp_path / "pairs.tsv", SENTENCE_TRANSFORMERS), "")
 
 
 def test_a_column_without_a_name_is_no_label(tmp_path):

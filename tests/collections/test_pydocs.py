@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from made_up import make_package, text
 
+from cdmae.collections import Counts
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import cleaning, division
 from cdmae.errors import InputError
@@ -94,8 +95,10 @@ def synthetic(tmp_path, monkeypatch, number=40):
 
 def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
     synthetic(tmp_path, monkeypatch)
-    assert pydocs.Settings(size="smoke").check() == {}
-    assert pydocs.Settings(size="smoke", train_queries=5).check() == {"train": 5}
+    judged = {"train": (None, 1), "dev": (None, 1), "test": (None, 1)}
+    assert pydocs.Settings(size="smoke").check() == Counts(splits=judged)
+    few = pydocs.Settings(size="smoke", train_queries=5)
+    assert few.check() == Counts(splits=judged | {"train": (5, 1)})
     all_, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
     chosen = [set(collection.queries["train"]["query_id"]) for collection in (all_, ten, five)]
     assert list(map(len, chosen[1:])) == [10, 5]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cdmae.config import schema
 from cdmae.config.load import load
 from cdmae.errors import InputError
 
@@ -87,3 +88,36 @@ def test_a_collection_that_does_not_exist_is_one_mistake(folder):
     with pytest.raises(InputError) as caught:
         load(values(collection="mien"))
     assert str(caught.value) == "collection is mien; did you mean mine?"
+
+
+SECTIONS = (*schema.SECTIONS, "evaluation", "report", "pretraining", "training")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("value", [5, "x", [], ""])
+def test_a_section_that_is_no_mapping_is_the_mistake_that_is_reported(folder, section, value):
+    with pytest.raises(InputError) as caught:
+        load(values(**{section: value}))
+    assert str(caught.value).startswith(f"{section} is ")
+    assert str(caught.value).endswith("; allowed: a mapping of keys to values")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        (
+            {"stages": {"one": {"kind": "retriever", "queries": 2, "group": 3}}},
+            "stages.one.group is 3; allowed: up to 2, the passages of collections.mine",
+        ),
+        (
+            {"evaluation": {"relevant": {"mine": {"dev": 2}}}},
+            "evaluation.relevant.mine.dev is 2; allowed: up to 1, the highest grade of "
+            "collections.mine, split dev",
+        ),
+    ],
+)
+def test_a_small_collection_with_too_little_is_refused_before_any_job(folder, changed, sentence):
+    with pytest.raises(InputError) as caught:
+        load(values(**changed))
+    assert str(caught.value) == sentence

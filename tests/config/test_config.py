@@ -113,6 +113,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between one slash"),
         ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between one slash"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
+        ("report", {"licence": "My Own"}, "report.licence is My Own; allowed: up to 64 lower-case letters, digits, "),
+        ("report", {"languages": ["English"]}, "report.languages[0] is English; allowed: an ISO 639 code of two or "),
         ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
         ("pretraining.sigma", -1, "pretraining.sigma is -1; allowed: a number from 0 to infinity"),
         ("collections.docs.source", "toi", "collections.docs.source is toi; did you mean toy?"),
@@ -379,6 +381,22 @@ def test_files_that_a_job_could_not_read_are_refused_before(
         os.utime(name, (4_000_000_000, 4_000_000_000))
     values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": name}}}
     assert refusal(values).startswith(f"systems.theirs.runs.docs.dev{sentence}")
+
+
+def test_a_table_of_pairs_without_negatives_and_scores_is_no_run(values, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"query": f"q{row}", "positive": "a passage"} for row in range(3)]
+    table = Path("theirs.jsonl")
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    runs = {"docs": {"dev": "theirs.jsonl", "test": "theirs.jsonl"}, "other": {}}
+    runs["other"]["test"] = "theirs.jsonl"
+    values["systems"]["theirs"] = {"kind": "run", "runs": runs}
+    assert refusal(values).startswith(
+        "systems.theirs.runs.docs.dev is theirs.jsonl, a table whose rows have neither negatives "
+    )
+    for more in ({"negative": "another"}, {"label": [2.5, 1], "negative_1": "another"}):
+        table.write_text(json.dumps(rows[0]) + "\n" + json.dumps(rows[1] | more) + "\n")
+        assert load(values)
 
 
 @pytest.mark.parametrize(

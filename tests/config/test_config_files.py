@@ -276,7 +276,7 @@ def test_the_config_files_that_come_along(path, own_files):
 LAID_OVER = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
     "heads-medquad": ["heads"], "heads-distilled": ["heads"],
-    "unlabelled-minilm": ["unlabelled"],
+    "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"],
 }  # fmt: skip

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import QUERIES, encoder, stage, train
+from tiny_training import PASSAGES, QUERIES, encoder, stage, train
 
-from cdmae.errors import Interrupted
+from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
 from cdmae.runs import read_run
@@ -40,6 +40,16 @@ def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
     assert curve["loss"].iloc[0] > 1
     assert curve["loss"].iloc[-1] < 0.05
     assert curve["accuracy"].iloc[-1] == 1
+
+
+@BOTH
+def test_a_group_that_no_query_can_fill_ends_the_job_before_its_first_step(
+    tiny, tmp_path, kind, monkeypatch
+):
+    monkeypatch.delattr(TRAINERS[kind], "learn")
+    recipe = stage(kind, group=PASSAGES + 2, depth=PASSAGES + 2)
+    with pytest.raises(InputError, match=f"group is {PASSAGES + 2}; allowed: at most {PASSAGES}"):
+        train(TRAINERS[kind], tiny, tmp_path, recipe)
 
 
 @pytest.mark.parametrize(

@@ -275,8 +275,16 @@ def test_a_grade_of_zero_or_a_judged_passage_that_is_not_there_is_no_positive(ru
 
 def test_a_collection_too_small_for_the_group_is_an_error(run):
     examples, _ = make(run, group=70)
-    with pytest.raises(InputError, match="group is 70; allowed: at most 59"):
-        examples.draw(np.array([0]), 0)
+    for find_out in (examples.check, lambda: examples.draw(np.array([0]), 0)):
+        with pytest.raises(InputError, match="query 0 .* group is 70; allowed: at most 59"):
+            find_out()
+    examples, _ = make(run, group=59)
+    examples.check()
+    texts = np.arange(PASSAGES)
+    texts[50] = texts[4]
+    examples, _ = make(run, group=59, texts=texts)
+    with pytest.raises(InputError, match="query 4 .* group is 59; allowed: at most 58"):
+        examples.check()
 
 
 def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run):

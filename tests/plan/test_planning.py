@@ -103,6 +103,9 @@ def test_networks_follow_their_start(tmp_path):
     t5 = '{"num_layers": 3, "d_model": 2, "d_ff": 4, "num_heads": 1, "vocab_size": 10}'
     (tmp_path / "config.json").write_text(t5)
     assert Network.read(str(tmp_path)) == replace(SMALL, positions=512)
+    both = f'{{"model_type": "encoder-decoder", "encoder": {t5}, "decoder": {{"num_layers": 9}}}}'
+    (tmp_path / "config.json").write_text(both)
+    assert Network.read(str(tmp_path)) == replace(SMALL, positions=512)
 
 
 @pytest.mark.parametrize("family", tiny_models.ALL)

@@ -9,6 +9,7 @@ from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.finetuning import common
+from cdmae.proposal import learning_curve
 from workflow import commands
 from workflow.commands import proposing
 
@@ -108,6 +109,24 @@ def test_the_usual_numbers_are_tried_as_far_as_there_are_queries(curve, tmp_path
     commands.command(["new", str(judged), "--to", mine, "--force"])
     with pytest.raises(InputError, match="has [0-9]+ training queries; name numbers below"):
         curve("--force", configs=[tmp_path / "my.yaml"])
+
+
+def test_without_first_sentences_only_a_named_0_is_refused(curve, tmp_path, monkeypatch):
+    monkeypatch.setattr(proposing, "published_encoder", lambda *_: None)
+    monkeypatch.setattr(learning_curve, "NUMBERS", (0, 20, 40))
+    mine = [tmp_path / "my.yaml"]
+    commands.command(["new", str(beir(tmp_path / "mine", train=60, test=20))])
+    config, said = curve(configs=mine)
+    assert config.report.curve == ("stage1-20", "stage1-40", "stage1")
+    assert not any(each.source == "pseudo" for each in config.collections.values())
+    assert re.search("^labels +without 0: 0 needs .* none of the 120 passages", said, re.MULTILINE)
+    _, said = curve("--labels", "20", "--force", configs=mine)
+    assert "without 0" not in said
+    with pytest.raises(InputError, match="none of the 120 passages"):
+        curve("--labels", "0,20", "--force", configs=mine)
+    monkeypatch.setattr(learning_curve, "NUMBERS", (0, 100))
+    with pytest.raises(InputError, match="too few training .* none of the 120 .* --labels"):
+        curve("--force", configs=mine)
 
 
 def test_encoders_of_several_stages_keep_their_settings(curve):

@@ -5,13 +5,14 @@ import csv
 import json
 import random
 import re
+import shutil
 
 import huggingface_hub
 import pytest
 import yaml
 
 from cdmae.config.load import load
-from cdmae.config.reading import gather
+from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
 from cdmae.plan.machine import Machine
 from cdmae.proposal import hub, recipe
@@ -87,7 +88,7 @@ def test_pairs_without_splits_are_held_out(new, tmp_path):
     assert config.collections["mine"].settings.holdout == {"dev": 0.1, "test": 0.1}
     assert config.evaluation.collections == {"mine": ("dev", "test")}
     assert config.systems["fused"].tuned_on == ("mine", "dev")
-    assert config.results == "results/questions"
+    assert config.results.startswith("results/questions")
     assert (
         config.encoders["base"].objective == "mae" and config.encoders["base"].masked_by_importance
     )
@@ -98,6 +99,41 @@ def test_pairs_without_splits_are_held_out(new, tmp_path):
         "Latin 100%",
     ):
         assert line in said
+
+
+def test_every_config_has_results_of_its_own(new, tmp_path):
+    (tmp_path / "v1.2").mkdir()
+    (tmp_path / "v1.3").mkdir()
+    found = []
+    for folder, name in (
+        ("v1.2", "my.yaml"),
+        ("v1.2", "my-sparse.yaml"),
+        ("v1.2", "my.sparse.2.yaml"),
+        ("v1.2", "v1.2.yaml"),
+        ("v1.3", "other.yaml"),
+        ("v1.3", "my-sparse.yaml"),
+    ):
+        pairs(tmp_path / folder / "train.csv")
+        commands.command(["new", folder, "--to", name, "--force"])
+        values = yaml.safe_load((tmp_path / name).read_text())
+        assert values["report"]["title"] == values["results"].removeprefix("results/")
+        found.append(values["results"])
+    assert len({*found}) == len(found)
+    config, said = new("v1.3/", "--force")
+    assert config.results not in found
+    assert f"results  {config.results}\n" in said
+
+
+def test_results_of_another_config_are_kept(new, tmp_path, monkeypatch):
+    checkout = tmp_path / "checkout"
+    (checkout / "results/q").mkdir(parents=True)
+    monkeypatch.setattr(proposing, "ROOT", checkout)
+    path = pairs(tmp_path / "q.csv")
+    config, _ = new(path)
+    assert config.results == "results/q-2"
+    (checkout / config.results).mkdir()
+    config, _ = new(path, "--force")
+    assert config.results == "results/q-2"  # the folder of the config that is overwritten
 
 
 def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path):
@@ -176,6 +212,51 @@ def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     config, _ = new(tmp_path / "q.csv", "--encoder", composed, "--force")
     stage = config.stages["stage1"]
     assert (stage.pooling, stage.similarity, stage.temperature) == ("cls", "dot", 0)
+
+
+def test_a_cross_encoder_is_refused(new, tmp_path, tiny_bert, at_hub):
+    path = pairs(tmp_path / "q.csv")
+    scoring = tmp_path / "reranker"
+    shutil.copytree(tiny_bert, scoring)
+    described = json.loads((scoring / "config.json").read_text())
+    described["architectures"] = ["BertForSequenceClassification"]
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.Transformer"}]
+    for folder in (scoring, at_hub):
+        (folder / "config.json").write_text(json.dumps(described))
+        (folder / "modules.json").write_text(json.dumps(modules))  # from version 6 on
+    for model in (scoring, "a/reranker"):
+        with pytest.raises(InputError, match="cross-encoder .*allowed: an encoder or a retriever"):
+            new(path, "--encoder", model)
+    modules.append({"idx": 1, "name": "1", "path": "1", "type": "sentence_transformers.Pooling"})
+    (scoring / "modules.json").write_text(json.dumps(modules))
+    config, _ = new(path, "--encoder", scoring)
+    assert config.systems["published"].model == str(scoring)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "./minilm",
+        "../minilm",
+        "~/minilm",
+        "~nobody-here/minilm",
+        "/nowhere",
+        "a/b/c",
+        "a/b/",
+        "mine/c",
+    ],
+)
+def test_an_encoder_in_a_folder_that_does_not_exist(new, tmp_path, monkeypatch, at_hub, model):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(InputError, match="--encoder is .* does not exist; allowed: the folder of"):
+        new(pairs(tmp_path / "q.csv"), "--encoder", model)
+
+
+def test_an_encoder_that_is_a_file(new, tmp_path, at_hub):
+    path = pairs(tmp_path / "q.csv")
+    with pytest.raises(InputError, match=r"--encoder is q\.csv, but .*q\.csv is a file; allowed"):
+        new(path, "--encoder", "q.csv")
 
 
 @pytest.fixture
@@ -264,10 +345,28 @@ def test_an_existing_config_is_kept(new, tmp_path):
 
 def test_data_are_never_overwritten(new, tmp_path):
     path = pairs(tmp_path / "q.csv")
-    for target in (tmp_path, path):
-        with pytest.raises(InputError, match="which holds data; allowed: a name for the new"):
+    for target in (tmp_path, path, "later/", ""):
+        with pytest.raises(InputError, match="; allowed: a name for the new config file"):
             new(path, "--to", target, "--force")
     assert path.read_text().startswith("query,positive\n")
+    assert not (tmp_path / "later").exists()
+
+
+@pytest.mark.parametrize("before", ["", "seed: 1\n"])
+def test_a_config_that_cannot_be_planned_is_not_written(new, tmp_path, monkeypatch, before):
+    def plan(configfile):
+        assert gather(tmp_path / "none.yaml", configfile)["collection"] == "mine"
+        raise InputError(f"{configfile[0]}, line 5: collections.mine: wrong")
+
+    monkeypatch.setattr(proposing, "plan", plan)
+    if before:
+        (tmp_path / "my.yaml").write_text(before)
+    path = pairs(tmp_path / "q.csv")
+    with pytest.raises(InputError) as caught:
+        new(path, "--force")
+    assert str(caught.value) == "collections.mine: wrong"
+    left = {file.name: file.read_text() for file in tmp_path.iterdir() if file != path}
+    assert left == ({"my.yaml": before} if before else {})
 
 
 def test_a_file_of_the_data_is_not_overwritten(new, tmp_path):
@@ -284,9 +383,14 @@ def test_labels_that_are_too_few_are_named(new, tmp_path):
 
 def test_a_single_text_is_too_little_in_a_sentence(new, tmp_path):
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/one.txt").write_text("A single sentence is here. Another one follows it.\n")
-    with pytest.raises(InputError, match="none of the 1 passages"):
-        new(tmp_path / "docs", "--encoder", "none")
+    text = "A single sentence is here. Another one follows it.\n"
+    for made, queries in enumerate(("0 queries", "1 query")):
+        (tmp_path / f"docs/{made}.txt").write_text(text * (1 + 10 * made))
+        with pytest.raises(
+            InputError, match=f"{queries} can be made .*docs, too few .*; add texts"
+        ):
+            new(tmp_path / "docs", "--encoder", "none")
+    assert not (tmp_path / "my.yaml").exists()
 
 
 def test_what_is_unclear_is_a_flag_without_a_terminal_and_asked_on_one(new, tmp_path, monkeypatch):
@@ -316,6 +420,16 @@ def test_passages_next_to_a_table_per_split(new, tmp_path):
     (folder / "dev.csv").unlink()
     with pytest.raises(InputError, match=r"train\.csv contains no pairs"):
         new(folder, "--force")
+
+
+@pytest.mark.parametrize("option", ["--query", "--positive"])
+def test_columns_are_named_for_pairs_alone(new, tmp_path, option):
+    for folder in (texts(tmp_path / "notes"), beir(tmp_path / "judged", train=60)):
+        with pytest.raises(InputError, match=f"{option} is frage, .* remove {option}, or give a"):
+            new(folder, option, "frage")
+    path = pairs(tmp_path / "q.csv")
+    with pytest.raises(InputError, match=rf"{option} is frage, .*q\.csv; allowed: query, positive"):
+        new(path, option, "frage")
 
 
 def test_a_question_without_an_answer(new, tmp_path, monkeypatch):
@@ -348,16 +462,68 @@ def test_a_folder_that_could_be_several(new, tmp_path):
     assert config.collections["mine"].source == "text"
 
 
+def test_a_data_set_of_the_hub_is_read_by_its_tables(new, tmp_path):
+    folder = tmp_path / "set"
+    (folder / "data").mkdir(parents=True)
+    (folder / "README.md").write_text("# A data set\n\nIt has pairs. They are from the web.\n")
+    (folder / "licence.txt").write_text("Everybody may use it. Nobody must.\n")
+    pairs(folder / "data/train-00000-of-00001.csv")
+    config, said = new(folder)
+    assert config.collections["mine"].settings.path.endswith("set/data/train-00000-of-00001.csv")
+    assert "ignored  README.md, licence.txt\n" in said
+    pairs(folder / "data/test-00000-of-00001.csv", rows=20)
+    config, _ = new(folder, "--force")
+    assert config.collections["mine"].settings.path.endswith("set/data")
+    assert config.evaluation.collections == {"mine": ("test", "dev")}
+    (folder / "triplets").mkdir()
+    pairs(folder / "triplets/train.csv")
+    with pytest.raises(InputError, match="in several folders: data, triplets; give the path of"):
+        new(folder, "--force")
+    rng = random.Random(5)
+    for number in range(20):
+        (folder / f"readme-{number}.md").write_text(f"# Part {number}\n\n{passage(rng)}\n")
+    config, said = new(folder, "--source", "text", "--force")
+    assert "ignored  data/test-00000-of-00001.csv, data/train-" in said
+
+
+def test_tables_below_texts_are_ignored_by_name(new, tmp_path):
+    folder = texts(tmp_path / "notes")
+    (folder / "examples").mkdir()
+    pairs(folder / "examples/rows.csv")
+    (folder / "report.pdf").write_text("")
+    (folder / ".hidden").write_text("")
+    config, said = new(folder)
+    assert config.collections["mine"].source == "text"
+    assert "ignored  examples/rows.csv, report.pdf\n" in said
+    with pytest.raises(InputError, match=r"contains no table of pairs; allowed: a file in \.jsonl"):
+        new(texts(tmp_path / "others"), "--source", "pairs", "--force")
+
+
+def test_a_table_may_be_a_link(new, tmp_path):
+    pairs(tmp_path / "blob")
+    (tmp_path / "train.csv").symlink_to("blob")  # as in the hub's cache
+    config, _ = new("train.csv")
+    assert config.collections["mine"].settings.path == str(tmp_path / "train.csv")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ([], "new needs one folder"),
+        ([""], "new needs one folder"),
+        (
+            ["my", "docs"],
+            "one folder, but got my, docs; allowed: ./run new data/mine, with quotation",
+        ),
+        (["~nobody-here/docs"], "nobody-here/docs does not exist"),
+        (["questions.xlsx"], "questions.xlsx is not a table of pairs; allowed: a file in .jsonl"),
         (["nowhere"], "nowhere does not exist"),
         (["."], "contains no data that can be read"),
         ([".", "--source", "toy"], "--source is toy; allowed: beir, msmarco, pairs, text"),
     ],
 )
-def test_a_wrong_folder(new, words, sentence):
+def test_a_wrong_folder(new, tmp_path, words, sentence):
+    (tmp_path / "questions.xlsx").write_text("")
     with pytest.raises(InputError) as caught:
         new(*words)
     assert sentence in str(caught.value)
@@ -373,6 +539,25 @@ def test_a_mistake_in_the_data_has_its_line(new, tmp_path):
 def test_the_config_is_valid_yaml_for_odd_names(new, tmp_path):
     config, _ = new(pairs(tmp_path / "on: what's new #1.csv"))
     assert yaml.safe_load((tmp_path / "my.yaml").read_text())["collection"] == "mine"
+
+
+@pytest.mark.parametrize("name", ["1e5", "010", "null", "2026-01-01", "été"])
+def test_a_name_that_yaml_reads_otherwise_is_text(new, tmp_path, name):
+    (tmp_path / name).mkdir()
+    pairs(tmp_path / name / "train.csv")
+    config, _ = new(name)
+    assert config.report.title.startswith(name)
+    assert config.results.startswith(f"results/{name}")
+
+
+def test_a_path_with_commas_and_brackets_is_text(new, tmp_path, tiny_bert):
+    model = tmp_path / "tiny, [old]"
+    shutil.copytree(tiny_bert, model)
+    folder = tmp_path / "a, [b]: #1"
+    folder.mkdir()
+    config, _ = new(pairs(folder / "q.csv"), "--encoder", model)
+    assert config.starts["published"].checkpoint == str(model)
+    assert config.collections["mine"].settings.path == str(folder / "q.csv")
 
 
 REFERENCE = Survey(
@@ -396,18 +581,26 @@ def test_the_config_that_comes_along_is_what_it_writes_for_beir():
 
 
 OWN = (proposing.ROOT / "docs/own.md").read_text()
+LABELLED = "written.yaml"  # without labels, it needs an entry for `made`, too
 OVERLAYS = dict(re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", OWN, flags=re.DOTALL))
 
 
-@pytest.mark.parametrize("name", OVERLAYS)
-@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize(
+    ("name", "labelled"),
+    [
+        *((name, True) for name in OVERLAYS),
+        *((name, False) for name in OVERLAYS if name != LABELLED),
+    ],
+)
 def test_the_guides_overlays_load_with_the_config(new, tmp_path, tiny_bert, name, labelled):
     data = pairs(tmp_path / "q.csv") if labelled else texts(tmp_path / "docs")
     before, _ = new(
         data, "--encoder", tiny_bert, "--head", "sparse" if name == "distilled.yaml" else "dense"
     )
     texts(tmp_path / "later", suffix=".txt")
-    (tmp_path / name).write_text(OVERLAYS[name].replace("data/later", str(tmp_path / "later")))
+    mine = json.dumps(read_yaml(tmp_path / "my.yaml")["collections"]["mine"])
+    overlay = OVERLAYS[name].replace("{source: text, path: data/mine}", mine)
+    (tmp_path / name).write_text(overlay.replace("data/later", str(tmp_path / "later")))
     files = [tmp_path / "my.yaml", tmp_path / name]
     with contextlib.chdir(proposing.ROOT):
         config = load(gather(tmp_path / "none.yaml", files))
@@ -418,4 +611,4 @@ def test_the_guides_overlays_load_with_the_config(new, tmp_path, tiny_bert, name
 
 
 def test_the_guide_has_its_overlays():
-    assert set(OVERLAYS) == {"later.yaml", "distilled.yaml", "further.yaml"}
+    assert set(OVERLAYS) == {"later.yaml", "distilled.yaml", "further.yaml", "written.yaml"}

@@ -1,6 +1,8 @@
 """Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -149,6 +151,27 @@ def test_passages_are_read_behind_the_prompt_and_cut(base, model, monkeypatch):
     assert words == [["Lists", "a", "hash", "</s>"], ["Lists", "a", "tree", "</s>"]]
 
 
+def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path, capsys):
+    page = (Path(__file__).resolve().parents[2] / "docs/own.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    made = {
+        "results/systems/encoders/mlm": tiny.encoder,
+        "results/systems/collections/pydocs": tiny.collection,
+        "data/writer": tmp_path / "writer",
+        "max_length=128": "max_length=32",  # the encoder's positions
+    }
+    for old, new in made.items():
+        assert program.count(old) == 1
+        program = program.replace(old, str(new))
+    with torch.random.fork_rng(devices=[]):
+        exec(program, {"__name__": "documentation"})
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", capsys.readouterr().out)]
+    assert len(losses) == 6 and losses[-1] < losses[0] - 0.1
+    settings = settings_of(base, tmp_path / "writer", passage_length=32)
+    expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+    assert len((tmp_path / "texts.tsv").read_text().splitlines()) == 3 * len(PASSAGES)
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 
@@ -164,6 +187,7 @@ def folder_of(folder, described, shape=(9, 2), tokens=9):
 
 
 T5 = {"model_type": "t5", "is_encoder_decoder": True, "vocab_size": 9}
+TWO = {"model_type": "encoder-decoder", "is_encoder_decoder": True, "decoder": {"vocab_size": 0}}
 
 
 @pytest.mark.parametrize(
@@ -172,6 +196,8 @@ T5 = {"model_type": "t5", "is_encoder_decoder": True, "vocab_size": 9}
         ({"described": T5 | {"is_encoder_decoder": False}}, 'no encoder with a decoder \\("?t5'),
         ({"described": {"model_type": "bert"}}, "whose config.json describes no encoder with a de"),
         ({"described": T5 | {"vocab_size": 0}}, "whose config.json has vocab_size 0; allowed: from"),
+        ({"described": TWO}, "whose config.json has decoder.vocab_size 0; allowed: from 1 to 16"),
+        ({"described": TWO | {"decoder": 3}}, "whose config.json has decoder.vocab_size null; all"),
         ({"described": T5, "shape": (8, 2)}, r"whose shared.weight has the size \[8, 2\], but its "),
         ({"described": T5, "tokens": 10}, "whose tokenizer has the id 9 for a word-piece; allowed:"),
     ],

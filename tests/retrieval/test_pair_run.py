@@ -67,6 +67,19 @@ def test_a_mistake_is_reported_with_its_line(read, row, sentence):
         read([*ROWS, row])
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"q": "what is tea", "positive": "A drink."}],
+        [{"q": "of another split", "positive": "A drink.", "negative": "Water."}],
+    ],
+)
+def test_a_table_that_gives_no_query_a_passage_is_refused(read, rows):
+    read(ROWS, query="q")
+    with pytest.raises(InputError, match="pairs.jsonl has negatives or scores for none of the 2 q"):
+        read(rows)
+
+
 def test_margins_of_two_positives_of_a_query_are_not_comparable(read):
     rows = [{**ROWS[0], "label": 1.5}, {**ROWS[0], "positive": "Water.", "label": 0.5}]
     with pytest.raises(InputError, match="line 2: margins of a second positive"):

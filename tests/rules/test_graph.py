@@ -151,12 +151,21 @@ def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_wh
         ("one", "docs", "train"): 30,
     }
     assert whole["mine", "one/docs/train"].params["settings"]["depth"] == 30
-    asked = {f"stages.{name}.queries": ["train", 64] for name in ("stage1", "stage3", "rerank")}
-    assert systems.needed_queries(load(values), "docs") == asked
-    assert systems.needed_queries(load(values), "other") == {}
+    stages = ("stage1", "stage3", "rerank")
+    asked = {f"stages.{name}.queries": ["queries", "train", 64] for name in stages}
+    asked |= {f"stages.{name}.group": ["passages", "train", 4] for name in stages}
+    assert systems.needed(load(values), "docs") == asked
+    assert systems.needed(load(values), "other") == {}
     values["stages"]["stage1"]["topics"] = 9
-    topics = {"stages.stage1.topics": ["train", 9]}
-    assert systems.needed_queries(load(values), "docs") == asked | topics
+    values["evaluation"]["relevant"] = {"docs": {"test": 2}}
+    more = {
+        "stages.stage1.topics": ["queries", "train", 9],
+        "evaluation.relevant.docs.test": ["grade", "test", 2],
+    }
+    assert systems.needed(load(values), "docs") == asked | more
+    stage = {"kind": "retriever", "head": "sparse", "pieces": "own", "target": "recall"}
+    values["stages"]["stage1"] = stage
+    assert "stages.stage1.group" not in systems.needed(load(values), "docs"), "it draws no groups"
 
 
 def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_tells_of_its_collection(
@@ -189,7 +198,10 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
         "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
     )
     plain = " ".join(measures)
-    assert plan(values)["measures", "one"].params["settings"]["measures"] == [plain, graded, plain]
+    job = plan(values)["measures", "one"]
+    assert job.params["settings"]["measures"] == [plain, graded, plain]
+    assert "evaluation.relevant.docs.test" in job.params["needed"]["docs"]
+    assert not any("evaluation.relevant" in reason for reason in job.reasons)
     values["evaluation"]["measures"] = ["RR@10", "RR(rel=2)@10"]
     assert load(values).evaluation.measured("docs", "test") == ["RR(rel=2)@10"], "each once"
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
@@ -198,6 +210,18 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
         match="evaluation.relevant names docs train, which is not evaluated; allowed: spl",
     ):
         load(values)
+
+
+def test_a_tokenizer_s_job_knows_the_prompts_that_it_reads(values):
+    values["stages"]["stage1"] |= {"query_prompt": "query: "}
+    values["evaluation"]["lengths"] = {"other": 64}
+    job = plan(values)["tokenizer", "small"]
+    lengths = {"stages.stage1.query_length": 32, "evaluation.lengths.other": 64}
+    assert job.params["prompted"] == {"stages.stage1.query_prompt": ["query: ", lengths]}
+    assert not any("query_prompt" in reason for reason in job.reasons)
+    values["starts"]["big"] = values["starts"]["small"] | {"vocabulary": 400}
+    values["encoders"]["big"] = {"objective": "none", "start": "big"}
+    assert systems.prompts(load(values), "big") == {}
 
 
 def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_where_one_cannot_read_it(

@@ -6,13 +6,18 @@ import os
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdmae.config import pretrained
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay
 from cdmae.errors import InputError
+from cdmae.fields import show
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
 from cdmae.log import say
@@ -22,10 +27,13 @@ from workflow.commands.planning import plan
 if TYPE_CHECKING:
     from cdmae.proposal.hub import Encoder
 
+CONFIG = "my.yaml"  # the default name of a new config
+MOST_LETTERS = 60  # of the data's name in the results': a name has up to 255 bytes
+
 
 def new(
     *folder: str,
-    to: str = "my.yaml",
+    to: str = CONFIG,
     encoder: str = "",
     head: str = "",
     source: str = "",
@@ -36,7 +44,8 @@ def new(
     """Write a config for your own data, and print its plan and the next command.
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
-    holds texts (.txt, .md, .rst). It may also be a single table.
+    holds texts (.txt, .md, .rst). It may also be a single table. If the plan fails, no config is
+    written. Every config has a results folder of its own, named after FOLDER and --to.
 
       --to        the config to write; default: my.yaml
       --encoder   a published encoder: a folder, or a name at the hub; none: random weights.
@@ -55,14 +64,20 @@ def new(
     from cdmae.plan import machine
     from cdmae.proposal import recipe, survey
 
-    if len(folder) != 1:
-        raise InputError("new needs one folder, for example ./run new data/mine")
+    if len(folder) != 1 or not folder[0]:
+        given = f", but got {', '.join(map(show, folder))}" if folder else ""
+        raise InputError(
+            f"new needs one folder{given}; allowed: ./run new data/mine, with quotation marks "
+            "around a name with spaces"
+        )
     if head not in ("", "dense", "sparse"):
         raise InputError(f"--head is {head}; allowed: dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
-    path = Path(folder[0]).expanduser().resolve()
-    target = new_file(to, force, path)
+    # links are not followed: in the hub's cache, tables are links to files without a suffix
+    path = Path(os.path.abspath(os.path.expanduser(folder[0])))
+    to = os.path.expanduser(to)  # the shell leaves --to=~/my.yaml to the command
+    target = new_file(to, force, path.resolve())
     sources = survey.check(path, source)
     kind = sources[0]
     if len(sources) > 1:
@@ -74,20 +89,41 @@ def new(
         for what, names in unclear.items():
             settings[what] = asked(what, f"which column of {folder[0]} has the {what}?", names)
             columns[what] = settings[what]
-    found = survey.survey(kind, settings, columns)
+    found = survey.survey(kind, path, settings, columns)
     published = published_encoder(encoder, head, found.scripts)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
     print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.partition(".")[0]).strip("-") or "mine"
-    chosen = recipe.choose(found, here, published, stem[:64])
+    data = Path(path.name.removesuffix(".gz")).stem if path.is_file() else path.name
+    parts = [data[:MOST_LETTERS]]
+    if target.name != CONFIG:
+        parts.append(target.stem)
+    base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
+    # the results of another config are kept; a config that is overwritten keeps its folder
+    previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
+    name = next(
+        each
+        for each in chain([base], (f"{base}-{number}" for number in count(2)))
+        if f"results: results/{each}\n" in previous or not (ROOT / "results" / each).exists()
+    )
+    chosen = recipe.choose(found, here, published, name)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
-    write_text(target, recipe.text(chosen, ROOT))
-    print(f"wrote    {to}\n")
-    plan(configfile=[str(target)])
-    print(f"\nnext: ./run --configfile {shlex.quote(to)}")
+    print(f"results  results/{name}\n")
+    text = recipe.text(chosen, ROOT)
+    with tempfile.TemporaryDirectory() as aside:
+        trial = Path(aside, target.name)
+        write_text(trial, text)
+        try:
+            plan(configfile=[str(trial)])
+        except InputError as error:
+            # the user has no file in which to look up the line
+            place = rf"{re.escape(str(trial))}(, line \d+)?: "
+            raise InputError(re.sub(place, "", str(error))) from None
+    write_text(target, text)
+    print(f"\nwrote    {to}")
+    print(f"next: ./run --configfile {shlex.quote(to)}")
 
 
 def asked(option: str, question: str, choices: list[str]) -> str:
@@ -123,7 +159,8 @@ def curve(
       --configfile  the config files that it overlays
       --to          the overlay to write; default: curve.yaml
       --labels      numbers of training queries, below all of them; 0: queries made from passages.
-                    Default: 0,100,300,1000,3000, as far as there are training queries
+                    Default: 0,100,300,1000,3000, as far as there are training queries; without 0
+                    if no queries can be made
       --stage       the stages with the other settings; default: the first that trains retrievers
       --encoders    default: those that the stages fine-tune
       --force       overwrite the overlay
@@ -147,7 +184,19 @@ def curve(
     counts = [number(word) for word in listed(labels)]
     chosen = learning_curve.choose(config, listed(stage), listed(encoders), counts)
     overlay = learning_curve.overlay(config, values, chosen)
-    load(lay(values, overlay))  # before it is written
+    try:
+        load(lay(values, overlay))  # before it is written
+    except InputError as error:
+        if labels or 0 not in chosen.counts:
+            raise
+        reason = f"0 needs queries made from passages, and {error}"
+        numbered = [each for each in chosen.counts if each]
+        if not numbered:
+            few = "there are too few training queries for the usual numbers, and "
+            raise InputError(f"{few}{reason}; name numbers with --labels") from None
+        overlay = learning_curve.overlay(config, values, replace(chosen, counts=numbered))
+        load(lay(values, overlay))
+        print(f"labels   without 0: {reason}")
     command = " ".join(["./run curve", *filter(None, [overlaid]), *choices])
     write_text(target, learning_curve.text(overlay, command))
     print(f"wrote    {to}\n")
@@ -169,9 +218,12 @@ def number(word: str) -> int:
 
 def new_file(to: str, force: bool, data: Path | None = None) -> Path:
     """Return the path of a config to write; refuse a folder, the data, and an existing file."""
-    target = Path(to).expanduser().resolve()
+    target = Path(os.path.expanduser(to)).resolve()
+    if not to or to.endswith("/") or (target.exists() and not target.is_file()):
+        what = f"{to}, which is not a file" if to else "empty"
+        raise InputError(f"--to is {what}; allowed: a name for the new config file")
     of_the_data = data is not None and target.exists() and target.is_relative_to(data)
-    if target.is_dir() or (of_the_data and target.suffix not in (".yaml", ".yml")):
+    if of_the_data and target.suffix not in (".yaml", ".yml"):
         raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
@@ -189,9 +241,17 @@ def published_encoder(model: str, head: str, scripts: Mapping[str, float]) -> En
     if model == "none":
         return None
     if model:
-        folder = Path(model).expanduser()
+        folder = Path(os.path.expanduser(model))
         if folder.is_dir():
             return hub.local(str(folder.resolve()), head)
+        # as in a config, a name in an existing folder is a path
+        is_below = folder.parent != Path() and folder.parent.is_dir()
+        if is_below or folder.exists() or not pretrained.HUB_NAME.fullmatch(model):
+            state = "is a file" if folder.exists() else "does not exist"
+            raise InputError(
+                f"--encoder is {show(model)}, but {show(str(folder.absolute()))} {state}; allowed: "
+                f"the folder of a model, or a name at the hub such as {hub.LATIN}"
+            )
         return hub.at_hub(model, head)
     say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
     if hub.answers():

@@ -104,7 +104,7 @@ rule collection:
         code=code("collection", lookup(dpath="{collection}", within=sources)),
         settings=entry("collection", collecting),
         launch=launch,
-        needed=needed_queries,
+        needed=needed,
         folder=subpath(output[0], parent=True),
     shell:
         "{params.launch} scripts/collection.py --name {wildcards.collection}"
@@ -135,9 +135,10 @@ rule tokenizer:
         settings=entry("start", tokenizing),
         launch=launch,
         collection=folder("passages"),
+        prompted=prompted,
     shell:
         "{params.launch} scripts/tokenizer.py --start {params.settings:q}"
-        " --collection {params.collection:q} --output {output:q}"
+        " --prompted {params.prompted:q} --collection {params.collection:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

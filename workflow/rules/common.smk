@@ -441,9 +441,22 @@ def launch(wildcards, input):
     return source_path("workflow/launch")
 
 
-def needed_queries(wildcards, output):
-    """Map settings of stages to the queries that they need; the job of a collection checks them."""
-    return plain(systems.needed_queries(settings, Path(output[0]).parent.name))
+def needed(wildcards, output):
+    """List the settings that need enough of a collection, whose job checks them."""
+    return plain(systems.needed(settings, Path(output[0]).parent.name))
+
+
+def needed_of_all(wildcards, output):
+    """List the settings that need enough of each evaluated collection.
+
+    A function of the output: a change runs no job again.
+    """
+    return plain({name: systems.needed(settings, name) for name in evaluated})
+
+
+def prompted(wildcards, output):
+    """List the prompts that a tokenizer reads, and their lengths; its job checks them."""
+    return plain(systems.prompts(settings, wildcards.start))
 
 
 # --- resources ------------------------------------------------------------------------------------

@@ -29,9 +29,11 @@ rule measures:
         settings=measuring,
         launch=launch,
         collections=folders("queries"),
+        needed=needed_of_all,
     shell:
         "{params.launch} scripts/measures.py --system {wildcards.system:q} --runs {input.runs:q}"
-        " --collections {params.collections:q} {params.settings} --output {output:q}"
+        " --collections {params.collections:q} {params.settings} --needed {params.needed:q}"
+        " --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

@@ -22,9 +22,9 @@ def main(
     """Make the collection `name` from its settings in the config, `source` included.
 
     texts: the file of texts that another job has written for this source, or None.
-    needed: the split and the number of queries of each setting of a stage that needs them, such as
-    ``{"stages.stage1.queries": ["train", 64]}``. A split with fewer queries is refused now rather
-    than when the stage begins.
+    needed: the settings that need enough queries, passages or grades, such as
+    ``{"stages.stage1.queries": ["queries", "train", 64]}``. A collection with less is refused now
+    rather than when the stage begins.
     """
     path = f"collections.{name}"
     if texts:
@@ -33,14 +33,13 @@ def main(
         settings = {key: settings[key] for key in kept} | {"texts": str(texts)}
     try:
         collection = collections.settings_of(settings, path).load(threads)
-        relevant = collections.relevant(collection.qrels)
-        for key, (split, queries) in needed.items():
-            collections.check_queries(key, queries, name, split, relevant)
+        collections.check_needed(needed, name, collections.counts(collection))
         count = write_collection(output, collection)
+        # some sources count their passages only while they are written
+        collections.check_needed(needed, name, collections.Counts(count))
     except InputError as error:
-        raise (
-            error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}")
-        ) from None
+        is_named = str(error).startswith((path, "stages.", "evaluation."))
+        raise (error if is_named else InputError(f"{path}: {error}")) from None
     queries = (
         ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items())
         or "none"

@@ -1,10 +1,12 @@
 """Compute every measure of a system for every query."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from cdmae.cli import run_command
+from cdmae.collections import Counts, Judgments, check_needed
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
@@ -19,22 +21,25 @@ def main(
     splits: list[str],
     runs: list[Path],
     measures: list[str],
+    needed: dict[str, Any],
     output: Path,
 ):
     """Measure the runs of `system` on every target.
 
     All lists have one entry per target; an entry of `measures` is a list of measures separated by
-    spaces.
+    spaces. needed: for each collection, the settings that the collection's job checks; the grades
+    are checked again, because a change of `evaluation.relevant` does not run that job again.
     """
     frames = []
     for name, collection, split, run, wanted in zip(
         names, collections, splits, runs, measures, strict=True
     ):
         query_ids = read_queries(collection, split)["query_id"]
+        qrels = read_qrels(collection, split)
+        counts = Counts(splits={split: Judgments(None, int(qrels["grade"].max()))})
+        check_needed(needed[name], name, counts)
         judgments = f"the judgments of {collection}, split {split},"
-        found = measure(
-            read_run(run), read_qrels(collection, split), query_ids, wanted.split(), judgments
-        )
+        found = measure(read_run(run), qrels, query_ids, wanted.split(), judgments)
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from cdmae.cli import run_command
+from cdmae.collections import pair_rows
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.files import read_json
 from cdmae.retrieval import pair_run, trec
@@ -21,7 +22,7 @@ def main(
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
         queries = read_queries(collection, split)
         columns = read_json(collection / "about.json").get("columns", {})
-        if pair_run.is_table(file, columns.get("query", "")):
+        if pair_rows.is_table(file, columns.get("query", "")):
             passages = read_passages(collection)
             write_run(output, pair_run.read_run(file, queries, passages, depth, columns))
             continue

@@ -5,17 +5,29 @@ from typing import Any
 
 from cdmae.cli import run_command
 from cdmae.files import complete
-from cdmae.tokens import tokenise
+from cdmae.tokens import prompts, tokenise
 
 
-def main(*, start: dict[str, Any], collection: Path | None = None, output: Path):
-    """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's own."""
+def main(
+    *,
+    start: dict[str, Any],
+    prompted: dict[str, Any],
+    collection: Path | None = None,
+    output: Path,
+):
+    """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's own.
+
+    prompted: for each prompt of a stage, its text, and by setting the lengths at which it is cut.
+    One that leaves no room for a text is refused now rather than after the pre-training.
+    """
     if start.get("checkpoint"):
         tokenizer = tokenise.load_tokenizer(start["checkpoint"])
     else:
         tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), start["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
+    for key, (text, lengths) in prompted.items():
+        prompts.check(key, text, lengths, output)
 
 
 if __name__ == "__main__":

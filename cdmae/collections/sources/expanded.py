@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ class Settings(Derived):
         lines, per_line, _ = self.file.size()
         return passages, words + lines * per_line / max(1, passages), queries
 
-    def check(self) -> dict[str, int]:
+    def check(self) -> collections.Counts:
         """Read all files; if the collection has none, only the file of texts, by itself.
 
         Texts that a model will write are not read.
@@ -166,13 +167,11 @@ class Settings(Derived):
             deque(self.file.rows(), maxlen=0)
             return self.base.check()
         collection = self.load()
-        deque(collection.passages, maxlen=0)
-        return collections.relevant(collection.qrels)
+        passages = sum(len(batch) for batch in collection.passages)
+        return replace(collections.counts(collection), passages=passages)
 
     def load(self, threads: int = 1) -> Collection:
         """Load the collection; its passages are expanded while they are written."""
-        from dataclasses import replace
-
         import pyarrow as pa
 
         from cdmae.collections.judged import batches

@@ -7,12 +7,12 @@ queries of several collections, whose negatives come from all of their passages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Source
+from cdmae.collections import Counts, Judgments, Source
 from cdmae.collections.judged import batches
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
@@ -113,14 +113,15 @@ class Settings(Source):
                 queries[split] += counts[2].get(split, 0)
         return passages, words / max(1, passages), queries
 
-    def check(self) -> dict[str, int]:
-        """Check every collection; add up the judged queries of the joined splits, where known."""
+    def check(self) -> Counts:
+        """Check every collection; add up what is known of all of them."""
         known = [base.check() for base in self.bases.values()]
-        return {
-            split: sum(counts[split] for counts in known)
-            for split in self.splits
-            if all(split in counts for counts in known)
-        }
+        splits = {}
+        for split in self.splits:
+            parts = [counts.splits.get(split, Judgments(None, None)) for counts in known]
+            queries, grades = zip(*parts, strict=True)
+            splits[split] = Judgments(_if_known(sum, queries), _if_known(max, grades))
+        return Counts(_if_known(sum, [counts.passages for counts in known]), splits)
 
     def load(self, threads: int = 1) -> Collection:
         """Join the passages while they are written."""
@@ -145,6 +146,12 @@ class Settings(Source):
             )
         passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(_rows(parts), PASSAGES))
         return Collection(passages, queries, qrels, {"source": "joined", "of": self.of})
+
+
+def _if_known(combine: Callable[[Sequence[int]], int], numbers: Sequence[int | None]) -> int | None:
+    """Combine numbers, such as by their sum; None if one of them is unknown."""
+    known = [number for number in numbers if number is not None]
+    return combine(known) if len(known) == len(numbers) else None
 
 
 def _rows(parts: dict[str, Collection]) -> Iterator[tuple[str, str, str]]:

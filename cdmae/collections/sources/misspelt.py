@@ -20,10 +20,11 @@ from __future__ import annotations
 import random
 import re
 import string
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Derived
+from cdmae.collections import Counts, Derived
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
 from cdmae.stop_words import STOP_WORDS
@@ -86,16 +87,16 @@ class Settings(Derived):
         more = {name + SUFFIX: queries[name] for name in self.splits if name in queries}
         return passages, words, queries | more
 
-    def check(self) -> dict[str, int]:
-        """Check the collection; a split with misspelt queries has the same relevant passages."""
+    def check(self) -> Counts:
+        """Check the collection; a split with misspelt queries has the same judgments."""
         self.judged()
         counts = self.base.check()
-        return counts | {name + SUFFIX: counts[name] for name in self.splits if name in counts}
+        known = counts.splits
+        more = {name + SUFFIX: known[name] for name in self.splits if name in known}
+        return replace(counts, splits=known | more)
 
     def load(self, threads: int = 1) -> Collection:
         """Load the collection and misspell the queries of the splits."""
-        from dataclasses import replace
-
         self.judged()  # checks `splits`
         collection = self.base.load(threads)
         queries = dict(collection.queries)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
-from cdmae.collections import Derived
+from cdmae.collections import Counts, Derived, Judgments
 from cdmae.collections.judged import batches
 from cdmae.collections.leakage import (
     HOLDOUT,
@@ -184,15 +184,15 @@ class Settings(Derived):
         queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
         return passages, words, expected_after(queries, self.holdout)
 
-    def check(self) -> dict[str, int]:
+    def check(self) -> Counts:
         """Read all files; without files, run the check of the original collection's source.
 
         Queries that a job will write are not read.
         """
         if self.depends() and not self.keywords_of:
             return super().check()
-        self.base.check()
-        return {}
+        passages = self.base.check().passages
+        return Counts(passages, dict.fromkeys(self.judged(), Judgments(None, 1)))
 
     def load(self, threads: int = 1) -> Collection:
         """Make the queries; their words are removed from the passages while these are written."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from cdmae import collections
+from cdmae.collections import pair_rows
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_time
 from cdmae.config.kinds._system import System
-from cdmae.fields import HomePath, Mapped, refusal, setting, settings, show
+from cdmae.fields import HomePath, Keys, Mapped, pick, refusal, setting, settings, show
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Config
+    from cdmae.config.schema import Collection, Config
 
 
 @settings
@@ -50,6 +53,8 @@ class TrecRun(System):
                         f" is {show(file)}, which is not a file; allowed: a run in TREC format",
                     )
                 check_time(file, keys)
+                if collections.readable():
+                    _check_table(config.collections[collection], file, keys)
         for collection, split in systems.targets(config):
             if split not in self.runs.get(collection, {}):
                 raise refusal(
@@ -67,3 +72,22 @@ class TrecRun(System):
                 ("runs",),
                 f" lacks {split} of {collection}, on which it is mined or used as a teacher",
             )
+
+
+def _check_table(collection: Collection, file: str, keys: Keys) -> None:
+    """Refuse a table of pairs without negatives and scores, of which no run can be made.
+
+    The reading ends at the first row that has some.
+    """
+    columns = {}
+    if collection.source == "pairs":
+        columns = pick(collection.values(), ("query", "positive"))
+    path = Path(file)
+    if not pair_rows.is_table(path, columns.get("query", "")):
+        return
+    if not any(pair.negatives or pair.scores for _, pair in pair_rows.read(path, **columns)):
+        raise refusal(
+            keys,
+            f" is {show(file)}, a table whose rows have neither negatives nor scores; allowed: a "
+            "table with a column such as negative, or a run in TREC format",
+        )

@@ -17,7 +17,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import Source
+from cdmae.collections import Counts, Source
 from cdmae.collections.judged import Parts
 from cdmae.collections.judged import load as load_parts
 from cdmae.collections.leakage import (
@@ -133,10 +133,10 @@ class Settings(Source):
         """Return the version of the package that reads the files."""
         return {"ir_datasets": installed("ir_datasets")}
 
-    def check(self) -> dict[str, int]:
+    def check(self) -> Counts:
         """Check that the folder and the file in the settings exist; the job reads the data.
 
-        Returns nothing, because the catalogue does not count the queries with a relevant passage.
+        Counts nothing: the catalogue knows neither grades nor the queries with a relevant passage.
         """
         folder = Path(os.path.expanduser(self.files)).absolute()
         titles = Path(os.path.expanduser(self.title_file)).absolute()
@@ -146,7 +146,7 @@ class Settings(Source):
             )
         if self.title_file and not titles.is_file():
             raise InputError(f"title_file is {self.title_file}, and {titles} is not a file")
-        return {}
+        return Counts()
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the passages, the words per passage, and the judged queries by split.

@@ -21,7 +21,7 @@ import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from cdmae.collections import Source
+from cdmae.collections import Counts, Judgments, Source
 from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
 from cdmae.errors import InputError
 from cdmae.fields import setting, settings
@@ -136,14 +136,16 @@ class Settings(Source):
                 versions[package] = "unknown"
         return versions
 
-    def check(self) -> dict[str, int]:
+    def check(self) -> Counts:
         """Raise `InputError` if a package of the collection is not installed.
 
-        Returns the number of training queries if the settings limit it, since all of them have a
-        relevant passage.
+        All judgments have the grade 1. The number of training queries is known if the settings
+        limit it, since all of them have a relevant passage.
         """
         self.version()
-        return {"train": self.train_queries} if self.train_queries else {}
+        queries = {"train": self.train_queries or None}
+        judged = [split for split, has in self.judged().items() if has]
+        return Counts(splits={split: Judgments(queries.get(split), 1) for split in judged})
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return counts measured in one environment; counts in other environments are similar."""
