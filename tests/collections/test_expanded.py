@@ -93,6 +93,18 @@ def test_a_missing_file_and_a_second_expansion_are_refused(base, tmp_path):
         parse(expanded.Settings, {"of": of, "texts": of["texts"]})
 
 
+def test_a_mistake_in_the_collection_is_reported_at_its_place(tmp_path):
+    unlabelled = {"source": "pydocs", "size": "default", "unlabelled": 4000}
+    own = {"of": unlabelled, "texts": written(tmp_path, ["p1\tx"])}
+    with pytest.raises(InputError) as refused:
+        parse(expanded.Settings, own, "collections", "more")
+    (mistake,) = refused.value.several
+    assert str(mistake).startswith(
+        "collections.more.of: unlabelled is 4000, but train_queries is 0"
+    )
+    assert mistake.keys == ("collections", "more", "of", "unlabelled")
+
+
 # --- BM25 over expanded passages ------------------------------------------------------------------
 
 
