@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections import table_files
+from cdmae.collections import table_files, text_files
 from cdmae.collections.table_files import Row, fault
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -119,8 +119,9 @@ def is_table(path: Path, query: str) -> bool:
     suffix = table_files.suffix_of(path)
     if suffix != ".tsv":
         return bool(suffix)
-    with_header = next((row for _, row in table_files.rows(path)), {})
-    return not with_header.keys().isdisjoint([query] if query else QUERY)
+    _, header = next(text_files.lines(path), (0, ""))
+    names = {name.strip('"') for name in header.split("\t")}
+    return not names.isdisjoint([query] if query else QUERY)
 
 
 def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int, Pair]]:

@@ -176,7 +176,8 @@ Licence = Annotated[
         pattern=r"^([a-z0-9][a-z0-9.+-]*)?$",
         max_length=64,
         json_schema_extra={
-            "form": "up to 64 lower-case letters, digits, ., + and -, such as mit or cc-by-4.0"
+            "form": "a lower-case letter or digit, then up to 63 lower-case letters, digits, ., + "
+            "and -, such as mit or cc-by-4.0"
         },
     ),
 ]

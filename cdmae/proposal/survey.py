@@ -119,8 +119,8 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
         for option, column in (("--query", query), ("--positive", positive)):
             if column:
                 raise InputError(
-                    f"{option} is {show(column)}, but {path} is read as {source}, whose columns "
-                    f"have fixed names; remove {option}, or give a table of pairs"
+                    f"{option} is {show(column)}, but {path} is read as {source}, and only pairs "
+                    f"have columns to name; remove {option}, or give a table of pairs"
                 )
         return {"path": str(path)}
     if path.is_dir() and not tables_of(path):
@@ -172,7 +172,7 @@ def unclear_columns(settings: dict[str, Any]) -> tuple[dict[str, list[str]], dic
     for what in ("query", "positive"):
         if what in settings and settings[what] not in row:
             raise InputError(
-                f"--{what} is {show(settings[what])}, which is no column of {table}; allowed: "
+                f"--{what} is {show(settings[what])}, which is not a column of {table}; allowed: "
                 f"{', '.join(map(show, row))}"
             )
     usual = {"query": pair_rows.QUERY, "positive": pair_rows.POSITIVE}

@@ -23,8 +23,8 @@ def read_run(
 
     queries: (query_id, text); passages: (passage_id, title, text). Queries and passages are found
     by their texts; queries of other splits are ignored. columns: the settings `query` and
-    `positive` of the collection. Raises `InputError`, with file and line, if a passage is not in
-    the collection, or if only some rows have scores, and if the run would be empty.
+    `positive` of the collection. Raises `InputError` if a passage is not in the collection or if
+    only some rows have scores, with file and line, and if the run would be empty.
     """
     query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
     passage_rows: dict[bytes, int] = {}

@@ -240,8 +240,9 @@ def test_a_label_with_negatives_has_scores_or_margins(tmp_path, label, expected)
 
 def test_a_tsv_of_trec_lines_is_no_table_of_pairs(tmp_path):
     run = tmp_path / "run.tsv"
-    run.write_text("q1 Q0 p1 1 2.5 theirs\n")
-    assert not pair_rows.is_table(run, "")
+    for line in ("q1 Q0 p1 1 2.5 theirs\n", "1\tQ0\t1\t1\t9.5\tbm25\n", ""):
+        run.write_text(line)
+        assert not pair_rows.is_table(run, "")
     assert pair_rows.is_table(table(tmp_path / "pairs.tsv", SENTENCE_TRANSFORMERS), "")
 
 

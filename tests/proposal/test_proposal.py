@@ -374,6 +374,22 @@ def test_a_file_of_the_data_is_not_overwritten(new, tmp_path):
     with pytest.raises(InputError, match="which holds data; allowed: a name for the new"):
         new(folder, "--to", folder / "corpus.jsonl", "--force")
     assert (folder / "corpus.jsonl").read_text().startswith("{")
+    linked = tmp_path / "hub/data"
+    linked.mkdir(parents=True)
+    pairs(tmp_path / "blob.csv")
+    (linked / "train.csv").symlink_to(tmp_path / "blob.csv")
+    with pytest.raises(InputError, match="which holds data; allowed: a name for the new"):
+        new(linked, "--to", linked / "train.csv", "--force")
+    assert (tmp_path / "blob.csv").read_text().startswith("query")
+
+
+def test_a_path_through_a_link_is_followed(new, tmp_path):
+    """`link/..` is the folder above the link's target."""
+    (tmp_path / "far/near").mkdir(parents=True)
+    texts(tmp_path / "far/docs")
+    (tmp_path / "link").symlink_to(tmp_path / "far/near")
+    config, _ = new(tmp_path / "link/../docs", "--encoder", "none")
+    assert str(tmp_path / "far/docs") in str(config.collections["mine"].values())
 
 
 def test_labels_that_are_too_few_are_named(new, tmp_path):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cdmae.proposal.hub import Encoder
 
 CONFIG = "my.yaml"  # the default name of a new config
-MOST_LETTERS = 60  # of the data's name in the results': a name has up to 255 bytes
+MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 4 bytes, 255 in all
 
 
 def new(
@@ -45,7 +45,7 @@ def new(
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
     holds texts (.txt, .md, .rst). It may also be a single table. If the plan fails, no config is
-    written. Every config has a results folder of its own, named after FOLDER and --to.
+    written. Its results folder is named after FOLDER and --to, and does not exist yet.
 
       --to        the config to write; default: my.yaml
       --encoder   a published encoder: a folder, or a name at the hub; none: random weights.
@@ -74,10 +74,11 @@ def new(
         raise InputError(f"--head is {head}; allowed: dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
-    # links are not followed: in the hub's cache, tables are links to files without a suffix
-    path = Path(os.path.abspath(os.path.expanduser(folder[0])))
+    given = Path(os.path.expanduser(folder[0]))
+    # in the hub's cache, a table is a link to a file without a suffix
+    path = given.parent.resolve() / given.name if given.is_file() else given.resolve()
     to = os.path.expanduser(to)  # the shell leaves --to=~/my.yaml to the command
-    target = new_file(to, force, path.resolve())
+    target = new_file(to, force, path)
     sources = survey.check(path, source)
     kind = sources[0]
     if len(sources) > 1:
@@ -98,7 +99,7 @@ def new(
     data = Path(path.name.removesuffix(".gz")).stem if path.is_file() else path.name
     parts = [data[:MOST_LETTERS]]
     if target.name != CONFIG:
-        parts.append(target.stem)
+        parts.append(target.stem[:MOST_LETTERS])
     base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
     # the results of another config are kept; a config that is overwritten keeps its folder
     previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
@@ -172,6 +173,7 @@ def curve(
     """
     from cdmae.proposal import learning_curve
 
+    to = os.path.expanduser(to)
     target = new_file(to, force)
     if target in [Path(file).resolve() for file in configfile]:
         raise InputError(f"--to is {to}, which --configfile names, too; allowed: another file")
@@ -218,12 +220,14 @@ def number(word: str) -> int:
 
 def new_file(to: str, force: bool, data: Path | None = None) -> Path:
     """Return the path of a config to write; refuse a folder, the data, and an existing file."""
-    target = Path(os.path.expanduser(to)).resolve()
+    given = Path(to)
+    target = given.resolve()
     if not to or to.endswith("/") or (target.exists() and not target.is_file()):
         what = f"{to}, which is not a file" if to else "empty"
         raise InputError(f"--to is {what}; allowed: a name for the new config file")
-    of_the_data = data is not None and target.exists() and target.is_relative_to(data)
-    if of_the_data and target.suffix not in (".yaml", ".yml"):
+    places = (given.parent.resolve() / given.name, target)  # a file of the data may be a link
+    of_the_data = data is not None and any(place.is_relative_to(data) for place in places)
+    if of_the_data and target.exists() and target.suffix not in (".yaml", ".yml"):
         raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
