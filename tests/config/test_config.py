@@ -113,7 +113,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between one slash"),
         ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between one slash"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
-        ("report", {"licence": "My Own"}, "report.licence is My Own; allowed: up to 64 lower-case letters, digits, "),
+        ("report", {"licence": "My Own"}, "report.licence is My Own; allowed: a lower-case letter or digit, then "),
         ("report", {"languages": ["English"]}, "report.languages[0] is English; allowed: an ISO 639 code of two or "),
         ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
         ("pretraining.sigma", -1, "pretraining.sigma is -1; allowed: a number from 0 to infinity"),
