@@ -225,11 +225,8 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
 def moved(mistake: InputError, keys: Keys) -> InputError:
     """Prefix the keys of an entry to an error within the entry."""
     words = str(mistake)
-    own = mistake.keys
-    if own and words.startswith(dotted(own)):
-        return refusal((*keys, *own), words.removeprefix(dotted(own)))
-    if own:  # the words begin with the entry's own place: "of: texts and model are both set"
-        return InputError(dotted((*keys, words)), keys=(*keys, *own))
+    if mistake.keys:  # the words begin with their place, such as "of.size is 3"
+        return InputError(dotted((*keys, words)), keys=(*keys, *mistake.keys))
     where = f"{dotted(keys)}: " if keys else ""
     return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
 
