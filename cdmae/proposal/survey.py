@@ -82,7 +82,7 @@ def layouts(path: Path) -> list[str]:
     if has_tables:
         texts = [file for file in texts if not ABOUT.match(file.name)]
     found = []
-    # a table in a folder below, next to texts, is part of what they describe
+    # a table in a folder below is read only where there are no texts
     if tables_of(path) or (has_tables and not texts):
         found.append("pairs")
     if texts:

@@ -43,7 +43,7 @@ def room(prompt: int, length: int) -> int:
 
 
 def check(key: str, text: str, lengths: Mapping[str, int], tokenizer: Path | str) -> None:
-    """Raise `InputError` if a prompt leaves no room for a text, or cannot be told apart from it.
+    """Raise `InputError` if a prompt leaves no room for a text, or is joined to its first word.
 
     key: the prompt's setting. lengths: by setting, the lengths at which prompt and text are cut.
     """
