@@ -10,7 +10,7 @@ help: # this list
 	@echo "make format   put the code into its form"
 	@echo "make smoke    the whole pipeline on a tiny collection, in results/smoke/"
 	@echo "make lock     resolve envs/requirements.txt anew (UPGRADE=--upgrade: to the newest versions)"
-	@echo "make audit    known advisories about what is locked, and its bill of materials, sbom.json"
+	@echo "make audit    known advisories about the locked packages"
 
 test:
 	./run test
@@ -32,7 +32,7 @@ smoke:
 	./run --configfile config/smoke.yaml
 
 lock:
-	$(PYTHON) envs/lock.py $(UPGRADE)
+	UPGRADE="$(UPGRADE)" envs/lock.sh
 
 audit:
-	$(PYTHON) envs/audit.py sbom.json
+	$(PYTHON) -m pip_audit --require-hashes --disable-pip -r envs/lock/run.txt -r envs/lock/torch.txt
