@@ -256,10 +256,6 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("search ''", "search needs a text, for example ./run search "),
         ("importance --configfile SMOKE", "importance needs a text, for example ./run importance "),
         ("search caf\udce9", r"the argument 'caf\udce9' is not UTF-8; allowed: text"),
-        (
-            "compare a.run b.run --qrels q --measures RR@10,R@5,RR@10",
-            "--measures has RR@10 twice; allowed: each once",
-        ),
         ("serve --port 70000", "--port is 70000; allowed: a whole number from 0 to 65535"),
         ("serve --queries q.txt", "--collection and --queries choose what is judged; add --judge"),
         (
@@ -329,7 +325,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
     assert refusal(*words).startswith(said.format(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["plan", "adopt", "search", "serve", "importance", "sizes"])
+@pytest.mark.parametrize("name", ["plan", "adopt", "search", "serve", "importance"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     with pytest.raises(SystemExit) as ended:
         run_start.main([name, "--help"])

@@ -190,7 +190,7 @@ class Pooled(Retriever):
     prefixes: tuple[Annotated[int, Strict(), Ge(1)], ...] = setting(
         (),
         meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are "
-        "added to the whole vector's loss, and `./run sizes` can then cut vectors there. With "
+        "added to the whole vector's loss, and vectors can then be cut there. With "
         "similarity cosine, prefixes are scaled to length 1; dot products of prefixes are "
         "multiplied by sqrt(width of the vector / width), to spread as widely as whole vectors'",
         source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",

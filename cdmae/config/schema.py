@@ -233,7 +233,7 @@ class Report:
     curve: tuple[str, ...] = setting(
         (),
         meaning="stages that differ in their number of training queries; the last one has all. The "
-        "report draws every encoder's measure over this number, as `./run curve` prepares it",
+        "report draws every encoder's measure over this number",
     )
     licence: Licence = setting(
         "",

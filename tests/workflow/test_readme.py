@@ -90,7 +90,7 @@ def test_command(here, command, capsys):
         assert here.run(*words, *SMOKE).strip()
     elif words == ["serve"]:
         assert "<form" in serve(here)
-    elif name in ("importance", "adopt", "sizes") and "--configfile" not in words:
+    elif name in ("importance", "adopt") and "--configfile" not in words:
         commands.command([*words, *SMOKE])
         assert capsys.readouterr().out.strip()
     elif name == "plan":

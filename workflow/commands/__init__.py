@@ -12,10 +12,10 @@ from typing import Any
 from cdmae.cli import read_arguments
 from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
-from workflow.commands.exporting import crate, export
-from workflow.commands.measuring import check, compare, sizes
+from workflow.commands.exporting import export
+from workflow.commands.measuring import check
 from workflow.commands.planning import adopt, plan
-from workflow.commands.proposing import curve, new
+from workflow.commands.proposing import new
 from workflow.commands.serving import serve
 
 YAML = (".yaml", ".yml")
@@ -55,15 +55,11 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 COMMANDS = {
     "new": new,
-    "curve": curve,
     "plan": plan,
     "adopt": adopt,
     "search": search,
     "serve": serve,
     "importance": importance,
-    "compare": compare,
-    "sizes": sizes,
     "export": export,
     "check": check,
-    "crate": crate,
 }

@@ -9,10 +9,9 @@ from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.formats import plural
 from cdmae.layout import place
 from workflow.commands.answering import described
-from workflow.commands.configs import ROOT, chosen_collection, configured, existing
+from workflow.commands.configs import chosen_collection, configured, existing
 
 if TYPE_CHECKING:
     from cdmae.exporting.folder import Source
@@ -89,37 +88,6 @@ def export(
 
     files = folder.export(source, output, threads=machine.here().cores, onnx=onnx)
     print("\n".join(f"{output / file}" for file in files))
-
-
-def crate(*, to: str, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
-    """Describe a finished run as an RO-Crate: its workflow, config, measures, report and cards.
-
-    The folder follows the profile Workflow Run Crate and can be deposited as it is. Weights,
-    vectors and runs are left out.
-
-      --to          a new or empty folder
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run crate --to crate
-    """
-    from cdmae.exporting import crate as ro_crate
-    from cdmae.exporting import target
-
-    output = Path(to).resolve()  # before the working directory changes
-    config = configured(configfile)
-    target.check(output)
-    ro_crate.check_package()
-    run = ro_crate.Finished(
-        config.report.title,
-        ROOT / "workflow/Snakefile",
-        [ROOT / "config/config.yaml", *map(Path, configfile)],
-        config.values(),
-        Path(config.results),
-        config.report.licence,
-    )
-    files = ro_crate.write(run, output)
-    print(f"{output}: {plural(len(files), 'file')}; ro-crate-metadata.json describes them")
 
 
 def exported(config: Config, name: str, collection: str | None) -> Source:

@@ -8,20 +8,17 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.config import pretrained
-from cdmae.config.load import load
-from cdmae.config.reading import gather, lay
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
 from cdmae.log import say
-from workflow.commands.configs import ROOT, configured
+from workflow.commands.configs import ROOT
 from workflow.commands.planning import plan
 
 if TYPE_CHECKING:
@@ -141,81 +138,6 @@ def asked(option: str, question: str, choices: list[str]) -> str:
             return answer
         if answer.isdecimal() and 1 <= int(answer) <= len(choices):
             return choices[int(answer) - 1]
-
-
-def curve(
-    *,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    to: str = "curve.yaml",
-    labels: str = "",
-    stage: str = "",
-    encoders: str = "",
-    force: bool = False,
-) -> None:
-    """Write an overlay that shows how many training queries replace pre-training; print its plan.
-
-    The overlay fine-tunes every encoder with several numbers of training queries, on any config.
-    The report then has a table, and a figure with one line per encoder.
-
-      --configfile  the config files that it overlays
-      --to          the overlay to write; default: curve.yaml
-      --labels      numbers of training queries, below all of them; 0: queries made from passages.
-                    Default: 0,100,300,1000,3000, as far as there are training queries; without 0
-                    if no queries can be made
-      --stage       the stages with the other settings; default: the first that trains retrievers
-      --encoders    default: those that the stages fine-tune
-      --force       overwrite the overlay
-
-    Examples:
-      ./run curve
-      ./run curve --configfile my.yaml --labels 50,200 --encoders none,cdmae
-      ./run curve --configfile my.yaml --stage stage1,large  # with encoders of another size
-    """
-    from cdmae.proposal import learning_curve
-
-    to = os.path.expanduser(to)
-    target = new_file(to, force)
-    if target in [Path(file).resolve() for file in configfile]:
-        raise InputError(f"--to is {to}, which --configfile names, too; allowed: another file")
-    files = [shlex.quote(os.path.relpath(file)) for file in configfile]
-    overlaid = " ".join(["--configfile", *files]) if files else ""
-    options = {"--labels": labels, "--stage": stage, "--encoders": encoders}
-    choices = [f"{option} {value}" for option, value in options.items() if value]
-    config = configured(configfile)
-    values = gather(ROOT / "config/config.yaml", configfile)
-    counts = [number(word) for word in listed(labels)]
-    chosen = learning_curve.choose(config, listed(stage), listed(encoders), counts)
-    overlay = learning_curve.overlay(config, values, chosen)
-    try:
-        load(lay(values, overlay))  # before it is written
-    except InputError as error:
-        if labels or 0 not in chosen.counts:
-            raise
-        reason = f"0 needs queries made from passages, and {error}"
-        numbered = [each for each in chosen.counts if each]
-        if not numbered:
-            few = "there are too few training queries for the usual numbers, and "
-            raise InputError(f"{few}{reason}; name numbers with --labels") from None
-        overlay = learning_curve.overlay(config, values, replace(chosen, counts=numbered))
-        load(lay(values, overlay))
-        print(f"labels   without 0: {reason}")
-    command = " ".join(["./run curve", *filter(None, [overlaid]), *choices])
-    write_text(target, learning_curve.text(overlay, command))
-    print(f"wrote    {to}\n")
-    plan(configfile=[*configfile, str(target)])
-    print(f"\nnext: ./run {overlaid or '--configfile'} {shlex.quote(to)}")
-
-
-def listed(words: str) -> list[str]:
-    """Split an option's names, which are separated by commas; an empty text has none."""
-    return words.split(",") if words else []
-
-
-def number(word: str) -> int:
-    """Read a number of training queries."""
-    if not word.isdecimal():
-        raise InputError(f"--labels has {word or 'nothing'}; allowed: whole numbers, as in 0,100")
-    return int(word)
 
 
 def new_file(to: str, force: bool, data: Path | None = None) -> Path:
