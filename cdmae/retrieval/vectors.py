@@ -294,7 +294,7 @@ def encode(
     """
     width = heads.of(model.head).width(model.network)
     if model.head == "multi":
-        pieces = scored(read)
+        pieces = scored(read, model.network)
         values = np.empty((len(pieces.values), width), dtype=np.float32)
         for rows, vectors in _chunks(model, read, device, progress):
             values[indices(pieces.starts[rows], pieces.lengths[rows])] = vectors

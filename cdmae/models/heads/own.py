@@ -12,19 +12,20 @@ weights are the counts of its word-pieces.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from scipy import sparse
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae.errors import InputError
-from cdmae.files import remedy, write_json
-from cdmae.models import networks, transformer
+from cdmae.models import linear, transformer
 from cdmae.models.packed import Packed
 from cdmae.models.ragged import Ragged
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NETWORK = "retriever"
 LAYER = "weigh"  # the network's attribute
@@ -75,44 +76,17 @@ def counts(read: Ragged, words: int) -> sparse.csr_array:
 # --- the layer ------------------------------------------------------------------------------------
 
 
-def start(network: nn.Module, seed: int) -> None:
-    """Add a layer with new weights from N(0, initializer_range), as in BERT."""
-    drawn = torch.randn(
-        1, network.config.hidden_size, generator=torch.Generator().manual_seed(seed)
-    )
-    spread = getattr(network.config, "initializer_range", 0.02)
-    _attach(network, drawn * spread, torch.zeros(1))
+def start(network: PreTrainedModel, seed: int) -> None:
+    """Add a layer with new weights."""
+    draws = torch.Generator().manual_seed(seed)
+    setattr(network, LAYER, linear.new(network.config, 1, draws))
 
 
 def write(folder: Path, network: nn.Module) -> None:
     """Write the layer into a folder below a model's; no other library reads it."""
-    layer = getattr(network, LAYER)
-    (folder / FOLDER).mkdir()
-    sizes = {"in_features": layer.in_features, "out_features": 1, "bias": True}
-    write_json(folder / FOLDER / "config.json", sizes)
-    stored = {name: weight.detach().cpu() for name, weight in layer.state_dict().items()}
-    networks.write_tensors(folder / FOLDER, {f"linear.{name}": stored[name] for name in stored})
+    linear.write(folder / FOLDER, getattr(network, LAYER))
 
 
-def load(network: nn.Module, folder: Path | str) -> None:
+def load(network: PreTrainedModel, folder: Path | str) -> None:
     """Add the layer that is stored in a trained model's folder."""
-    path = Path(folder) / FOLDER / "model.safetensors"
-    try:
-        stored = load_file(path)
-        weight = stored["linear.weight"]
-        bias = stored["linear.bias"]
-    except Exception as error:  # safetensors raises errors of its own
-        raise InputError(f"{path} holds no layer of weights ({error}); {remedy(path)}") from None
-    if weight.shape != (1, network.config.hidden_size) or bias.shape != (1,):
-        raise InputError(
-            f"{path} has a layer of the shape {list(weight.shape)} for an encoder of width "
-            f"{network.config.hidden_size}; {remedy(path)}"
-        )
-    _attach(network, weight, bias)
-
-
-def _attach(network: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    layer = nn.Linear(weight.shape[1], 1)
-    layer.weight = nn.Parameter(weight.float())
-    layer.bias = nn.Parameter(bias.float())
-    setattr(network, LAYER, layer)
+    setattr(network, LAYER, linear.read(Path(folder) / FOLDER, network.config.hidden_size))
