@@ -363,9 +363,9 @@ class Sparse(Regularised):
     )
     target: Literal["ranking", "recall"] = setting(
         "ranking",
-        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a "
-        "passage's weights are regressed on the share of its training queries that contain the "
-        "word-piece, a query's weights are counts (DeepCT)",
+        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a word's "
+        "weight, the score of its first word-piece, is regressed on the share of the passage's "
+        "training queries that contain the word; a query's weights are counts (DeepCT)",
         source="SPLADE v2; recall: DeepCT, section 3.1",
     )
 

@@ -187,8 +187,8 @@ def encode_passages(
     length: int = 0,
     part: str = WHOLE,
     engine: str = "exact",
-    k1: float = 0.9,
-    b: float = 0.4,
+    k1: float = 10.0,
+    b: float = 0.9,
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from card_facts import told_by_card
 from tiny_training import encoder, gradients, same, stage, together, train
 
 from cdmae.errors import InputError
@@ -258,6 +259,15 @@ def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
         np.testing.assert_allclose(values, scores[found], rtol=2e-3, atol=2e-3)  # of float16
     described = read_json(folder / "cdmae.json")
     assert described["cls_dimensions"] == 30
+    told = told_by_card(folder)
+    asked = told["encode"](tiny.queries[0], 16)
+    for row, text in enumerate(tiny.passages[:5]):
+        query, passage = [
+            (vectors.double(), pieces, cls.double())
+            for pieces, vectors, cls in (asked, told["encode"](text, 32))
+        ]
+        score = score_by_hand(query, passage, "equal")
+        assert score.item() == pytest.approx(expected[0, row].item(), rel=1e-3)
     damaged = folder / "2_Dense" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-5])
     with pytest.raises(InputError, match="2_Dense/model.safetensors holds no linear layer"):
