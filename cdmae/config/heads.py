@@ -261,10 +261,20 @@ class Multi(Retriever):
         low=1,
         high=4096,
     )
+    cls_dimensions: int = setting(
+        768,
+        unit="numbers",
+        meaning="with match equal: width of [CLS]'s vector, which has a projection of its own; the "
+        "encoder's width is as much as it can use",
+        source="COIL: 768, the width of its encoder",
+        low=1,
+        high=4096,
+    )
     match: Literal["any", "equal"] = setting(
         "any",
         meaning="any: vectors of length 1 are compared with all others (ColBERT); equal: vectors "
-        "of any length are compared only within the same word-piece, [CLS] included (COIL)",
+        "of any length are compared only within the same word-piece, a product below 0 counts as "
+        "0, and the product of the [CLS] vectors is added (COIL)",
         source="ColBERT; equal: COIL, NAACL 2021",
     )
     expansion: Literal["none", "unattended", "attended"] = setting(
@@ -282,6 +292,8 @@ class Multi(Retriever):
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         keys = ("head", "dimensions", "match", "expansion", "skip_punctuation")
+        if self.match == "equal":
+            keys += ("cls_dimensions",)
         return super().model() | pick(asdict(self), keys)
 
 
@@ -351,9 +363,9 @@ class Sparse(Regularised):
     )
     target: Literal["ranking", "recall"] = setting(
         "ranking",
-        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a "
-        "passage's weights are regressed on the share of its training queries that contain the "
-        "word-piece, a query's weights are counts (DeepCT)",
+        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a word's "
+        "weight, the score of its first word-piece, is regressed on the share of the passage's "
+        "training queries that contain the word; a query's weights are counts (DeepCT)",
         source="SPLADE v2; recall: DeepCT, section 3.1",
     )
 

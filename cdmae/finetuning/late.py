@@ -1,7 +1,9 @@
 """Scores of multi-vector retrievers in training: late interaction, with its own backward pass.
 
 s(q, d) = sum_i max_j q_i . d_j (ColBERT, equation 3). With match equal, the maximum is over
-vectors of the same word-piece. It is 0 where a passage lacks the word-piece (COIL, equation 4).
+vectors of the same word-piece, and at least 0, its value where a passage lacks the word-piece. The
+rows of a [CLS] vector meet the same rows of the passage's, and their products are added as they are
+(COIL, `cdmae.models.heads.multi`).
 
 The products of all pairs of vectors are never held together: they are computed for some passages at
 a time, and only the largest product and its row are kept. Its derivative has one entry per query
@@ -50,7 +52,9 @@ def scores(queries: Texts, passages: Texts, match: str) -> Tensor:
     """Return the score of each query with each passage, [B, P]."""
     device = queries.vectors.device
     blocks = list(_blocks(queries.pieces, passages.pieces, device, match))
-    maxima = _Maxima.apply(queries.vectors, passages.vectors, blocks)  # [T, P]
+    is_piece = put(queries.pieces.values >= 0, device)
+    floor = torch.where(is_piece & (match == "equal"), 0.0, -torch.inf)
+    maxima = _Maxima.apply(queries.vectors, passages.vectors, blocks, floor)  # [T, P]
     lengths = put(queries.pieces.lengths, device)
     return torch.segment_reduce(maxima, "sum", lengths=lengths, axis=0, unsafe=True)
 
@@ -100,10 +104,15 @@ def _blocks(
 
 
 class _Maxima(torch.autograd.Function):
-    """The largest product of each query vector with the vectors of each passage, [T, P]."""
+    """The largest product of each query vector with the vectors of each passage, [T, P].
+
+    floor: [T], for each query vector the product below which the result is 0.
+    """
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, passages: Tensor, blocks: list[_Block]) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, passages: Tensor, blocks: list[_Block], floor: Tensor
+    ) -> Tensor:
         count = sum(len(block.columns) for block in blocks)
         maxima = queries.new_empty(count, len(queries))
         best = torch.empty(count, len(queries), dtype=torch.int64, device=queries.device)
@@ -116,14 +125,14 @@ class _Maxima(torch.autograd.Function):
             found, position = largest(products)
             maxima[block.columns] = found
             best[block.columns] = block.rows.gather(1, position.long())
-        met = maxima > -torch.inf
+        met = maxima > floor
         maxima = torch.where(met, maxima, 0)
         ctx.save_for_backward(queries, passages, best, met)
         return maxima.T.contiguous()
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
         queries, passages, best, met = ctx.saved_tensors
         slopes = torch.where(met.T, gradient, 0)  # [T, P]
         of_queries = functional.embedding_bag(
@@ -139,4 +148,4 @@ class _Maxima(torch.autograd.Function):
             per_sample_weights=slopes.T.flatten()[order],
             mode="sum",
         )
-        return of_queries, of_passages, None
+        return of_queries, of_passages, None, None

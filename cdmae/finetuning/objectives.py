@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdmae.config.heads import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
@@ -38,10 +38,9 @@ class Batch:
     in_batch: Tensor | None = None
     pairs: Ragged | None = None
 
-    @property
-    def pieces(self) -> Ragged | None:
-        """Return the word-pieces with a vector; None if each text has one vector."""
-        return None if self.sequences.flags is None else multi.scored(self.sequences)
+    def pieces(self, network: nn.Module) -> Ragged | None:
+        """Return the word-pieces of the network's vectors; None if each text has one vector."""
+        return None if self.sequences.flags is None else multi.scored(self.sequences, network)
 
 
 def objective(
@@ -135,7 +134,8 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     else:
         scores = late.group_scores(queries, passages, stage.match) / stage.temperature
         contrastive = losses.listwise(scores)
-    return _total(contrastive, scores, every, passages.vectors, batch, stage)
+    of_pieces = packed.put(passages.pieces.values >= 0, scores.device)  # without rows of [CLS]
+    return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 
 
 def _excluded(batch: Batch, device: torch.device) -> Tensor | None:

@@ -1,16 +1,18 @@
-"""Training of DeepCT: weights of word-pieces regressed on query term recall.
+"""Training of DeepCT: weights of words regressed on query term recall.
 
-The target of word-piece t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|: the share of the passage's
-training queries Q_d that contain t (Dai and Callan 2019, equation 1). A passage's loss is the sum
-of the squared errors at its positions (equation 2). Here the loss is averaged over the passages of
-the global batch. DeepCT compares words; here word-pieces are compared, and every position of a
-word-piece has the word-piece's target. Negatives and teachers are not read.
+The target of word t in passage d is QTR(t, d) = |Q_{d,t}| / |Q_d|: the share of the passage's
+training queries Q_d that contain t (Dai and Callan 2019, equation 1). A word is scored at its first
+word-piece (`cdmae.models.heads.own`). As in DeepCT's code, the loss is the mean of the
+squared errors over all words of the batch, here the global one. Negatives and teachers are not
+read.
+
+    E  examples        F  words of the passages of a batch        W  distinct words of the queries
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +25,7 @@ from cdmae.errors import InputError
 from cdmae.finetuning.common import Data, Task
 from cdmae.models import packed, sequences
 from cdmae.models.heads import own
-from cdmae.models.ragged import Ragged
+from cdmae.models.ragged import BARE, Ragged, content, starts_of
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
@@ -31,15 +33,16 @@ if TYPE_CHECKING:
     from cdmae.config.heads import Sparse
     from cdmae.models.checkpoint import Model
 
+FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
 COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "learning_rate"]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Passages and their targets: a matrix [B, V] with the recall of each word-piece."""
+    """Passages, and the recall of each of their words."""
 
     sequences: Ragged
-    targets: sparse.csr_array
+    targets: Ragged
 
 
 def task(
@@ -57,14 +60,24 @@ def task(
     """Set up the training of a retriever with `target: recall`."""
     del teacher, after, in_batch_teacher, seed, device
     positives = data.examples.positives
-    asked = sequences.texts(model, "query", data.queries, data.examples.queries)
-    targets, rows = recalls(positives, own.counts(asked, model.network.config.vocab_size))
+    asked = words(sequences.texts(model, "query", data.queries, data.examples.queries))
+    known, columns = np.unique(asked.values, return_inverse=True)
+    contained = sparse.csr_array(
+        (np.ones(len(columns)), columns, asked.starts), shape=(len(asked), len(known))
+    )
+    shares, rows = recalls(positives, contained)
 
     def batch(examples: np.ndarray, epoch: int) -> Batch:
         turn = epoch % positives.lengths[examples]
         drawn = np.unique(positives.values[positives.starts[examples] + turn])
         read = sequences.texts(model, "passage", data.passages, drawn)
-        return Batch(read, targets[rows[drawn]])
+        found = words(read)
+        column = np.searchsorted(known, found.values).clip(max=len(known) - 1)
+        row = np.repeat(rows[drawn], found.lengths)
+        share = np.asarray(shares[row, column]).ravel()
+        is_known = known[column] == found.values
+        targets = np.where(is_known, share, 0).astype(np.float32)
+        return Batch(read, replace(found, values=targets))
 
     def check(numbers: dict[str, float], step: int) -> str:
         if numbers["entries"]:
@@ -77,11 +90,27 @@ def task(
     return Task(stage, COLUMNS, batch, learn, check)
 
 
-def recalls(positives: Ragged, queries: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return the recall of word-pieces in passages, [p, V], and the row of each passage, [P].
+def words(read: Ragged) -> Ragged:
+    """Return a 64-bit hash of each word of flagged texts: equal for equal word-pieces, uint64.
 
-    positives: the passages that each query is relevant for; queries: the counts of their
-    word-pieces, [E, V]. Passages without a query have the row -1.
+    Collisions are so rare that none is expected among a billion pairs of words.
+    """
+    inside = content(read.starts)
+    pieces = read.values[inside].astype(np.uint64)
+    begins = read.flags[inside] & BARE == 0
+    first = np.flatnonzero(begins)
+    position = np.arange(len(pieces)) - first[begins.cumsum() - 1]
+    # a polynomial of the word-pieces, modulo 2^64
+    power = np.full(position.max(initial=0) + 1, FACTOR).cumprod()
+    keys = np.add.reduceat((pieces + np.uint64(1)) * power[position], first)
+    return Ragged(keys, starts_of(read.flags & BARE == 0)[read.starts])
+
+
+def recalls(positives: Ragged, queries: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
+    """Return the recall of words in passages, [p, W], and the row of each passage, [P].
+
+    positives: the passages that each query is relevant for; queries: the counts of their words, [E,
+    W]. Passages without a query have the row -1.
     """
     asked = np.repeat(np.arange(len(positives)), positives.lengths)
     passages, row_of = np.unique(positives.values, return_inverse=True)
@@ -101,8 +130,8 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
 
-    Every process computes a share of the passages. entries: word-pieces with a positive score per
-    passage, counted at each position; target_entries: with a positive target.
+    Every process computes a share of the passages. entries: words with a positive score per
+    passage, counted as often as they occur; target_entries: with a positive target.
     """
     device = next(network.parameters()).device
     mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
@@ -114,9 +143,9 @@ def learn(
         rows = mine[cut]
         pack = packed.pack(batch.sequences.take(rows), device)
         with setup.autocast(stage.precision, device):
-            found, texts, pieces = own.scores(network, pack, generator=generator)
-        wanted = torch.from_numpy(batch.targets[rows].toarray()).to(found)[texts, pieces]
-        loss = (found - wanted).square().sum() / len(batch.sequences)
+            found, _ = own.scores(network, pack, generator=generator)
+        wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
+        loss = (found - wanted).square().sum() / len(batch.targets.values)
         loss.backward()
         found = found.detach().double()
         parts = (

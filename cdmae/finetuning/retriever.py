@@ -300,7 +300,7 @@ def learn(
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
-    pieces = batch.pieces
+    pieces = batch.pieces(network)
     starts = pieces.starts if pieces is not None else np.arange(len(batch.sequences) + 1)
     memories: list[dict[str, Tensor]] = [{} for _ in cuts]
 

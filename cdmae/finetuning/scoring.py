@@ -70,7 +70,7 @@ def all_scores(
     network = model.network.to(device)
     head = heads.of(model.head)
     read = batch.sequences
-    pieces = batch.pieces
+    pieces = batch.pieces(network)
     starts = pieces.starts if pieces is not None else np.arange(len(read) + 1)
     vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
     for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):

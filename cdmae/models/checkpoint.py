@@ -57,6 +57,7 @@ VECTORS = {
     "unified": ("head", "pooling", "similarity", "dense_weight"),
 }
 OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
+PAIRED = ("cls_dimensions",)  # and of a multi-vector head with `match: equal`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "head": ("dense", "sparse", "multi", "unified"),
@@ -101,6 +102,7 @@ class Model:
     pieces: str = "all"
     target: str = "ranking"
     dimensions: int = 0
+    cls_dimensions: int = 0
     match: str = "any"
     expansion: str = "none"
     skip_punctuation: bool = False
@@ -189,7 +191,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
     if model.head == "multi":
-        multi.start(model.network, model.dimensions, seed)
+        multi.start(model.network, model.dimensions, seed, described.get("cls_dimensions"))
     if model.pieces == "own":
         own.start(model.network, seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
@@ -238,7 +240,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     networks.write(folder, network, left_out)
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    for key in _further(model.kind, {"head": model.head, "pieces": model.pieces}):
+    decisive = {"head": model.head, "pieces": model.pieces, "match": model.match}
+    for key in _further(model.kind, decisive):
         described[key] = getattr(model, key)
     for key, prompt in model.prompts.items():
         described[key] = prompt.text
@@ -254,7 +257,7 @@ def load(folder: Path | str, kind: str, **described: Any) -> Model:
     """
     model = _load(folder, kind, check(folder, kind) | described)
     if model.head == "multi":
-        multi.load(model.network, Path(folder))
+        multi.load(model.network, model, Path(folder))
     if model.pieces == "own":
         own.load(model.network, folder)
     return model
@@ -308,8 +311,12 @@ def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
     """Return the model's keys in ``cdmae.json`` except its lengths and precision."""
     if kind != "retriever":
         return ()
-    head = described.get("head", "dense")
-    return VECTORS.get(head, ()) + (OWN if described.get("pieces") == "own" else ())
+    keys = VECTORS.get(described.get("head", "dense"), ())
+    if described.get("pieces") == "own":
+        keys += OWN
+    if described.get("match") == "equal":
+        keys += PAIRED
+    return keys
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:

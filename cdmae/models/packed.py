@@ -48,7 +48,7 @@ class Packed:
     """A packed batch: ids, positions (from 0 in each passage), types (pairs only); int64 [S].
 
     seen: the rows that others attend to; None: all. scored: for a multi-vector head, the rows with
-    a vector of their own.
+    a vector of their own; for DeepCT, the rows that begin a word.
     """
 
     ids: Tensor

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+FRAME = 2  # [CLS] and [SEP] around a text
 HIDDEN = 1  # a word-piece that no other attends to
-BARE = 2  # a word-piece without a vector of its own
+BARE = 2  # a word-piece without a vector, or a weight, of its own
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Ragged:
 
     starts: int64 [n + 1]. types: int64, the segment of each value in a pair, as the tokenizer
     assigns it; for BERT, 1 after the first [SEP], else 0. flags: uint8, the properties of each
-    value for a multi-vector head (`HIDDEN`, `BARE`).
+    value for a multi-vector head, or for DeepCT's (`HIDDEN`, `BARE`).
     """
 
     values: np.ndarray
@@ -99,3 +100,11 @@ def interleaved(*parts: Ragged) -> Ragged:
 def same(count: int, *values: int) -> Ragged:
     """Return the same sequence `count` times."""
     return Ragged(np.tile(values, count), np.arange(count + 1) * len(values))
+
+
+def content(starts: np.ndarray) -> np.ndarray:
+    """Return a mask, bool [S], of the rows of framed sequences that are not [CLS] or [SEP]."""
+    inside = np.ones(starts[-1], bool)
+    inside[starts[:-1]] = False
+    inside[starts[1:] - 1] = False
+    return inside

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cdmae.collections.store import read_queries
 from cdmae.errors import InputError
-from cdmae.models.heads import multi
+from cdmae.models.heads import multi, own
 from cdmae.models.ragged import Ragged, indices, interleaved, same
 from cdmae.tokens import prompts
 from cdmae.tokens.corpus import Tokens
@@ -45,26 +45,10 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:
-    """Add [CLS] and [SEP] around each sequence of word-pieces, as the model's ids, int64."""
+    """Return ``[CLS] pieces [SEP]`` for each sequence of word-pieces, as the model's ids, int64."""
     cls = same(len(pieces), vocabulary.cls_id)
     sep = same(len(pieces), vocabulary.sep_id)
     return interleaved(cls, replace(pieces, values=vocabulary.of_model(pieces.values)), sep)
-
-
-def content(starts: np.ndarray) -> np.ndarray:
-    """Return a mask, bool [S], of the rows of framed sequences that are not [CLS] or [SEP]."""
-    inside = np.ones(starts[-1], bool)
-    inside[starts[:-1]] = False
-    inside[starts[1:] - 1] = False
-    return inside
-
-
-def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Ragged:
-    """Return ``[CLS] pieces [SEP]`` for the given rows of `source`, as the model's ids.
-
-    Each sequence is cut to `length` word-pieces, special tokens included.
-    """
-    return frame(Ragged(source.ids, source.starts).take(rows, length - 2), vocabulary)
 
 
 @dataclass(frozen=True)
@@ -92,13 +76,15 @@ def texts(
             f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
             "that leaves room for a text and two special tokens"
         )
+    pieces = Ragged(source.ids, source.starts).take(rows, room)
     if prompt.ids:
-        pieces = Ragged(source.ids, source.starts).take(rows, room)
-        before = same(len(rows), *prompt.ids)
-        read = frame(interleaved(before, pieces), model.vocabulary)
-    else:
-        read = single(source, rows, length, model.vocabulary)
-    return multi.flagged(read, kind, model) if model.head == "multi" else read
+        pieces = interleaved(same(len(rows), *prompt.ids), pieces)
+    read = frame(pieces, model.vocabulary)
+    if model.head == "multi":
+        return multi.flagged(read, kind, model)
+    if model.target == "recall":
+        return own.flagged(read, source.word_starts[pieces.values])
+    return read
 
 
 def pairs(

@@ -194,12 +194,13 @@ def train_retriever(planned: Planned, name: str) -> Work:
         operations += stage.group * _head(planned, name, tokens)
         units["batch entry"] = stage.queries * (1 + stage.group) * network.vocabulary
     if stage.head == "multi":
-        width, asked = _multi(planned, name)
+        width, asked, of_cls = _multi(planned, name)
         passages = stage.queries * stage.group
         compared = passages if stage.in_batch else stage.group
-        operations += 2.0 * width * asked * compared * tokens
+        operations += 2.0 * width * asked * compared * (tokens + of_cls)
         rows = stage.queries * asked
-        units["batch entry"] = width * (rows + passages * tokens) + rows * compared
+        entries = rows + passages * (tokens + of_cls)
+        units["batch entry"] = width * entries + rows * compared
     second = planned.config.systems[name].in_batch_teacher
     if second:
         network = planned.network(second)
@@ -221,13 +222,16 @@ def _stage(planned: Planned, name: str) -> Stage | None:
     return planned.config.stages[planned.config.systems[owner].stage] if owner else None
 
 
-def _multi(planned: Planned, name: str) -> tuple[int, float]:
-    """Return the dimensions of a multi-vector system, and its number of vectors per query."""
+def _multi(planned: Planned, name: str) -> tuple[int, float, int]:
+    """Return a multi-vector system's dimensions, rows per query, and rows of a [CLS] vector."""
     stage = _stage(planned, name)
     if stage is None:
-        return DIMENSIONS, FILLED
-    filled = stage.match == "any" and stage.expansion != "none"
-    return stage.dimensions, stage.query_length if filled else QUERY_TOKENS
+        return DIMENSIONS, FILLED, 0
+    if stage.match == "equal":
+        of_cls = math.ceil(stage.cls_dimensions / stage.dimensions)
+        return stage.dimensions, QUERY_TOKENS + of_cls, of_cls
+    filled = stage.expansion != "none"
+    return stage.dimensions, stage.query_length if filled else QUERY_TOKENS, 0
 
 
 def _head(planned: Planned, name: str, tokens: float) -> float:
@@ -330,14 +334,14 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
 def _late(planned: Planned, name: str, mined: tuple[str, ...], found: dict[str, float]) -> float:
     """Count the operations that compare the vectors of queries with those of passages."""
     system = planned.config.systems[name]
-    width, asked = _multi(planned, name)
+    width, asked, of_cls = _multi(planned, name)
     targets = [mined] if mined else systems.targets(planned.config)
     collections = dict.fromkeys(collection for collection, _ in targets)
     tokens = max(_passage_tokens(planned, name, each) for each in collections)
     pairs = found["scanned passage"]
     if system.candidates:
         pairs = min(pairs, found["query"] * system.candidates_depth)
-    return pairs * 2.0 * width * asked * tokens
+    return pairs * 2.0 * width * asked * (tokens + of_cls)
 
 
 def search_feedback(planned: Planned, name: str, *mined: str) -> Work:
@@ -359,8 +363,9 @@ def vectors(planned: Planned, name: str, on: str) -> Work:
     if system.is_unified(planned.config):
         components += 2 * ENTRIES
     if system.is_multi(planned.config):
-        dimensions, _ = _multi(planned, name)
-        components = tokens * (dimensions / 2 + 2)  # float16; a passage and a word-piece
+        dimensions, _, of_cls = _multi(planned, name)
+        rows = tokens + of_cls
+        components = rows * (dimensions / 2 + 2)  # float16; a passage and a word-piece
     operations *= corpus.passages * padded
     units = {"weight": network.parameters(), "component": corpus.passages * components}
     return Work(operations, units)

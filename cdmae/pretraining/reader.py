@@ -23,7 +23,7 @@ from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import PLAIN
 from cdmae.masking.noise import uniforms
-from cdmae.models import sequences
+from cdmae.models import ragged, sequences
 from cdmae.models.ragged import Ragged, indices, starts_of
 from cdmae.pretraining.batches import Masked, Step, Texts
 from cdmae.training.setup import seed_of
@@ -289,7 +289,7 @@ class Reader:
         if side.misspelt:
             lengths, source, spelt = self._misspelt(batch, masked, drawn)
         starts = starts_of(lengths + 2)
-        content = sequences.content(starts)
+        content = ragged.content(starts)
 
         def framed(values: np.ndarray) -> np.ndarray:
             """Join values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""

@@ -1,8 +1,8 @@
 """Exact search with multi-vectors: among all passages, or among another system's best.
 
-The score of a query and a passage is sum_i max_j q_i . d_j (`cdmae.models.heads.multi`). One
-compiled function computes it for one pair at a time, in float32, from vectors of passages that were
-rounded to float16. The result therefore depends neither on blocks nor on threads. A search among
+The score of a query and a passage is sum_i max_j q_i . d_j, or COIL's (`cdmae.models.heads.multi`).
+One compiled function computes it for one pair at a time, in float32, from vectors of passages that
+were rounded to float16. The result depends neither on blocks nor on threads. A search among
 candidates that include the best passages has the same result as a search among all passages.
 
     Q queries, P passages, D dimensions, K depth, n pairs
@@ -267,7 +267,11 @@ def _score_paired(
     memory: np.ndarray,
     scores: np.ndarray,
 ) -> None:
-    """Compute the scores of pairs when only vectors of the same word-piece are compared."""
+    """Compute the scores of pairs when only vectors of the same word-piece are compared.
+
+    A product below 0 counts as 0, except in the rows of [CLS] vectors, whose word-pieces are below
+    0. They come first, in the same order for every text.
+    """
     width = queries.shape[1]
     passage = -1
     count = 0
@@ -280,14 +284,18 @@ def _score_paired(
             count = starts[passage + 1] - begin
             _widen(values, begin, begin + count, memory)
         total = np.float32(0)
-        for row in range(query_starts[query_of[pair]], query_starts[query_of[pair] + 1]):
-            best = np.float32(LEAST)
+        first = query_starts[query_of[pair]]
+        for row in range(first, query_starts[query_of[pair] + 1]):
+            if query_pieces[row] < 0:
+                for column in range(width):
+                    total += tokens[row - first, column] * queries[row, column]
+                continue
+            best = np.float32(0)
             for token in range(count):
                 if pieces[begin + token] == query_pieces[row]:
                     product = np.float32(0)
                     for column in range(width):
                         product += tokens[token, column] * queries[row, column]
                     best = max(best, product)
-            if best > LEAST:
-                total += best
+            total += best
         scores[pair] = total

@@ -28,8 +28,9 @@ class MultiVectors:
     """The vectors of texts: text i has ``values[starts[i]:starts[i + 1]]``.
 
     values: [t, D], float32 for queries, float16 for passages; starts: int64 [n + 1]; pieces: the
-    word-piece of each vector, int32 [t]. paired: whether a vector of these queries is compared only
-    with vectors of the same word-piece.
+    word-piece of each vector, int32 [t], or a negative number for a row of a [CLS] vector
+    (`cdmae.models.heads.multi`). paired: whether a vector of these queries is compared only with
+    vectors of the same word-piece.
     """
 
     values: np.ndarray

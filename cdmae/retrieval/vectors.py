@@ -187,8 +187,8 @@ def encode_passages(
     length: int = 0,
     part: str = WHOLE,
     engine: str = "exact",
-    k1: float = 0.9,
-    b: float = 0.4,
+    k1: float = 10.0,
+    b: float = 0.9,
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
@@ -294,7 +294,7 @@ def encode(
     """
     width = heads.of(model.head).width(model.network)
     if model.head == "multi":
-        pieces = scored(read)
+        pieces = scored(read, model.network)
         values = np.empty((len(pieces.values), width), dtype=np.float32)
         for rows, vectors in _chunks(model, read, device, progress):
             values[indices(pieces.starts[rows], pieces.lengths[rows])] = vectors

@@ -1,19 +1,22 @@
 """Training a multi-vector retriever: loss and gradient by transformers' own model, and the folder."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from card_facts import told_by_card
 from tiny_training import encoder, gradients, same, stage, together, train
 
 from cdmae.errors import InputError
-from cdmae.files import read_json
+from cdmae.files import read_json, write_json
 from cdmae.finetuning import common, late, losses, retriever
 from cdmae.finetuning.teacher import Teacher
-from cdmae.models import checkpoint, sequences
+from cdmae.models import checkpoint, linear, sequences
 from cdmae.models.ragged import Ragged
 from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.search import search
 from cdmae.tokens.corpus import read_tokens
 from cdmae.training.ranks import Ranks
 
@@ -21,8 +24,9 @@ VARIANTS = [
     {},
     {"expansion": "attended", "skip_punctuation": False},
     {"expansion": "none", "passage_prompt": "[d] "},
-    {"match": "equal"},
+    {"match": "equal", "cls_dimensions": 30},  # three rows of 12, the last with zeros
 ]
+COIL = VARIANTS[3]
 
 
 def prepared(tiny, recipe, folder, teacher=None):
@@ -40,8 +44,8 @@ def learn(model, batch, recipe, group=None, step=1):
     return numbers, gradients(model.network)
 
 
-def by_hand(folder, texts, kind, recipe, weight):
-    """Vectors and ids of each text: one padded batch through transformers, BERT's tokenizer."""
+def by_hand(folder, texts, kind, recipe, layers):
+    """The text's vectors, word-piece ids and, for COIL, [CLS] vector, by transformers."""
     network = transformers.BertModel.from_pretrained(
         folder, attn_implementation="eager", add_pooling_layer=False
     ).double()
@@ -65,31 +69,33 @@ def by_hand(folder, texts, kind, recipe, weight):
     else:
         attended = real.long()
     states = network(input_ids=ids, attention_mask=attended).last_hidden_state
-    vectors = states @ weight.T
+    vectors = layers["projection"](states)
+    whole = [None] * len(ids)
     if recipe.match == "equal":
-        real = real & (ids != tokenizer.sep_token_id)
+        whole = layers["of_cls"](states[:, 0])
+        real = real & ~torch.isin(
+            ids, torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id])
+        )
     else:
         vectors = vectors / vectors.norm(dim=-1, keepdim=True)
         if kind == "passage" and recipe.skip_punctuation:
             marks = [tokenizer.vocab[mark] for mark in "!.,-[]()" if mark in tokenizer.vocab]
             real = real & ~torch.isin(ids, torch.tensor(marks))
     return network, [
-        (own[mask], row[mask]) for own, row, mask in zip(vectors, ids, real, strict=True)
+        (own[mask], row[mask], cls)
+        for own, row, mask, cls in zip(vectors, ids, real, whole, strict=True)
     ]
 
 
-def maxsim_by_hand(query, passage, match):
+def score_by_hand(query, passage, match):
     """The definition, one pair at a time."""
-    vectors, pieces = query
+    vectors, pieces, cls = query
     products = vectors @ passage[0].T
     if match == "any":
         return products.amax(1).sum()
-    total = 0.0
-    for row, piece in enumerate(pieces):
-        met = passage[1] == piece
-        if met.any():
-            total = total + products[row][met].max()
-    return total
+    # COIL: the maximum of product x exact match is 0 if all products of a word-piece are negative
+    exact = (pieces[:, None] == passage[1]).double()
+    return (products * exact).amax(1).clamp_min(0).sum() + cls @ passage[2]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -101,21 +107,35 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     model, batch = prepared(tiny, recipe, folder, teacher)
     numbers, found = learn(model, batch, recipe)
 
-    weight = model.network.projection.weight.detach().clone().requires_grad_()
+    layers = torch.nn.ModuleDict(
+        {
+            name: copy.deepcopy(getattr(model.network, name))
+            for name in ("projection", "of_cls")
+            if hasattr(model.network, name)
+        }
+    )
+    layers.zero_grad()
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     drawn = data.examples.draw(np.arange(6), 0)
     asked = data.examples.queries[np.arange(6)]
     texts = [tiny.passages[row] for row in drawn.ravel()]
     network, queries = by_hand(
-        folder, [tiny.queries[row] for row in asked], "query", recipe, weight
+        folder, [tiny.queries[row] for row in asked], "query", recipe, layers
     )
-    other, passages = by_hand(folder, texts, "passage", recipe, weight)
+    other, passages = by_hand(folder, texts, "passage", recipe, layers)
     every = torch.stack(
         [
-            torch.stack([maxsim_by_hand(query, each, recipe.match) for each in passages])
+            torch.stack([score_by_hand(query, each, recipe.match) for each in passages])
             for query in queries
         ]
     )
+    if recipe.match == "equal":
+        met = [
+            (query[0] @ each[0].T)[query[1][:, None] == each[1]]
+            for query in queries
+            for each in passages
+        ]
+        assert any((products < 0).any() for products in met)
     every = every / 2.5
     groups = torch.stack([every[row, 4 * row : 4 * row + 4] for row in range(6)])
     if in_batch:
@@ -129,20 +149,20 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     expected = gradients(network)
     for name, gradient in gradients(other).items():
         expected[name] += gradient
-    expected["projection.weight"] = weight.grad
+    expected |= gradients(layers)
     expected.pop("embeddings.token_type_embeddings.weight")
     found.pop("embeddings.token_type_embeddings.weight")
     same(found, expected)
 
 
-@pytest.mark.parametrize("match", ["any", "equal"])
-def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, match, monkeypatch):
+@pytest.mark.parametrize("variant", [{}, COIL])
+def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, variant, monkeypatch):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", alpha=4.0, match=match)
+    recipe = stage("multi", alpha=4.0, **variant)
     model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("multi", alpha=4.0, match=match, chunk=1000))
+    numbers, whole = learn(model, batch, stage("multi", alpha=4.0, chunk=1000, **variant))
     monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
-    again, found = learn(model, batch, stage("multi", alpha=4.0, match=match, chunk=3))
+    again, found = learn(model, batch, stage("multi", alpha=4.0, chunk=3, **variant))
     models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
 
     def process(group):
@@ -155,8 +175,8 @@ def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, mat
 
 
 def test_maxima_have_the_gradient_of_finite_differences():
-    queries = Ragged.of([[1, 2], [3], [1, 9, 1]])
-    passages = Ragged.of([[1, 1, 5], [2, 3], [4], [1, 2, 3, 9]])
+    queries = Ragged.of([[-1, 1, 2], [-1, 3], [-1, 1, 9, 1]])
+    passages = Ragged.of([[-1, 1, 1, 5], [-1, 2, 3], [-1], [-1, 1, 2, 3, 9]])
     generator = torch.Generator().manual_seed(1)
 
     def drawn(texts):
@@ -172,10 +192,10 @@ def test_maxima_have_the_gradient_of_finite_differences():
         )
 
 
-@pytest.mark.parametrize("match", ["any", "equal"])
-def test_vectors_that_died_end_the_training(tiny, tmp_path, match):
+@pytest.mark.parametrize("variant", [{}, COIL])
+def test_vectors_that_died_end_the_training(tiny, tmp_path, variant):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", match=match)
+    recipe = stage("multi", **variant)
     model, batch = prepared(tiny, recipe, folder)
     with torch.no_grad():
         model.network.projection.weight.zero_()
@@ -211,19 +231,48 @@ def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
     assert (shard[:].values == passages.values.astype(np.float16)).all()
 
 
-def test_a_folder_of_coil_has_its_projection(tiny, tmp_path):
-    recipe = stage("multi", match="equal", epochs=1, passage_prompt="")
+def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
+    """transformers and two linear layers compute the search's scores; old folders are refused."""
+    recipe = stage("multi", epochs=1, passage_prompt="", **COIL)
     folder = train(retriever, tiny, tmp_path, recipe)
     assert not (folder / "modules.json").exists()
-    queries = inference.encode_queries(folder, tiny.queries[:3])
-    assert queries.paired
-    model = transformers.AutoModel.from_pretrained(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    weight = load_file(folder / "1_Dense" / "model.safetensors")["linear.weight"]
+    layers = {
+        "projection": linear.read(folder / "1_Dense", 32),
+        "of_cls": linear.read(folder / "2_Dense", 32),
+    }
+    layers = torch.nn.ModuleDict(layers).double()
+    assert layers["of_cls"].out_features == 30
     with torch.no_grad():
-        states = model(**tokenizer(tiny.queries[0], return_tensors="pt")).last_hidden_state[0]
-    np.testing.assert_allclose(queries[0:1].values, (states @ weight.T)[:-1], atol=1e-5)
-    damaged = folder / "1_Dense" / "model.safetensors"
+        _, queries = by_hand(folder, tiny.queries[:5], "query", recipe, layers)
+        _, passages = by_hand(folder, tiny.passages, "passage", recipe, layers)
+        expected = torch.stack(
+            [
+                torch.stack([score_by_hand(query, each, "equal") for each in passages])
+                for query in queries
+            ]
+        )
+    asked = inference.encode_queries(folder, tiny.queries[:5])
+    run = search(asked, inference.shards(folder, tiny.tokens, threads=1), len(tiny.passages))
+    for row, scores in enumerate(expected.numpy()):
+        found, values = run.ranked(row)
+        assert len(found) == len(tiny.passages)
+        np.testing.assert_allclose(values, scores[found], rtol=2e-3, atol=2e-3)  # of float16
+    described = read_json(folder / "cdmae.json")
+    assert described["cls_dimensions"] == 30
+    told = told_by_card(folder)
+    asked = told["encode"](tiny.queries[0], 16)
+    for row, text in enumerate(tiny.passages[:5]):
+        query, passage = [
+            (vectors.double(), pieces, cls.double())
+            for pieces, vectors, cls in (asked, told["encode"](text, 32))
+        ]
+        score = score_by_hand(query, passage, "equal")
+        assert score.item() == pytest.approx(expected[0, row].item(), rel=1e-3)
+    damaged = folder / "2_Dense" / "model.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-5])
-    with pytest.raises(InputError, match="1_Dense/model.safetensors holds no projection"):
+    with pytest.raises(InputError, match="2_Dense/model.safetensors holds no linear layer"):
+        inference.encode_queries(folder, tiny.queries)
+    described.pop("cls_dimensions")
+    write_json(folder / "cdmae.json", described)
+    with pytest.raises(InputError, match="lacks cls_dimensions; delete the folder and train it"):
         inference.encode_queries(folder, tiny.queries)

@@ -1,9 +1,13 @@
 """Weights of a text's own word-pieces: uniCOIL and DeepCT, against their equations by hand."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 import transformers
+from card_facts import told_by_card
+from scipy import sparse
 from tiny_models import own_weights, padded
 from tiny_training import encoder, gradients, same, stage, together, train
 
@@ -63,19 +67,36 @@ def test_the_loss_of_unicoil_and_its_gradient(tiny, tmp_path):
         same(found, expected)
 
 
+def words_by_hand(folder, ids):
+    """The words of a framed text: the position of the first word-piece of each, and its text."""
+    pieces = transformers.AutoTokenizer.from_pretrained(folder).convert_ids_to_tokens(ids)
+    found = []
+    for position, piece in list(enumerate(pieces))[1:-1]:
+        if piece.startswith("##"):
+            found[-1][1] += piece[2:]
+        else:
+            found.append([position, piece])
+    return found
+
+
+def query_ids(tiny, folder, row):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    return tokenizer(tiny.queries[row], truncation=True, max_length=16)["input_ids"]
+
+
 def test_query_term_recall():
-    """Passage 5 has two queries, one of which contains word-piece 3: its recall is 1/2."""
+    """Passage 5 has two queries, one of which contains word 3: its recall is 1/2."""
     positives = Ragged.of([[5], [5, 2], [2]])
-    queries = own.counts(Ragged.of([[0, 3, 3, 4, 1], [0, 4, 1], [0, 6, 1]]), 8)
+    queries = sparse.csr_array(([1.0, 1, 2, 1, 1, 1], ([0, 0, 0, 1, 2, 2], [3, 4, 5, 4, 4, 6])))
     targets, rows = recall.recalls(positives, queries)
     assert rows.tolist() == [-1, -1, 0, -1, -1, 1]
     found = targets.toarray()
-    assert found[rows[5]].tolist() == [0, 0, 0, 0.5, 1, 0, 0, 0]
-    assert found[rows[2]].tolist() == [0, 0, 0, 0, 0.5, 0, 0.5, 0]
+    assert found[rows[5]].tolist() == [0, 0, 0, 0.5, 1, 0.5, 0]
+    assert found[rows[2]].tolist() == [0, 0, 0, 0, 1, 0, 0.5]
 
 
 def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
-    """The squared errors of all positions, averaged over passages; also in two processes."""
+    """The mean squared error at the first word-pieces of all words; also in two processes."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("sparse", pieces="own", target="recall")
     model, data = prepared(tiny, recipe, folder)
@@ -85,12 +106,17 @@ def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
     assert len(batch.sequences) == 6
 
     naive = prepared(tiny, recipe, folder)[0].network
-    scores, weights = by_hand(naive, batch.sequences)
-    targets = batch.targets.toarray()
-    loss = 0.0
-    for row, text in enumerate(batch.sequences):
-        for position, piece in list(enumerate(text))[1:-1]:
-            loss = loss + (scores[row, position] - float(targets[row, piece])) ** 2 / 6
+    scores, _ = by_hand(naive, batch.sequences)
+    errors = []
+    recalled = 0
+    for row, text in enumerate(batch.sequences):  # query i is relevant for passage i alone
+        asked = {word for _, word in words_by_hand(folder, query_ids(tiny, folder, row))}
+        for position, word in words_by_hand(folder, text):
+            errors.append((scores[row, position] - float(word in asked)) ** 2)
+            recalled += word in asked
+    assert len(errors) < sum(batch.sequences.lengths - 2)  # some word-pieces continue a word
+    assert recalled >= 6
+    loss = torch.stack(errors).mean()
     loss.backward()
     expected = gradients(naive)
 
@@ -120,7 +146,7 @@ def test_a_dead_regression_is_refused(tiny, tmp_path):
 
 @pytest.mark.parametrize("target", ["ranking", "recall"])
 def test_the_folder_has_the_encoder_and_the_layer(tiny, tmp_path, target):
-    """transformers and one linear layer compute our vectors; a query's recall weights are counts."""
+    """transformers and one linear layer compute our vectors, and so does the card's program."""
     recipe = stage("sparse", pieces="own", target=target, query_flops=0.0, passage_flops=0.0)
     folder = train(retriever, tiny, tmp_path, recipe)
     described = read_json(folder / "cdmae.json")
@@ -133,7 +159,13 @@ def test_the_folder_has_the_encoder_and_the_layer(tiny, tmp_path, target):
     (shard,) = inference.shards(folder, tiny.tokens, threads=1)
     read = tokenizer(tiny.passages, truncation=True, max_length=32)["input_ids"]
     with torch.no_grad():
-        expected = by_hand(network, read)[1]
+        scores, expected = by_hand(network, read)
+        if target == "recall":  # a word's weight is the score of its first word-piece
+            for row, ids in enumerate(read):
+                edges = [position for position, _ in words_by_hand(folder, ids)] + [len(ids) - 1]
+                for first, end in pairwise(edges):
+                    scores[row, first:end] = scores[row, first]
+            expected = own_weights(scores, read, WORDS)
     np.testing.assert_allclose(shard[:].toarray(), expected.numpy(), atol=1e-5)
     queries = inference.encode_queries(folder, tiny.queries).toarray()
     assert queries.shape == (len(tiny.queries), WORDS)
@@ -144,3 +176,9 @@ def test_the_folder_has_the_encoder_and_the_layer(tiny, tmp_path, target):
     else:
         expected = np.array([np.bincount(text[1:-1], minlength=WORDS) for text in read])
     np.testing.assert_allclose(queries, expected, atol=1e-5)
+    encode = told_by_card(folder)["encode"]
+    for row, text in enumerate(tiny.passages[:5]):
+        weights = np.zeros(WORDS)
+        for piece, weight in encode(text, 32).items():
+            weights[piece] = weight
+        np.testing.assert_allclose(shard[:].toarray()[row], weights, atol=1e-5)

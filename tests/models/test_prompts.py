@@ -12,6 +12,7 @@ from cdmae.files import read_json
 from cdmae.finetuning import common
 from cdmae.finetuning import retriever as trainer
 from cdmae.models import checkpoint, sequences
+from cdmae.models.ragged import Ragged
 from cdmae.models.sequences import Prompt
 from cdmae.retrieval import vectors
 from cdmae.tokens.corpus import read_tokens
@@ -66,7 +67,7 @@ def test_without_prompts_files_and_sequences_are_as_before(tiny, tmp_path):
     tokens = read_tokens(tiny.tokens)
     rows = np.arange(PASSAGES)
     ours = sequences.texts(model, "passage", tokens, rows)
-    single = sequences.single(tokens, rows, 32, model.vocabulary)
+    single = sequences.frame(Ragged(tokens.ids, tokens.starts).take(rows, 30), model.vocabulary)
     np.testing.assert_array_equal(ours.values, single.values)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae.models import sequences
+from cdmae.models import ragged, sequences
 from cdmae.models.ragged import Ragged
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
@@ -31,7 +31,9 @@ def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts):
     titles = [text if row % 3 else "" for row, text in enumerate(reversed(texts))]
     source = tokenise.tokenise(pa.table({"title": titles, "text": texts}), folder, 1)
     rows = np.array([3, 0, 39, 7, 7])
-    found = sequences.single(source, rows, 30, Vocabulary.read(folder))
+    found = sequences.frame(
+        Ragged(source.ids, source.starts).take(rows, 28), Vocabulary.read(folder)
+    )
     joined = [f"{titles[row]} {texts[row]}" for row in rows]
     expected = hf(joined, truncation=True, max_length=30)["input_ids"]
     assert np.split(found.values, found.starts[1:-1])[2].tolist() == expected[2]
@@ -71,7 +73,7 @@ def test_ragged_by_hand():
     )
     assert framed.values.tolist() == [2, 31, 32, 3, 2, 11, 12, 13, 3, 2, 3, 2, 21, 3]
     assert framed.starts.tolist() == [0, 4, 9, 11, 14]
-    assert sequences.content(framed.starts).astype(int).tolist() == [
+    assert ragged.content(framed.starts).astype(int).tolist() == [
         0,
         1,
         1,

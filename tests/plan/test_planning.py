@@ -23,11 +23,13 @@ from planned import plan, records
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import concepts
+from cdmae.config.heads import Multi
 from cdmae.config.load import load
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
+from cdmae.fields import asdict, rules_of
 from cdmae.plan import flops, machine, prices, sizes, work
 from cdmae.plan import jobs as counting
 from cdmae.plan.flops import Network
@@ -633,6 +635,22 @@ def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     assert Network.read("some/name") == found and flops.longest("some/name") == 6
     assert Network.read("some/other") == Network(), "what is not here is taken for BERT base"
+
+
+def test_the_vectors_of_coil_include_the_rows_of_cls(planned):
+    """768 numbers are 24 rows of 32 float16, each with a passage and a word-piece (int32)."""
+    stage = asdict(planned.config.stages[planned.config.systems["one"].stage])
+    del stage["head"]
+    shared = {key: stage[key] for key in stage if key in rules_of(Multi)}
+
+    def disk(**changed):
+        recipe = Multi(**{**shared, "dimensions": 32, **changed})
+        name = planned.config.systems["one"].stage
+        planned.config = replace(planned.config, stages={**planned.config.stages, name: recipe})
+        return price(planned, Job("vectors", "one/docs")).disk
+
+    added = disk(match="equal") - disk(match="any")
+    assert added == pytest.approx(1000 * 24 * (2 * 32 + 8))
 
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):

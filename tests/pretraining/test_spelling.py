@@ -9,7 +9,7 @@ from any_kind import as_objective
 from tiny_objectives import SETTINGS
 from tiny_tokenizers import byte_level
 
-from cdmae.models import sequences
+from cdmae.models import ragged
 from cdmae.pretraining.objectives import objective
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.spelling import Spelling
@@ -78,7 +78,7 @@ def test_exactly_the_words_that_the_decoder_restores_are_misspelt(folder):
     for row, text in enumerate(TEXTS):
         cut = slice(row, row + 1)
         masked = sides["decoder"][cut]
-        inside = sequences.content(masked.inputs.starts - masked.inputs.starts[0])
+        inside = ragged.content(masked.inputs.starts - masked.inputs.starts[0])
         original = masked.labels[inside]
         restored = backend.decode(original[masked.chosen[inside]].tolist())
         ids = next(iter(sides["encoder"].inputs.take(np.array([row])))).tolist()

@@ -27,7 +27,7 @@ LATE = {
 }  # fmt: skip
 LENGTHS |= {
     "colbert": {**LATE, "match": "any"},
-    "coil": {**LATE, "match": "equal"},
+    "coil": {**LATE, "match": "equal", "cls_dimensions": 24},
     "unified": {
         **TWO, "head": "unified", "pooling": "cls", "similarity": "dot", "dense_weight": 0.5,
     },

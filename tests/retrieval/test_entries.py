@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from cdmae.config.kinds.retriever import Retriever
 from cdmae.errors import InputError
+from cdmae.fields import rules_of
 from cdmae.retrieval import entries, impacts, sparsity, vectors
 from cdmae.retrieval.search import search
 
@@ -101,7 +103,10 @@ def test_sparsity_counts_entries_and_shared_word_pieces():
 
 
 def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
-    """DeepCT: BM25 by hand over the rounded weights, and counts of the queries' word-pieces."""
+    """DeepCT: BM25 by hand over the rounded weights, with the constants of its authors.
+
+    They leave the learnt weights an effect: frequencies of 20 and 100 do not score nearly the same.
+    """
     weights = np.zeros((40, 50), np.float32)
     generator = np.random.default_rng(5)
     for row in range(39):  # the last passage is empty
@@ -110,7 +115,9 @@ def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
     queries = drawn(5, 0.1, 1)
     queries.data[:] = generator.integers(1, 3, queries.nnz)
     shards = cut(sparse.csr_array(weights), 25)
-    how = {"k1": 1.5, "b": 0.7}
+    how = {key: rules_of(Retriever)[key].default for key in ("k1", "b")}
+    assert how == {"k1": 10, "b": 0.9}
+    assert 20 / (20 + how["k1"]) < 0.75 * 100 / (100 + how["k1"])
     with vectors.Progress(40, unit="passages", label="write") as progress:
         vectors.write(tmp_path / "v", shards, [], progress, engine="bm25", bm25=how)
     index = vectors.read_vectors(tmp_path / "v")
@@ -121,7 +128,7 @@ def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
     mean = lengths.sum() / 39
     contain = (frequencies > 0).sum(0)
     idf = np.log(1 + (39 - contain + 0.5) / (contain + 0.5))
-    norm = 1.5 * (1 - 0.7 + 0.7 * lengths / mean)
+    norm = 10 * (1 - 0.9 + 0.9 * lengths / mean)
     saturated = frequencies / (frequencies + norm[:, None])
     expected = queries.toarray() @ (idf * saturated).T
     for query, scores in enumerate(expected):

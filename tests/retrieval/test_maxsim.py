@@ -12,18 +12,20 @@ from cdmae.runs import Run
 
 
 def drawn(lengths, width, seed, paired=False, half=False):
-    """Draw vectors of length 1."""
+    """Draw vectors of length 1; paired: those of COIL, each text's first is [CLS]'s."""
     generator = np.random.default_rng(seed)
     starts = starts_of(lengths)
     values = generator.standard_normal((starts[-1], width)).astype(np.float32)
     values /= np.linalg.norm(values, axis=1, keepdims=True)
     pieces = generator.integers(0, 20, starts[-1]).astype(np.int32)
+    if paired:
+        pieces[starts[:-1]] = -1  # [CLS]
     made = MultiVectors(values, starts, pieces, paired)
     return made.rounded() if half else made
 
 
 def by_hand(queries, passages):
-    """The definition: sum_i max_j q_i . d_j, float64 [Q, P]."""
+    """The definition, float64 [Q, P]: sum_i max_j q_i . d_j; paired: see `heads.multi`."""
     found = np.zeros((len(queries), len(passages)))
     for row in range(len(queries)):
         query = queries[row : row + 1]
@@ -31,9 +33,11 @@ def by_hand(queries, passages):
             passage = passages[column : column + 1]
             products = query.values.astype(np.float64) @ passage.values.astype(np.float64).T
             if queries.paired:
-                products[query.pieces[:, None] != passage.pieces] = -np.inf
-            best = products.max(1)
-            found[row, column] = best[best > -np.inf].sum()
+                products *= query.pieces[:, None] == passage.pieces
+                cls = query.pieces < 0
+                found[row, column] = products[cls].sum() + products[~cls].max(1).clip(0).sum()
+            else:
+                found[row, column] = products.max(1).sum()
     return found
 
 

@@ -11,6 +11,7 @@ from tiny_tokenizers import KINDS, TEXTS
 from cdmae.errors import InputError
 from cdmae.importance import ngrams
 from cdmae.models import sequences
+from cdmae.models.ragged import Ragged
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
@@ -97,7 +98,7 @@ def test_pairs_equal_the_tokenizer_s_pairs(folder, vocabulary, hugging_face):
     found = sequences.pairs(source, rows, source, rows[::-1].copy(), 24, vocabulary)
     expected = hugging_face(texts, texts[::-1], truncation="longest_first", max_length=24)
     assert found.values.tolist() == sum(expected["input_ids"], [])
-    single = sequences.single(source, rows, 12, vocabulary)
+    single = sequences.frame(Ragged(source.ids, source.starts).take(rows, 10), vocabulary)
     assert single.values.tolist() == sum(
         hugging_face(texts, truncation=True, max_length=12)["input_ids"], []
     )

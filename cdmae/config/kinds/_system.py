@@ -26,7 +26,8 @@ CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
-WEIGHTS = ("head", "dimensions", "pieces")  # settings of a stage that determine a model's weights
+# settings of a stage that determine a model's weights
+WEIGHTS = ("head", "dimensions", "match", "cls_dimensions", "pieces")
 Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]

@@ -56,16 +56,16 @@ class Retriever(Trained):
         source="bm25: DeepCT, section 3.2",
     )
     k1: float = setting(
-        0.9,
-        meaning="with engine bm25: saturation of term frequencies",
-        source="Anserini; DeepCT tunes it",
+        10.0,
+        meaning="with engine bm25: saturation of term frequencies, which go up to 100",
+        source="DeepCT's README, tuned on MS MARCO; its authors call tuning critical",
         low=0,
         high=100,
     )
     b: float = setting(
-        0.4,
+        0.9,
         meaning="with engine bm25: normalisation by length",
-        source="Anserini; DeepCT tunes it",
+        source="DeepCT's README, tuned on MS MARCO",
         low=0,
         high=1,
     )

@@ -7,11 +7,15 @@ match any (ColBERT): vectors have length 1. Punctuation marks of passages have n
 are filled with [MASK] up to a set length. Each [MASK] has a vector of its own; by default no other
 word-piece attends to it.
 
-match equal (COIL, Gao et al. 2021): a vector meets only vectors of the same word-piece, and a
-word-piece that the passage lacks adds 0. [CLS] also counts as a word-piece, so its product is part
-of the sum. [SEP] has no vector. Vectors keep their lengths.
+match equal (COIL, Gao et al. 2021, and its code): a vector meets only vectors of the same
+word-piece, and a product below 0 counts as 0, which is also the value of a word-piece that the
+passage lacks. [SEP] has no vector. [CLS] has a projection of its own, of C numbers, and the product
+of the [CLS] vectors is added to the sum. Projections have biases. Vectors keep their lengths. A
+[CLS] vector is stored in rows of D numbers, the last filled with zeros; instead of a word-piece,
+they have the numbers -k to -1.
 
-    R  vectors of a batch        D  dimensions        E  width of the encoder
+    R  rows of a batch        D  dimensions        C  dimensions of [CLS]        B  texts
+    k  rows of a [CLS] vector, C / D rounded up
 """
 
 from __future__ import annotations
@@ -24,15 +28,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae.errors import InputError
-from cdmae.files import remedy, write_json
-from cdmae.models import networks, transformer
-from cdmae.models.packed import Packed
-from cdmae.models.ragged import BARE, HIDDEN, Ragged, interleaved, starts_of
+from cdmae.files import write_json
+from cdmae.models import linear, transformer
+from cdmae.models.packed import Packed, Rows
+from cdmae.models.ragged import BARE, HIDDEN, Ragged, interleaved, same, starts_of
 from cdmae.tokens.vocabulary import read_backend
 
 if TYPE_CHECKING:
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
 
 NETWORK = "retriever"
 PROJECTION = "1_Dense"  # the folder of the projection below a model's
-WEIGHT = "linear.weight"
-LEFT_OUT = ("projection.",)  # weights of the network that `networks.write` leaves out
+OF_CLS = "2_Dense"  # the folder of [CLS]'s own projection
+LEFT_OUT = ("projection.", "of_cls.")  # weights of the network that `networks.write` leaves out
 PUNCTUATION = tuple(string.punctuation)
 
 
@@ -70,10 +72,39 @@ def vectors(
     del memory
     rows = packed.scored
     states = transformer.hidden_states(network, packed, last_rows=rows, generator=generator)
-    projected = network.projection(states[: len(rows.layout.cells)])
+    states = states[: len(rows.layout.cells)]
+    if settings.match == "equal":
+        projected = _with_cls(network, states, rows)
+    else:
+        projected = network.projection(states)
     # bf16 is for products, not for losses.
     wide = projected.to(torch.promote_types(projected.dtype, torch.float32))
     return wide if settings.match == "equal" else functional.normalize(wide, dim=-1)
+
+
+def _with_cls(network: nn.Module, states: Tensor, rows: Rows) -> Tensor:
+    """Project the states of texts, of which the first is [CLS]'s: the rows of `scored`, [R, D]."""
+    count = rows_of_cls(network)
+    first = rows.layout.starts[:-1].long()
+    others = torch.ones(len(states), dtype=torch.bool, device=states.device)
+    others[first] = False
+    cls = network.of_cls(states[first])  # [B, C]
+    cls = functional.pad(cls, (0, count * width(network) - cls.shape[1]))
+    numbers = torch.arange(count, device=states.device)
+    begins = first + (count - 1) * torch.arange(len(first), device=states.device)
+    of_cls = (begins[:, None] + numbers).flatten()
+    made = cls.new_empty(len(states) + (count - 1) * len(first), width(network))
+    of_pieces = torch.ones(len(made), dtype=torch.bool, device=states.device)
+    of_pieces[of_cls] = False
+    made[of_cls] = cls.view(-1, width(network))
+    made[of_pieces] = network.projection(states[others]).to(made.dtype)
+    return made
+
+
+def rows_of_cls(network: nn.Module) -> int:
+    """Return the number of rows k of a [CLS] vector, or 0 if [CLS] has no projection of its own."""
+    of_cls = getattr(network, "of_cls", None)
+    return -(-of_cls.out_features // width(network)) if of_cls else 0
 
 
 # --- word-pieces ----------------------------------------------------------------------------------
@@ -113,65 +144,53 @@ def flagged(read: Ragged, kind: Literal["query", "passage"], model: Model) -> Ra
     return replace(filled, flags=flags.astype(np.uint8))
 
 
-def scored(read: Ragged) -> Ragged:
-    """Return the word-pieces that have vectors."""
-    return read.keep(read.flags & BARE == 0)
+def scored(read: Ragged, network: nn.Module) -> Ragged:
+    """Return the word-piece of each row of `vectors`; the rows of a [CLS] vector have -k to -1."""
+    pieces = read.keep(read.flags & BARE == 0)
+    count = rows_of_cls(network)
+    if not count:
+        return pieces
+    is_cls = np.zeros(len(pieces.values), bool)
+    is_cls[pieces.starts[:-1]] = True
+    return interleaved(same(len(pieces), *range(-count, 0)), pieces.keep(~is_cls))
 
 
-# --- the projection -------------------------------------------------------------------------------
+# --- the projections ------------------------------------------------------------------------------
 
 
-def start(network: PreTrainedModel, dimensions: int, seed: int) -> None:
-    """Add a projection to an encoder, with new weights from N(0, initializer_range), as in BERT."""
-    drawn = torch.randn(
-        dimensions, network.config.hidden_size, generator=torch.Generator().manual_seed(seed)
-    )
-    spread = getattr(network.config, "initializer_range", 0.02)
-    _attach(network, drawn * spread)
+def start(
+    network: PreTrainedModel, dimensions: int, seed: int, cls_dimensions: int | None = None
+) -> None:
+    """Add new projections to an encoder; cls_dimensions: only with match equal."""
+    draws = torch.Generator().manual_seed(seed)
+    paired = cls_dimensions is not None
+    network.projection = linear.new(network.config, dimensions, draws, bias=paired)
+    if paired:
+        network.of_cls = linear.new(network.config, cls_dimensions, draws)
 
 
-def load(network: PreTrainedModel, folder: Path) -> None:
-    """Add the projection that is stored in a trained model's folder to its encoder."""
-    path = folder / PROJECTION / "model.safetensors"
-    try:
-        weight = load_file(path)[WEIGHT]
-    except Exception as error:  # safetensors raises errors of its own
-        raise InputError(f"{path} holds no projection ({error}); {remedy(path)}") from None
-    if weight.ndim != 2 or weight.shape[1] != network.config.hidden_size:
-        raise InputError(
-            f"{path} has a projection of the shape {list(weight.shape)} for an encoder of width "
-            f"{network.config.hidden_size}; {remedy(path)}"
-        )
-    _attach(network, weight)
-
-
-def _attach(network: PreTrainedModel, weight: Tensor) -> None:
-    projection = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-    projection.weight = nn.Parameter(weight.float())
-    network.projection = projection
+def load(network: PreTrainedModel, model: Model, folder: Path) -> None:
+    """Add the projections that are stored in a trained model's folder to its encoder."""
+    inputs = network.config.hidden_size
+    paired = model.match == "equal"
+    network.projection = linear.read(folder / PROJECTION, inputs, bias=paired)
+    if paired:
+        network.of_cls = linear.read(folder / OF_CLS, inputs)
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
 def write_modules(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
-    """Write the projection, and the files by which other libraries read the folder.
+    """Write the projections, and the files by which other libraries read the folder.
 
     The layout is PyLate's, which sentence-transformers' `MultiVectorEncoder` (from version 6.2)
-    reads. No library reads COIL's matching, so its folder has only the projection.
+    reads. No library reads COIL's matching, so its folder has only the projections.
     """
     network = model.network
-    dense = {
-        "in_features": network.config.hidden_size,
-        "out_features": width(network),
-        "bias": False,
-        "activation_function": "torch.nn.modules.linear.Identity",
-    }
-    (folder / PROJECTION).mkdir()
-    write_json(folder / PROJECTION / "config.json", dense)
-    weight = network.projection.weight.detach().cpu().contiguous()
-    networks.write_tensors(folder / PROJECTION, {WEIGHT: weight})
+    linear.write(folder / PROJECTION, network.projection)
     if model.match == "equal":
+        linear.write(folder / OF_CLS, network.of_cls)
         return
     modules = [
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},

@@ -1,30 +1,34 @@
 """Weights of a text's own word-pieces: uniCOIL (Lin and Ma 2021) and DeepCT (Dai and Callan 2019).
 
-A linear layer scores each position's state: z_i = v . h_i + c. A word-piece's weight is w_j = max_i
-ReLU(z_i) over its positions i, for queries and for passages. This is COIL with one dimension, and
-Tevatron's uniCOIL model. [CLS], [SEP] and word-pieces that are not in the text have
-the weight 0. DeepCT regresses z_i on a target instead (`cdmae.finetuning.recall`), and a query's
-weights are the counts of its word-pieces.
+A linear layer scores each position's state: z_i = v . h_i + c. uniCOIL is COIL with one dimension,
+as in Tevatron's model: a word-piece's weight is w_j = max_i ReLU(z_i) over its positions i, for
+queries and for passages. DeepCT scores only the first word-piece of each word; the word's other
+word-pieces have the same score. It is regressed on a target (`cdmae.finetuning.recall`), and a
+query's weights are the counts of its word-pieces. [CLS], [SEP] and word-pieces that are not in the
+text have the weight 0.
 
-    R  rows without special tokens        B  texts        V  word-pieces        E  width
+    R  rows without special tokens        F  rows that are scored        B  texts
+    V  word-pieces        E  width
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
 from scipy import sparse
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae.errors import InputError
-from cdmae.files import remedy, write_json
-from cdmae.models import networks, transformer
+from cdmae.models import linear, transformer
 from cdmae.models.packed import Packed
-from cdmae.models.ragged import Ragged
+from cdmae.models.ragged import BARE, FRAME, Ragged, content
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 NETWORK = "retriever"
 LAYER = "weigh"  # the network's attribute
@@ -32,40 +36,58 @@ LEFT_OUT = (f"{LAYER}.",)  # weights of the network that `networks.write` leaves
 FOLDER = "1_Weights"  # the layer's folder below a model's
 
 
+def flagged(read: Ragged, begins: np.ndarray) -> Ragged:
+    """Flag the word-pieces without a score of their own, for DeepCT.
+
+    read: framed texts. begins: bool, whether a word-piece begins a word, without special tokens.
+    """
+    flags = np.full(len(read.values), BARE, np.uint8)
+    flags[content(read.starts)] = np.where(begins, 0, BARE)
+    flags[read.starts[:-1][read.lengths > FRAME] + 1] = 0  # a text's first
+    return replace(read, flags=flags)
+
+
 def scores(
     network: nn.Module, packed: Packed, *, generator: Generator | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the score of each row, its text and its word-piece, [R] each; scores are float32."""
-    starts = packed.layout.starts.long()
-    count = len(packed.layout.cells)
-    inside = torch.ones(count, dtype=torch.bool, device=starts.device)
-    inside[starts[:-1]] = False
-    inside[starts[1:] - 1] = False
-    rows = inside.nonzero()[:, 0]
-    texts = torch.arange(len(packed), device=starts.device).repeat_interleave(starts.diff())
+) -> tuple[Tensor, Tensor]:
+    """Return the scores [F], float32, and their rows of the packed batch."""
+    rows = _inside(packed)
+    if packed.scored is not None:
+        rows = packed.scored.index[: len(packed.scored.layout.cells)]
     states = transformer.hidden_states(network, packed, generator=generator)
     found = getattr(network, LAYER)(states[rows])[:, 0]
     # bf16 is for products, not for losses.
-    found = found.to(torch.promote_types(found.dtype, torch.float32))
-    return found, texts[rows], packed.ids[rows]
+    return found.to(torch.promote_types(found.dtype, torch.float32)), rows
 
 
 def vectors(network: nn.Module, packed: Packed, *, generator: Generator | None = None) -> Tensor:
     """Return the weights of texts, [B, V]."""
-    found, texts, pieces = scores(network, packed, generator=generator)
+    found, scored = scores(network, packed, generator=generator)
+    rows = _inside(packed)
+    begins = torch.zeros(packed.layout.rows, dtype=torch.bool, device=rows.device)
+    begins[scored] = True
+    found = found[begins[rows].cumsum(0) - 1]  # of the word to which a row belongs
+    starts = packed.layout.starts.long()
+    texts = torch.arange(len(packed), device=starts.device).repeat_interleave(starts.diff() - 2)
     words = network.config.vocab_size
     weights = found.new_zeros(len(packed) * words)
-    cells = texts * words + pieces
+    cells = texts * words + packed.ids[rows]
     weights = weights.scatter_reduce(0, cells, functional.relu(found), "amax")
     return weights.view(-1, words)
 
 
+def _inside(packed: Packed) -> Tensor:
+    """Return the rows without special tokens, int64 [R]."""
+    starts = packed.layout.starts.long()
+    inside = torch.ones(len(packed.layout.cells), dtype=torch.bool, device=starts.device)
+    inside[starts[:-1]] = False
+    inside[starts[1:] - 1] = False
+    return inside.nonzero()[:, 0]
+
+
 def counts(read: Ragged, words: int) -> sparse.csr_array:
     """Count each word-piece of framed queries, without [CLS] and [SEP]: float32 [Q, V]."""
-    inside = np.ones(len(read.values), bool)
-    inside[read.starts[:-1]] = False
-    inside[read.starts[1:] - 1] = False
-    kept = read.keep(inside)
+    kept = read.keep(content(read.starts))
     ones = np.ones(len(kept.values), np.float32)
     found = sparse.csr_array((ones, kept.values, kept.starts), shape=(len(kept), words))
     found.sum_duplicates()
@@ -75,44 +97,17 @@ def counts(read: Ragged, words: int) -> sparse.csr_array:
 # --- the layer ------------------------------------------------------------------------------------
 
 
-def start(network: nn.Module, seed: int) -> None:
-    """Add a layer with new weights from N(0, initializer_range), as in BERT."""
-    drawn = torch.randn(
-        1, network.config.hidden_size, generator=torch.Generator().manual_seed(seed)
-    )
-    spread = getattr(network.config, "initializer_range", 0.02)
-    _attach(network, drawn * spread, torch.zeros(1))
+def start(network: PreTrainedModel, seed: int) -> None:
+    """Add a layer with new weights."""
+    draws = torch.Generator().manual_seed(seed)
+    setattr(network, LAYER, linear.new(network.config, 1, draws))
 
 
 def write(folder: Path, network: nn.Module) -> None:
     """Write the layer into a folder below a model's; no other library reads it."""
-    layer = getattr(network, LAYER)
-    (folder / FOLDER).mkdir()
-    sizes = {"in_features": layer.in_features, "out_features": 1, "bias": True}
-    write_json(folder / FOLDER / "config.json", sizes)
-    stored = {name: weight.detach().cpu() for name, weight in layer.state_dict().items()}
-    networks.write_tensors(folder / FOLDER, {f"linear.{name}": stored[name] for name in stored})
+    linear.write(folder / FOLDER, getattr(network, LAYER))
 
 
-def load(network: nn.Module, folder: Path | str) -> None:
+def load(network: PreTrainedModel, folder: Path | str) -> None:
     """Add the layer that is stored in a trained model's folder."""
-    path = Path(folder) / FOLDER / "model.safetensors"
-    try:
-        stored = load_file(path)
-        weight = stored["linear.weight"]
-        bias = stored["linear.bias"]
-    except Exception as error:  # safetensors raises errors of its own
-        raise InputError(f"{path} holds no layer of weights ({error}); {remedy(path)}") from None
-    if weight.shape != (1, network.config.hidden_size) or bias.shape != (1,):
-        raise InputError(
-            f"{path} has a layer of the shape {list(weight.shape)} for an encoder of width "
-            f"{network.config.hidden_size}; {remedy(path)}"
-        )
-    _attach(network, weight, bias)
-
-
-def _attach(network: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    layer = nn.Linear(weight.shape[1], 1)
-    layer.weight = nn.Parameter(weight.float())
-    layer.bias = nn.Parameter(bias.float())
-    setattr(network, LAYER, layer)
+    setattr(network, LAYER, linear.read(Path(folder) / FOLDER, network.config.hidden_size))
