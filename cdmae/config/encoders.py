@@ -169,9 +169,10 @@ class Pretraining(Encoder):
     max_grad_norm: float = setting(
         1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
     )
-    precision: Literal["auto", "fp32", "bf16"] = setting(
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = setting(
         "auto",
-        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp32 on others",
+        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled "
+        "loss on other GPUs with tensor cores (V100, T4), fp32 elsewhere",
     )
 
     def __post_init__(self) -> None:

@@ -102,9 +102,10 @@ class Stage:
         "the results only by rounding",
         low=1,
     )
-    precision: Literal["auto", "fp32", "bf16"] = setting(
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = setting(
         "auto",
-        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp32 on others",
+        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled "
+        "loss on other GPUs with tensor cores (V100, T4), fp32 elsewhere",
     )
     alpha: float = setting(
         0.2,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from cdmae.training.ranks import Ranks
+from cdmae.training.scaling import UNSCALED, Scaler
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ def cached_backward(
     inputs: Sequence[Cached],
     loss: Callable[..., tuple[Tensor, dict[str, Tensor]]],
     group: Ranks,
+    scaler: Scaler = UNSCALED,
 ) -> dict[str, Tensor]:
-    """Back-propagate the loss of the inputs to the weights; return the numbers of the loss.
+    """Back-propagate the scaled loss of the inputs to the weights; return the loss's numbers.
 
     loss: a function that maps the inputs, one argument each, to the loss and numbers for the curve.
     The caller adds up the gradients of the processes.
@@ -55,7 +57,7 @@ def cached_backward(
         kept.append(parts[last])
         del parts
     value, numbers = loss(*wholes)
-    gradients = torch.autograd.grad(value, wholes)
+    gradients = torch.autograd.grad(scaler.scale(value), wholes)
     for each, gradient in zip(inputs, gradients, strict=True):
         kept.pop(0).backward(gradient[each.cuts[-1]])  # frees the graph before the next is built
         for chunk in range(len(each.cuts) - 1):

@@ -23,6 +23,7 @@ from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule
+from cdmae.training.scaling import Scaler
 
 if TYPE_CHECKING:
     from cdmae.finetuning.groups import Examples
@@ -133,6 +134,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         stage = made.stage
         examples = data.examples
         plan = schedule(stage, len(examples), name)
+        scaler = Scaler(stage.precision, device)
         with ranks.joined(device) as group, states.opened(state, name, group) as saved:
             group.check_batch("queries", stage.queries)
 
@@ -140,10 +142,15 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                 for _, epoch, rows in examples.batches(stage.queries, plan.last, begin):
                     yield made.batch(rows, epoch)
 
+            def learn(drawn: Any, step: int) -> dict[str, Tensor]:
+                how = {"seed": seed, "step": step, "scaler": scaler}
+                return made.learn(network, drawn, stage, group, **how)
+
             seconds, notes = loop.train(
                 trained,
                 batches,
-                lambda drawn, step: made.learn(network, drawn, stage, group, seed=seed, step=step),
+                learn,
+                scaler=scaler,
                 saved=saved,
                 settings=stage,
                 schedule=plan,

@@ -28,13 +28,14 @@ from cdmae.models.heads import own
 from cdmae.models.ragged import BARE, Ragged, content, starts_of
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.heads import Sparse
     from cdmae.models.checkpoint import Model
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
-COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "learning_rate"]
+COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "skipped", "learning_rate"]
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,16 @@ def recalls(positives: Ragged, queries: sparse.csr_array) -> tuple[sparse.csr_ar
 
 
 def learn(
-    network: nn.Module, batch: Batch, stage: Sparse, group: Ranks, *, seed: int, step: int
+    network: nn.Module,
+    batch: Batch,
+    stage: Sparse,
+    group: Ranks,
+    *,
+    seed: int,
+    step: int,
+    scaler: Scaler = UNSCALED,
 ) -> dict[str, Tensor]:
-    """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
+    """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
 
     Every process computes a share of the passages. entries: words with a positive score per
     passage, counted as often as they occur; target_entries: with a positive target.
@@ -146,7 +154,7 @@ def learn(
             found, _ = own.scores(network, pack, generator=generator)
         wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
         loss = (found - wanted).square().sum() / len(batch.targets.values)
-        loss.backward()
+        scaler.scale(loss).backward()
         found = found.detach().double()
         parts = (
             loss.detach(), (found > 0).sum(), (wanted > 0).sum(), found.sum(),

@@ -29,6 +29,7 @@ from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
@@ -60,6 +61,7 @@ def task(
         *(["kl"] if taught else []),
         "accuracy",
         "spread",
+        "skipped",
         "learning_rate",
     ]
     return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, taught), learn)
@@ -105,9 +107,16 @@ def pairs(data: Data, model: Model, asked: np.ndarray, drawn: np.ndarray) -> Rag
 
 
 def learn(
-    network: nn.Module, batch: Batch, stage: Reranker, group: Ranks, *, seed: int, step: int
+    network: nn.Module,
+    batch: Batch,
+    stage: Reranker,
+    group: Ranks,
+    *,
+    seed: int,
+    step: int,
+    scaler: Scaler = UNSCALED,
 ) -> dict[str, Tensor]:
-    """Add the gradient of a batch's loss to the weights; return the step's numbers, 0-d.
+    """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
 
     Every process receives the whole gradient. The loss is the mean over the B queries, regardless
     of chunks and processes. Dropout is drawn for (seed, step, chunk, process).
@@ -132,7 +141,7 @@ def learn(
             teacher = put(batch.teacher.ravel()[rows], device)
         loss, numbers = objective(logits, stage, teacher)
         share = len(rows) / queries
-        (loss * share).backward()
+        scaler.scale(loss * share).backward()
         for name, value in numbers.items():
             totals[name] = totals.get(name, 0) + value * share
     group.add_up([*(weight.grad for weight in network.parameters()), *totals.values()])

@@ -44,6 +44,7 @@ from cdmae.models.ragged import indices, joined
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
+from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
@@ -118,6 +119,7 @@ def task(
         "accuracy",
         *(["dense_accuracy"] if isinstance(stage, Unified) else []),
         "spread",
+        "skipped",
         "learning_rate",
     ]
     return Task(
@@ -284,10 +286,11 @@ def learn(
     *,
     seed: int,
     step: int,
+    scaler: Scaler = UNSCALED,
     sparsity: Sparsity | None = None,
     together: JointTeacher | None = None,
 ) -> dict[str, Tensor]:
-    """Add the gradient of the batch's loss to the weights; return the step's numbers, 0-d.
+    """Add the gradient of the batch's scaled loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes a share of the sequences, of all lengths, and computes the loss of the
     whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk use
@@ -340,6 +343,6 @@ def learn(
     if together:
         inputs.append(together.scores(batch.pairs, stage, group, device, seed=seed, step=step))
         parameters += together.model.network.parameters()
-    numbers = cached_backward(inputs, loss, group)
+    numbers = cached_backward(inputs, loss, group, scaler)
     group.add_up([weight.grad for weight in parameters])
     return numbers

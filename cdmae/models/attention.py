@@ -4,7 +4,7 @@ Layers call `attend`, which has three implementations:
 
 ==============  ===================================================================================
 packed kernel   on CUDA in half precision, without a mask: torch's ``varlen_attn`` reads the packed
-                rows directly (`_varlen`)
+                rows directly (`_varlen`); GPUs older than Ampere lack it
 padded grid     elsewhere, without a mask: `_Attention`, with its own backward pass
 masked grid     with a mask: torch's ``scaled_dot_product_attention`` (`_masked`), for RetroMAE's
                 decoder and for attention that depends on positions (`Distances`): MPNet's biases,
@@ -47,6 +47,7 @@ from cdmae.models.packed import Layout
 
 # above this length in word-pieces, padded attention recomputes its probabilities to save memory
 LONG = 256
+KERNEL = (8, 0)  # the first compute capability with the packed kernel
 
 
 class Grid:
@@ -135,6 +136,7 @@ def attend(
         and query.dtype in (torch.bfloat16, torch.float16)
         and size % 8 == 0
         and size <= 256
+        and torch.cuda.get_device_capability(query.device) >= KERNEL
     ):
         return _varlen(query, key, value, to, of)
     # CUDA's autocast would return the softmax in float32, which the backward pass cannot

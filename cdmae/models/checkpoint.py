@@ -61,7 +61,7 @@ PAIRED = ("cls_dimensions",)  # and of a multi-vector head with `match: equal`
 IDENTITY = "torch.nn.modules.linear.Identity"
 ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
     "head": ("dense", "sparse", "multi", "unified"),
-    "precision": ("auto", "fp32", "bf16"),
+    "precision": ("auto", "fp32", "bf16", "fp16"),
     "pooling": ("cls", "mean"),
     "similarity": ("dot", "cosine"),
     "match": ("any", "equal"),

@@ -117,6 +117,22 @@ WORK: dict[str, Callable[..., Work]] = {
 }
 
 
+def in_float32(planned: Planned, job: Job) -> bool:
+    """Return whether a job computes its network in float32 on a GPU.
+
+    So do trainings with `precision: fp32` and their models, and sentence-transformers.
+    """
+    name = job.name.split("/")[0]
+    if job.rule == "expansions":
+        return False
+    if job.rule == "pretrain":
+        return planned.config.encoders[name].precision == "fp32"
+    if job.rule in ("teacher", "teacher_part"):
+        name = planned.config.systems[name].teacher
+    stage = work.stage_of(planned, name)
+    return stage is None or stage.precision == "fp32"
+
+
 def count(planned: Planned, job: Job) -> Work:
     """Count the work of a job."""
     if job.rule not in WORK:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from cdmae import formats
 from cdmae.plan import flops, prices
-from cdmae.plan.machine import Machine
+from cdmae.plan.machine import NOTES, Machine
 from cdmae.plan.planned import Job, Planned
 
 SHOWN = 12  # the number of jobs of the longest chain that are listed
@@ -100,9 +100,11 @@ def text(
         return f"all {len(jobs)} jobs are done and up to date"
     devices = f"{machine.cores} cores, no GPU"
     hours = ""
+    notes = []
     if machine.gpus:
         devices = f"{machine.cores} cores and {machine.gpus} x {machine.gpu}"
         hours = f", {gpu_hours(tasks):.1f} GPU-hours"
+        notes = [f"{machine.gpu}: {NOTES[machine.gpu]}"] if machine.gpu in NOTES else []
     lines = [
         f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
         "",
@@ -112,6 +114,7 @@ def text(
         *_room(planned, tasks),
         f"memory     {_memory(tasks, machine)}",
         *_chain(tasks),
+        *notes,
         *_basis(planned),
     ]
     return formats.plain_spaces("\n".join(lines))

@@ -32,17 +32,22 @@ Units = dict[str, dict[str, float]]
 
 
 class Price(NamedTuple):
-    """The cost of a job: operations, startup, seconds of one core, bytes of disk and memory."""
+    """The cost of a job: operations, startup, seconds of one core, bytes of disk and memory.
+
+    float32: whether a GPU computes the operations in float32.
+    """
 
     flops: float
     start: float
     seconds: float
     disk: float
     memory: float
+    float32: bool = False
 
     def seconds_on(self, machine: Machine, cores: int, gpus: int) -> float:
         """Return the seconds that the job takes on a number of cores and GPUs of a machine."""
-        return self.start + self.seconds / cores + self.flops / machine.rate(cores, gpus)
+        operations = self.flops / machine.rate(cores, gpus, self.float32)
+        return self.start + self.seconds / cores + operations
 
 
 def price(planned: Planned, job: Job) -> Price:
@@ -57,7 +62,8 @@ def price(planned: Planned, job: Job) -> Price:
     )
     host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device
     start = table["job"]["seconds"]
-    return Price(counted.flops, start, seconds - start, disk, host)
+    float32 = bool(counted.flops) and jobs.in_float32(planned, job)
+    return Price(counted.flops, start, seconds - start, disk, host, float32)
 
 
 def of(rule: str) -> Units:

@@ -22,7 +22,8 @@ RESUMING = (*ON_SEVERAL, "expansions")  # rules that save their state
 NODE = 8  # GPUs of a node, as in the paper (section 4.3)
 NARROW = 256  # layer width below which neither a GPU nor a second core speeds up a job
 FEW_HOURS = 2.0  # on one GPU; a longer training requests all GPUs of a node
-# The reference GPU of all requests. A V100 takes 2.5 times as long, which MARGIN_OF_TIME covers.
+# The reference GPU of all requests. A V100 takes 2.5 times as long, which MARGIN_OF_TIME covers; it
+# does not cover a T4 (4.8 times).
 REFERENCE = Machine(cores=1, gpus=1, gpu="a100")
 
 MARGIN_OF_MEMORY = 1.25
@@ -66,10 +67,11 @@ def gpus(planned: Planned, job: Job) -> int:
     if job.rule in ON_ONE:
         return 1
     try:
-        operations = prices.price(planned, job).flops
+        price = prices.price(planned, job)
     except InputError:
-        operations = math.inf
-    hours = operations / REFERENCE.rate(1, 1) / 3600
+        hours = math.inf
+    else:
+        hours = price.flops / REFERENCE.rate(1, 1, price.float32) / 3600
     return min(NODE, _batch(planned, job)) if hours > FEW_HOURS else 1
 
 

@@ -216,7 +216,7 @@ def train_retriever(planned: Planned, name: str) -> Work:
     return Work(queries * operations, units)
 
 
-def _stage(planned: Planned, name: str) -> Stage | None:
+def stage_of(planned: Planned, name: str) -> Stage | None:
     """Return the stage that trained a system's model; None for a third-party model."""
     owner = planned.config.systems[name].model_of(planned.config, name)
     return planned.config.stages[planned.config.systems[owner].stage] if owner else None
@@ -224,7 +224,7 @@ def _stage(planned: Planned, name: str) -> Stage | None:
 
 def _multi(planned: Planned, name: str) -> tuple[int, float, int]:
     """Return a multi-vector system's dimensions, rows per query, and rows of a [CLS] vector."""
-    stage = _stage(planned, name)
+    stage = stage_of(planned, name)
     if stage is None:
         return DIMENSIONS, FILLED, 0
     if stage.match == "equal":
@@ -236,7 +236,7 @@ def _multi(planned: Planned, name: str) -> tuple[int, float, int]:
 
 def _head(planned: Planned, name: str, tokens: float) -> float:
     """Count the operations of a system's language-model head on a text; 0 without such a head."""
-    stage = _stage(planned, name)
+    stage = stage_of(planned, name)
     if stage is None:
         reads = planned.config.systems[name].is_sparse(planned.config)
     else:
@@ -379,7 +379,7 @@ def vectors_head(planned: Planned, name: str, on: str) -> Work:
 def _passage_tokens(planned: Planned, name: str, on: str) -> float:
     """Return the mean word-pieces of a collection's passages as a system reads them."""
     system = planned.config.systems[name]
-    stage = _stage(planned, name)
+    stage = stage_of(planned, name)
     if stage is None:
         longest = system.passage_length or flops.longest(system.model)
     else:

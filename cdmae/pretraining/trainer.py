@@ -36,6 +36,7 @@ from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
+from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -50,6 +51,7 @@ COLUMNS = [
     "decoder_loss",
     "spread",
     "gradient_norm",
+    "skipped",
     "learning_rate",
 ]
 # memory for the activations of a micro-batch: bytes, or a share of the device's memory
@@ -159,6 +161,7 @@ def train(
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader))
+    scaler = Scaler(settings.precision, device)
     probe = probes.looks(
         network,
         reader,
@@ -174,12 +177,13 @@ def train(
 
     def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
         look(step)
-        return learn(network, batch, settings, group, seed=seed, step=step)
+        return learn(network, batch, settings, group, seed=seed, step=step, scaler=scaler)
 
     seconds, notes = loop.train(
         network,
         lambda begin: reader.steps(begin, plan.last, ahead=device.type == "cuda"),
         look_and_learn,
+        scaler=scaler,
         saved=saved,
         settings=settings,
         schedule=plan,
@@ -202,9 +206,16 @@ def train(
 
 
 def learn(
-    network: nn.Module, batch: Step, settings: Pretraining, group: Ranks, *, seed: int, step: int
+    network: nn.Module,
+    batch: Step,
+    settings: Pretraining,
+    group: Ranks,
+    *,
+    seed: int,
+    step: int,
+    scaler: Scaler = UNSCALED,
 ) -> dict[str, Tensor]:
-    """Add the gradient of a global batch's loss to the weights; return the step's numbers, 0-d.
+    """Add the gradient of a global batch's scaled loss to the weights; return the step's numbers.
 
     Dropout is drawn for (seed, step counted from 1, micro-batch, process).
     """
@@ -224,7 +235,7 @@ def learn(
     for index, part in enumerate(parts):
         with setup.autocast(settings.precision, device):
             loss, numbers = network(part, dropout(index))
-        loss.backward()
+        scaler.scale(loss).backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
     gradients = [weight.grad for weight in network.parameters() if weight.requires_grad]

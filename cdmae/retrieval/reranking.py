@@ -58,7 +58,8 @@ def score(
         scores[cut] = reranker.score_all(model.network, pairs, model.precision, budget, device)
     if not np.isfinite(scores).all():
         raise InputError(
-            "the reranker's scores are not finite: its training diverged; train it again"
+            "the reranker's scores are not finite: its training diverged, or its states overflow "
+            "in fp16 on this GPU; train it again, with precision fp32"
         )
     return scores
 

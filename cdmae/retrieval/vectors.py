@@ -328,7 +328,8 @@ def _chunks(
             vectors = head.vectors(model.network, batch, model).float().cpu().numpy()
         if not np.isfinite(vectors).all():
             raise InputError(
-                "the model's vectors contain NaN or infinity: its training diverged; train it again"
+                "the model's vectors contain NaN or infinity: its training diverged, or its states "
+                "overflow in fp16 on this GPU; train it again, with precision fp32"
             )
         yield rows, vectors
         if progress:

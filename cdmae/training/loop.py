@@ -3,7 +3,7 @@
 One process, or one per GPU under torchrun. All inputs of a training run are either functions of the
 step (data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). A
 training that is killed and run again produces bit-identical results on the CPU. The loop waits for
-the device only when numbers are shown or saved.
+the device only when numbers are shown or saved, and in fp16 at every step.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from cdmae.errors import InputError, Interrupted
 from cdmae.log import Progress, say
 from cdmae.training import setup
+from cdmae.training.scaling import Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 COLLAPSED = 1e-4
 # share of the initial spread; no good training so far has fallen below 0.24
 SHRUNK = 0.2
+MANY_SKIPPED = 0.05  # share of the steps
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # multiple of the loss of guessing; a higher loss means divergence
 
@@ -61,6 +63,7 @@ def train(
     settings: Pretraining | Stage,
     schedule: Schedule,
     columns: list[str],
+    scaler: Scaler | None = None,
     action: str = "train",
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
@@ -73,9 +76,10 @@ def train(
     batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
     step's batch to the weights and returns the values for the curve, 0-d tensors including `loss`
     and `spread`. Gradients and values are sums over all processes. columns: the columns of the
-    curve. shown: the losses on the progress line. guessing: the value of each loss for a model that
-    guesses. examine: returns a note on the values of a step, counted from 1, or nothing; raises
-    `InputError` if continuing is pointless.
+    curve. scaler: has scaled the loss whose gradient `learn` adds; the means of the curve leave out
+    the steps that it skips. shown: the losses on the progress line. guessing: the value of each
+    loss for a model that guesses. examine: returns a note on the values of a step, counted from 1,
+    or nothing; raises `InputError` if continuing is pointless.
 
     Raises `Interrupted` after a signal, and `InputError` if the training diverges or collapses.
     """
@@ -84,7 +88,8 @@ def train(
     group = saved.group
     adam = setup.adamw(parameters, settings.weight_decay)
     meter = Meter(group.device, saved.name)
-    parts = {"network": network, "optimiser": adam, "meter": meter}
+    scaler = scaler or Scaler("fp32", group.device)
+    parts = {"network": network, "optimiser": adam, "meter": meter, "scaler": scaler}
     with setup.stopping() as stop:
         begun = time.monotonic() - resume(saved, parts)
         saved.begin(CURVE, columns)
@@ -93,18 +98,22 @@ def train(
                 rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
                 setup.set_rate(adam, rate)
                 numbers = learn(batch, done - 1)
+                scaler.unscale_(adam)
                 numbers["gradient_norm"] = setup.clip(parameters, settings.max_grad_norm)
-                adam.step()
+                scaler.step(adam)
+                scaler.update()
                 adam.zero_grad()
-                meter.add(numbers)
+                skipped = scaler.skips(numbers["gradient_norm"], done)
+                if not skipped:
+                    meter.add(numbers)
                 progress.advance(**{loss: numbers[loss] for loss in shown})
                 last = done == schedule.last
                 warm = done > schedule.warmup
-                write_row = last or done % schedule.interval == 0
+                write_row = (last or done % schedule.interval == 0) and not meter.empty
                 # Several processes must check at the same step to agree.
                 may_save = not last and (write_row or group.size == 1)
                 save = may_save and group.any(bool(stop.requested) or saved.due())
-                if write_row or save:
+                if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.
                     if examine and write_row:
@@ -113,10 +122,13 @@ def train(
                     check(values, done, peak, warm=judged, losses=shown, guessing=guessing)
                 if write_row:
                     means = meter.means(done if warm else None)
-                    saved.add(CURVE, step=done, learning_rate=rate, **means)
+                    counts = {"step": done, "skipped": scaler.skipped}
+                    saved.add(CURVE, learning_rate=rate, **counts, **means)
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
                     save_or_stop(saved, done, {"seconds": time.monotonic() - begun, **state}, stop)
+    if scaler.skipped > MANY_SKIPPED * schedule.last:
+        meter.note(scaler.note(schedule.last))
     return time.monotonic() - begun, meter.notes
 
 
@@ -143,6 +155,11 @@ class Meter:
         self.notes: list[str] = []
         self._sums: dict[str, Tensor] = {}
         self._count = 0
+
+    @property
+    def empty(self) -> bool:
+        """Return whether no step has been added since the last call of `means`."""
+        return not self._count
 
     def add(self, numbers: dict[str, Tensor]) -> None:
         """Add the numbers of a step, 0-d tensors, without waiting for the device."""

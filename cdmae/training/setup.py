@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,12 @@ from types import FrameType
 import torch
 from torch import nn
 
+from cdmae.errors import InputError
+
 # termination request, Ctrl-C, and SLURM's warning before preemption
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}  # the dtype of a precision's products
+TENSOR_CORES = (7, 0)  # the compute capability from which fp16 products are faster than float32's
 M_TRIM_THRESHOLD = -1  # of malloc.h
 M_MMAP_MAX = -4
 
@@ -29,10 +34,22 @@ M_MMAP_MAX = -4
 
 
 def device() -> torch.device:
-    """Return this process's GPU, if there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-    return torch.device("cpu")
+    """Return this process's GPU, if there is one (``LOCAL_RANK`` under torchrun), else the CPU.
+
+    Raises `InputError` for a GPU that is too old for the installed build of torch.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    major, minor = torch.cuda.get_device_capability(chosen)
+    built = [int(re.sub(r"\D", "", name)) for name in torch.cuda.get_arch_list() if "sm_" in name]
+    if 10 * major + minor < min(built, default=0):
+        raise InputError(
+            f"{torch.cuda.get_device_name(chosen)} has the compute capability {major}.{minor}, and "
+            f"torch {torch.__version__} has kernels from {min(built) / 10} on; install its build "
+            "for CUDA 12.6 (docs/clusters.md), or set CDMAE_DEVICE=cpu"
+        )
+    return chosen
 
 
 def set_up(threads: int) -> torch.device:
@@ -46,6 +63,8 @@ def set_up(threads: int) -> torch.device:
         mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
     chosen = device()
     if chosen.type == "cuda":
+        # `torch.set_float32_matmul_precision` keeps its default, "highest": TF32 has 11 bits,
+        # and `precision: fp32` is for those who want float32's 24; bf16 is faster than TF32.
         torch.cuda.set_device(chosen)
     else:
         # Adam's moments of unused embeddings decay into slow denormal numbers.
@@ -54,13 +73,17 @@ def set_up(threads: int) -> torch.device:
 
 
 def precision(name: str, on: torch.device) -> str:
-    """Resolve ``auto`` on this device: ``bf16`` if its hardware multiplies bf16, else ``fp32``."""
+    """Resolve ``auto`` on this device: ``bf16`` if its hardware multiplies bf16, else ``fp32``.
+
+    GPUs with tensor cores that do not multiply bf16 (V100, T4) get ``fp16``.
+    """
     if name != "auto":
         return name
     if on.type == "cuda":
-        supported = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        supported = torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001 (no public name)
+        if torch.cuda.is_bf16_supported(including_emulation=False):
+            return "bf16"
+        return "fp16" if torch.cuda.get_device_capability(on) >= TENSOR_CORES else "fp32"
+    supported = torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001 (no public name)
     return "bf16" if supported else "fp32"
 
 
@@ -76,11 +99,10 @@ def scoring_precision(name: str, on: torch.device) -> str:
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
     """Make a context in which matrix products use a precision; weights stay float32.
 
-    name: ``auto``, ``fp32`` or ``bf16``.
+    name: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
     """
-    if precision(name, on) == "fp32":
-        return nullcontext()
-    return torch.autocast(on.type, torch.bfloat16)
+    chosen = precision(name, on)
+    return torch.autocast(on.type, NARROW[chosen]) if chosen in NARROW else nullcontext()
 
 
 # --- randomness -----------------------------------------------------------------------------------

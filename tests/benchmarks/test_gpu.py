@@ -266,6 +266,7 @@ def like_cuda(monkeypatch):
         sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
     )
     monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
     monkeypatch.setattr(packed, "BLOCK", 1)
     monkeypatch.setattr(packed, "WIDTH", 1)
     monkeypatch.setitem(_prediction.ROWS, "cpu", _prediction.ROWS["cuda"])

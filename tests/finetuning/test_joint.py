@@ -85,7 +85,7 @@ def test_chunks_do_not_change_the_gradients_of_any_head(tiny, tmp_path, cross, k
         recipe = stage(kind, alpha=0.3, chunk=chunk, **flops)
         made, batch, networks = prepared(tiny, folder, recipe, cross)
         numbers = made.learn(networks[0], batch, made.stage, Ranks(), seed=1, step=1)
-        assert set(made.columns) - {"step", "learning_rate"} == set(numbers)
+        assert set(made.columns) - {"step", "skipped", "learning_rate"} == set(numbers)
         found.append([numbers, *map(gradients, networks)])
     (numbers, *cut), (others, *whole) = found
     assert {name: value.item() for name, value in numbers.items()} == pytest.approx(

@@ -167,16 +167,18 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
 
 
 @pytest.mark.parametrize(
-    ("size", "kind", "kernel"),
+    ("size", "kind", "capability", "kernel"),
     [
-        (64, torch.bfloat16, "varlen"), (256, torch.float16, "varlen"),
-        (26, torch.bfloat16, "grid"), (264, torch.bfloat16, "grid"), (64, torch.float32, "grid"),
+        (64, torch.bfloat16, 8, "varlen"), (256, torch.float16, 9, "varlen"),
+        (26, torch.bfloat16, 8, "grid"), (264, torch.bfloat16, 8, "grid"),
+        (64, torch.float32, 8, "grid"), (64, torch.float16, 7, "grid"),
     ],
 )  # fmt: skip
-def test_the_cuda_kernel_is_given_what_it_takes(size, kind, kernel, monkeypatch):
-    """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that
-    they are on CUDA.
+def test_the_cuda_kernel_is_given_what_it_takes(size, kind, capability, kernel, monkeypatch):
+    """Heads of a multiple of 8 numbers, at most 256, in half precision, from the A100 on; tensors
+    that only say that they are on CUDA.
     """
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (capability, 5))
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
     monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
     grid = attention.Grid(packed.pack(SEQUENCES).layout, 3)

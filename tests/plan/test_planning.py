@@ -428,7 +428,7 @@ def test_a_price_is_the_sum_of_the_units_of_a_job(planned, monkeypatch):
         counting, "count", lambda planned, job: Work(10.0, {"weight": 100, "query": 6})
     )
     one = price(planned, Job("pretrain", "cdmae"))
-    assert one == (10.0, 4.0, 3.0, 400.0, 1e9 + 48 + 1600)
+    assert one == (10.0, 4.0, 3.0, 400.0, 1e9 + 48 + 1600, False)
     assert price(planned, Job("pretrain", "cdmae", gpus=2)).memory == 2 * (1e9 + 48 + 2.5e9)
 
 
@@ -457,6 +457,42 @@ def test_seconds_are_operations_over_speed(planned, monkeypatch):
     ) == (4, 2)
     (task,) = tasks_of(planned, jobs, Machine(1))
     assert task.seconds == pytest.approx(4 + 8 + 312e12 * 0.45 / machine.CORE)
+
+
+def test_a_gpu_is_priced_at_the_peak_of_the_jobs_precision(planned, values):
+    """Float32 where the config says so, and for sentence-transformers; fp16 on cards without bf16."""
+    stages = values["stages"]
+    stages["stage3"]["precision"] = "fp32"
+    stages["stage1"]["precision"] = "fp16"
+    values["encoders"]["mae"]["precision"] = "fp32"
+    planned.config = load(values)
+    float32 = {
+        "pretrain cdmae": False,
+        "pretrain mae": True,
+        "train_retriever one": False,
+        "train_retriever three": True,
+        "vectors three/docs": True,
+        "vectors_part one/docs/1-of-2": False,
+        "vectors_external foreign/docs": True,
+        "teacher three": False,
+        "rerank cross": False,
+    }
+    for job, expected in float32.items():
+        made = price(planned, Job(*job.split()))
+        assert made.flops > 0
+        assert made.float32 == expected, job
+    second = Price(1e12, 0.0, 0.0, 0.0, 0.0)
+    for gpu, narrow, wide in (("v100", 125, 15.7), ("a100", 312, 19.5), ("t4", 65, 8.1)):
+        on = Machine(1, 1, gpu)
+        assert second.seconds_on(on, 1, 1) == pytest.approx(1 / (0.45 * narrow))
+        wider = second._replace(float32=True)
+        assert wider.seconds_on(on, 1, 1) == pytest.approx(1 / (0.45 * wide))
+
+
+def test_a_plan_for_a_v100_names_the_build_of_torch(planned, jobs):
+    every = [*jobs.values()]
+    assert "v100: needs torch's build" in text(planned, every, Machine(4, 1, "v100"))
+    assert "torch's build" not in text(planned, every, Machine(4, 1, "a100"))
 
 
 @pytest.mark.parametrize(

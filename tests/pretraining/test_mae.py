@@ -99,11 +99,12 @@ def test_logits_in_pieces_change_nothing(network, step, monkeypatch):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["fp32", "bf16"])
-@pytest.mark.parametrize("lead", [0.0, 6.0, 10.5])
-def test_small_losses_have_the_gradient_of_float64(kind, lead):
-    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 4
-    to .001.
+@pytest.mark.parametrize("kind", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("lead", [-20.0, 0.0, 6.0, 10.5])
+@pytest.mark.parametrize("size", [1.0, 1e-7])
+def test_small_losses_have_the_gradient_of_float64(kind, lead, size):
+    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 24
+    to .001, and a global batch's weights are too small for float16.
     """
     from cdmae.pretraining.objectives import _prediction
 
@@ -113,7 +114,7 @@ def test_small_losses_have_the_gradient_of_float64(kind, lead):
         torch.randint(-16, 17, shape, generator=generator) / 16 for shape in ((V, 8), (V,))
     )
     matrix[labels, labels] += lead
-    weights = torch.rand(8, generator=generator)
+    weights = torch.rand(8, generator=generator) * size
     inputs = [each.requires_grad_() for each in (rows, matrix, bias)]
     with setup.autocast(kind, torch.device("cpu")):
         loss, each = _prediction._CrossEntropy.apply(*inputs, labels, weights)

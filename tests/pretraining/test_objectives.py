@@ -109,11 +109,12 @@ def least_of(name: str, batch: Batch) -> dict[str, float]:
 
 
 @EVERY
-def test_bf16_gives_nearly_the_same_loss(name: str) -> None:
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_gives_nearly_the_same_loss(name: str, precision: str) -> None:
     """Weights, states and losses stay in float32; SimLM's generator may sample other words."""
     network, step = network_of(name), first(name)
     expected = learnt(network, step)[0]
-    with setup.autocast("bf16", CPU):
+    with setup.autocast(precision, CPU):
         found = learnt(network, step)[0]
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(expected.item(), rel=0.1 if name == "simlm" else 0.02)

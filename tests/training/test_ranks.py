@@ -8,6 +8,7 @@ float64, where no rounding hides a mistake.
 import multiprocessing
 import os
 import socket
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -23,7 +24,9 @@ from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
-from cdmae.training import ranks
+from cdmae.training import loop, ranks
+from cdmae.training.scaling import Scaler
+from cdmae.training.state import State
 
 SIZE = 3  # processes; it divides neither the batch nor the micro-batches
 # of the largest gradient
@@ -83,6 +86,35 @@ def pretraining(group, folders, objective="mae"):
     }  # of a micro-batch
     read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
     return sorted(sum(read, [])), numbers, gradients(network)
+
+
+def overflowing(group, folders, folder):
+    """Five steps in fp16, with a gradient of the last process that overflows in the third."""
+    settings = replace(MASKED, precision="fp16", learning_rate=0.01)
+    model = checkpoint.start_encoder(START, folders["encoder"], 1)
+    network = objectives.objective("mae")(model, settings, 1)
+    source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
+    scaler = Scaler("fp16", CPU)
+    weight = next(network.parameters())
+
+    def learn(step, number):
+        overflows = number == 2 and group.rank == group.size - 1
+        hook = weight.register_hook(lambda slope: slope * torch.inf if overflows else slope)
+        numbers = pretrain.learn(network, step, settings, group, seed=1, step=number, scaler=scaler)
+        hook.remove()
+        return numbers
+
+    loop.train(
+        network,
+        lambda begin: source.steps(begin, 5),
+        learn,
+        saved=State(folder, "x", group),
+        settings=settings,
+        schedule=loop.Schedule(5, warmup=1, last=5, interval=1),
+        columns=pretrain.COLUMNS,
+        scaler=scaler,
+    )
+    return network.state_dict(), scaler.state_dict()
 
 
 def several_decoders(group, folders):
@@ -188,7 +220,8 @@ def work(rank, port, folders, output):
     with ranks.joined(CPU) as group:
         assert (group.rank, group.size, group.first) == (rank, SIZE, rank == 0)
         assert [group.any(rank == SIZE - 1), group.any(False)] == [True, False]
-        torch.save(trained(group, folders), output / f"{rank}.pt")
+        results = trained(group, folders) | {"fp16": overflowing(group, folders, output)}
+        torch.save(results, output / f"{rank}.pt")
 
 
 def trained(group, folders):
@@ -253,6 +286,14 @@ def test_loss_and_gradient_are_the_same_in_every_process(found, trainer):
         for name, value in gradient.items():
             torch.testing.assert_close(other[name], value, **near)
             assert torch.equal(other[name], first[name]), "processes drift apart"
+
+
+def test_processes_skip_the_same_steps(found):
+    (weights, scale), *others = [each["fp16"] for each in found[1]]
+    assert (scale["skipped"], scale["scale"]["scale"]) == (1, 32768)
+    for other, other_scale in others:
+        assert other_scale == scale
+        assert all(torch.equal(other[name], weights[name]) for name in weights)
 
 
 @pytest.mark.parametrize("trainer", PRETRAINED)

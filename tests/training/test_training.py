@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from cdmae.errors import InputError
 from cdmae.training import setup
 
 
@@ -72,6 +73,31 @@ def test_generators_are_functions_of_their_key():
     assert torch.equal(state, torch.get_rng_state())
 
 
+@pytest.mark.parametrize(
+    ("capability", "chosen"),
+    [((6, 1), "fp32"), ((7, 0), "fp16"), ((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16")],
+)
+def test_precision_auto_on_gpus(monkeypatch, capability, chosen):
+    """P40, V100, T4, A100 and H100."""
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _=None: capability)
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation: chosen == "bf16"
+    )
+    assert setup.precision("auto", torch.device("cuda", 0)) == chosen
+
+
+def test_a_gpu_that_torch_has_no_kernels_for_is_refused(monkeypatch):
+    """A V100, for which the builds for CUDA 13 have none."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla V100")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 0))
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_75", "sm_90a", "compute_120"])
+    with pytest.raises(InputError, match="Tesla V100 .* 7.0, .* kernels from 7.5 on"):
+        setup.device()
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_50", "sm_70", "sm_90"])
+    assert setup.device() == torch.device("cuda", 0)
+
+
 def test_precision_auto_follows_the_device(monkeypatch):
     """The CPU computes in bf16 only where it has the instructions; an explicit choice is kept."""
     cpu = torch.device("cpu")
@@ -82,8 +108,9 @@ def test_precision_auto_follows_the_device(monkeypatch):
         assert setup.precision("auto", cpu) == chosen
     assert setup.precision("fp32", cpu) == "fp32"
     assert isinstance(setup.autocast("fp32", cpu), nullcontext)
-    with setup.autocast("bf16", cpu):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    for name, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
+        with setup.autocast(name, cpu):
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
 
 
 def test_clip_by_hand():

@@ -31,7 +31,7 @@ def plan(
 
       --cores       processor cores
       --gpus        GPUs; default on a machine without GPUs: 1 with --gpu, otherwise 0
-      --gpu         kind of the GPUs: h200, h100, a100, l40s, v100, rtx4090
+      --gpu         kind of the GPUs: h200, h100, a100, l40s, v100, rtx4090, t4
       --memory      memory in GB; unknown by default for another machine
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml

@@ -25,6 +25,9 @@ ALIGNED = 32  # columns
 # The number of word-pieces is rounded up to a multiple: BERT's 30,522 are not aligned for a GPU.
 ROWS = {"cpu": 1, "cuda": 64}
 TINY = torch.finfo(torch.float32).tiny
+# In float16, the rows' weights are scaled to this sum. Their products with states and probabilities
+# then neither vanish nor overflow: behind a LayerNorm, states stay below 60.
+LIFTED = 1024.0
 
 
 def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,6 +58,12 @@ class _CrossEntropy(torch.autograd.Function):
         if torch.is_autocast_enabled(device):
             product = torch.get_autocast_dtype(device)
         words, width = matrix.shape
+        probability = product
+        shares = weights
+        if product == torch.float16:
+            probability = torch.float32  # float16 has none below 6e-8
+            lift = LIFTED / weights.sum().clamp_min(1e-30)
+            shares = weights * lift
         size = words + -words % ROWS[device]
         needs_gradient = any(ctx.needs_input_grad)
         losses = torch.empty_like(weights)
@@ -68,7 +77,8 @@ class _CrossEntropy(torch.autograd.Function):
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
                 one = weights.new_ones(len(weights[cut]))
-                p = functional.linear(_widened(states[cut], one, product), w).softmax(-1)  # [m, V]
+                logits = functional.linear(_widened(states[cut], one, product), w)
+                p = logits.softmax(-1, dtype=probability)  # [m, V]
                 flat = p.view(-1)
                 index = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
                 of_label = flat[index]
@@ -78,9 +88,12 @@ class _CrossEntropy(torch.autograd.Function):
                 if needs_gradient:
                     # Except for the row's weight, p becomes d loss / d logits.
                     flat.index_copy_(0, index, -others)
+                    p = p.to(product)
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
-                    weighted = states[cut] * weights[cut, None]
-                    of_matrix += _widened(weighted, weights[cut], product).t() @ p
+                    weighted = states[cut] * shares[cut, None]
+                    of_matrix += _widened(weighted, shares[cut], product).t() @ p
+        if product == torch.float16:
+            of_matrix /= lift
         of_weights = of_matrix[:width, :words].t().contiguous()
         ctx.save_for_backward(of_states, of_weights, of_matrix[width, :words])
         ctx.mark_non_differentiable(losses)
