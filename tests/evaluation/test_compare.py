@@ -59,6 +59,19 @@ def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
         assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
 
 
+def test_p_of_several_runs_is_corrected_by_holm(files):
+    """Of two p-values the smaller one is doubled, and the larger one stays."""
+    lines = [line.split() for line in (files / "a").read_text().splitlines()]
+    for line in lines[:300]:  # ten queries, ranked the other way round
+        line[4] = str(-float(line[4]))
+    (files / "c").write_text("".join(" ".join(line) + "\n" for line in lines))
+    found = compare([files / name for name in "abc"], files / "qrels", ["nDCG@10"])
+    p, corrected = found["p"][1:].to_numpy(float), found["p_holm"][1:].to_numpy(float)
+    assert p[0] < 0.01 < p[1]
+    assert corrected[0] == pytest.approx(2 * p[0])
+    assert corrected[1] == pytest.approx(p[1])
+
+
 @pytest.mark.parametrize("header", ["", "query-id corpus-id score\n"])
 def test_packed_files_are_read_as_they_are(files, header):
     lines = (files / "qrels").read_text()
