@@ -13,9 +13,12 @@ from safetensors.torch import load_file
 from tiny_objectives import SETTINGS, first, network_of, reader
 from tiny_training import gradients, stage, train
 
+from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.starts import Start
 from cdmae.finetuning import common, groups, joint, reranker, retriever
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
+from cdmae.pretraining.batches import Masked, Step
 from cdmae.runs import Run
 from cdmae.training.ranks import Ranks
 from cdmae.training.setup import seed_of
@@ -96,6 +99,44 @@ def test_dropout_differs_between_chunks(tiny):
     recipe = replace(recipe, chunk=1, passage_length=int(lengths.max()))
     numbers = retriever.learn(network, batch, recipe, Ranks(), seed=1, step=0)
     assert numbers["spread"] > 0.01
+
+
+def test_dropout_differs_between_micro_batches(monkeypatch):
+    """Of a passage that is masked twice in the same way, each in a micro-batch of its own."""
+    network, step = network_of("mlm"), first("mlm")
+    network.model.config.hidden_dropout_prob = 0.5
+    settings = as_objective("mlm", replace(SETTINGS, precision="fp32"))
+    monkeypatch.setattr(trainer, "micro_batch", lambda *_: 1)  # rows: a passage each
+    side = step.sides["encoder"]
+    longest = int(side.inputs.lengths.argmax())
+    one = side[longest : longest + 1]
+    twice = np.zeros(2, np.int64)
+    both = Masked(
+        one.inputs.take(twice), np.tile(one.chosen, 2), np.tile(one.labels, 2), one.texts[twice]
+    )
+
+    def gradient(side):
+        step = Step({"encoder": side})
+        assert len(list(step.batches(1, torch.device("cpu")))) == len(side.inputs)
+        return gradient_of(
+            lambda network, **key: trainer.learn(network, step, settings, Ranks(), **key),
+            network,
+            seed=1,
+            step=0,
+        )
+
+    assert not torch.allclose(gradient(one), gradient(both), rtol=1e-3)
+
+
+def test_random_weights_follow_the_seed(tiny, tmp_path):
+    start = Start(collection="c", vocabulary=160, layers=1, hidden=8, heads=1, feedforward=8)
+    how = {"name": "x", "settings": NotPretrained(start="s"), "tokenizer": tiny.encoder}
+    found = []
+    for seed in (1, 1, 2):
+        places = {"state": tmp_path / "state", "output": tmp_path / "encoder"}
+        trainer.pretrain(**how, **places, start=start, seed=seed)
+        found.append((tmp_path / "encoder" / "model.safetensors").read_bytes())
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.fixture
