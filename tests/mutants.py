@@ -300,12 +300,20 @@ def pytest(folder: Path, tests: list[str], *options: str, cache: Path) -> int:
     return ended.returncode
 
 
+def stale(mutant: Mutant) -> str:
+    """Say why a mutation cannot be tried; empty if it can."""
+    path = ROOT / mutant.file
+    if not path.exists() or path.read_text(encoding="utf-8").count(mutant.old) != 1:
+        return "its text is not in the file once"
+    files = [test.partition("::")[0] for test in mutant.tests.split()]
+    gone = [file for file in files if not (ROOT / "tests" / file).exists()]
+    return f"there is no tests/{gone[0]}" if gone else ""
+
+
 def outcome(mutant: Mutant, folder: Path, cache: Path) -> str:
     """Break the copy, run the tests, and mend it."""
     path = folder / mutant.file
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if text.count(mutant.old) != 1:
-        return "DOES NOT APPLY"
+    text = path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as own:
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         fresh = Path(own) if "@compiled" in text else cache
@@ -316,27 +324,29 @@ def outcome(mutant: Mutant, folder: Path, cache: Path) -> str:
 
 def main() -> None:
     """Run the mutations that the arguments choose."""
+    words = sys.argv[1:] or [""]
     chosen = [
         mutant
         for mutant in MUTANTS
-        if not sys.argv[1:]
-        or any(word in f"{mutant.file} {mutant.breaks}" for word in sys.argv[1:])
+        if any(word in f"{mutant.file} {mutant.breaks}" for word in words)
     ]
+    alive = 0
+    for mutant in filter(stale, chosen):
+        alive += 1
+        print(f"STALE  {mutant.file}: {mutant.breaks}: {stale(mutant)}", flush=True)
+    fresh = [mutant for mutant in chosen if not stale(mutant)]
     with tempfile.TemporaryDirectory() as own:
         folder, cache = Path(own, "copy"), Path(own, "cache")
         copied(folder)
-        tests = dict.fromkeys(test for mutant in chosen for test in mutant.tests.split())
-        if pytest(folder, list(tests), cache=cache):
+        tests = dict.fromkeys(test for mutant in fresh for test in mutant.tests.split())
+        if tests and pytest(folder, list(tests), cache=cache):
             sys.exit("the tests fail before anything is broken; mend them first")
-        alive = 0
-        for number, mutant in enumerate(chosen, 1):
+        for mutant in fresh:
             begun = time.monotonic()
             found = outcome(mutant, folder, cache)
             alive += found != "killed"
             seconds = time.monotonic() - begun
-            print(
-                f"{number:3} {found:8} {seconds:4.0f} s  {mutant.file}: {mutant.breaks}", flush=True
-            )
+            print(f"{found:8} {seconds:4.0f} s  {mutant.file}: {mutant.breaks}", flush=True)
     print(f"{len(chosen)} mutations, {alive} not killed")
     sys.exit(bool(alive))
 
