@@ -1,11 +1,12 @@
 # Shortcuts. The environment is what `./run test` made.
 PYTHON := .venv/bin/python
 
-.PHONY: help test unit lint format smoke lock audit
+.PHONY: help test unit mutants lint format smoke lock audit
 
 help: # this list
 	@echo "make test     all tests                    (./run test)"
 	@echo "make unit     the tests without Snakemake  (./run test -m 'not workflow')"
+	@echo "make mutants  break the library on purpose, one place at a time; the tests must notice (ONLY=losses: some)"
 	@echo "make lint     what a commit must pass"
 	@echo "make format   put the code into its form"
 	@echo "make smoke    the whole pipeline on a tiny collection, in results/smoke/"
@@ -17,6 +18,9 @@ test:
 
 unit:
 	./run test -m "not workflow"
+
+mutants:
+	$(PYTHON) tests/mutants.py $(ONLY)
 
 lint:
 	$(PYTHON) -m ruff check .

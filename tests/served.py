@@ -101,7 +101,6 @@ def serving(folder):
 def main(folder):
     """Serve in this process; print the address."""
     asking._module = lambda name: Systems
-    connections.ASKING = 2  # seconds, so that tests of slow clients end soon
     engine = engine_of(folder)
     engine.warm()
 

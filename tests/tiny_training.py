@@ -146,8 +146,8 @@ def write_teacher(path: Path) -> Path:
     return path
 
 
-def write_tiny(folder: Path) -> Tiny:
-    """Write the collection and all that is made of it."""
+def write_tiny(folder: Path, end: str = "") -> Tiny:
+    """Write the collection and all that is made of it; `end` is put at the end of every passage."""
     generator = np.random.default_rng(7)
     letters = list("bcdfghklmnprstvz")
     words = [
@@ -155,7 +155,8 @@ def write_tiny(folder: Path) -> Tiny:
         for _ in range(300)
     ]
     passages = [
-        " ".join(generator.choice(words, size)) for size in generator.integers(3, 24, PASSAGES)
+        " ".join(generator.choice(words, size)) + end
+        for size in generator.integers(3, 24, PASSAGES)
     ]
     titles = [str(generator.choice(words)) if row % 2 else "" for row in range(PASSAGES)]
     queries = [" ".join(generator.choice(passages[row].split(), 3)) for row in range(QUERIES)]

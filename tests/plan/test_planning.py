@@ -86,6 +86,14 @@ def test_the_operations_and_parameters_of_a_network():
     assert SMALL.head(5) == 2 * 5 * (2 * 2 + 2 * 10)
 
 
+def test_no_step_after_take_step_is_planned(values, planned):
+    """Of ten steps, four are computed where the fourth gives the weights."""
+    values["encoders"]["mae"]["take_step"] = 4
+    taken = Planned(load(values))
+    whole = work.pretrain(planned, "mae").flops
+    assert work.pretrain(taken, "mae").flops == pytest.approx(0.4 * whole)
+
+
 def test_networks_follow_their_start(tmp_path):
     start = Start(
         collection="c", vocabulary=100, layers=3, hidden=2, heads=1, feedforward=4, positions=8

@@ -1,0 +1,353 @@
+"""Break the library on purpose, one place at a time, and see whether the tests notice: `make mutants`.
+
+    python tests/mutants.py                 # every mutation: about half an hour on one idle core
+    python tests/mutants.py losses dropout  # those whose file or sentence contains one of the words
+
+A mutation is one exact replacement in a file, with the tests that must fail after it. The checkout
+stays as it is: its files are copied to a temporary folder, with changes that are not committed. One
+line a mutation; the exit status is 1 if one survives, no longer applies, or its tests are gone.
+Where code moves, its entries move with it, and an entry is deleted only together with what it
+breaks.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+FAILED = 1  # pytest's exit code
+
+
+class Mutant(NamedTuple):
+    """A sentence on what is broken, the file, the old and the new text, and tests, after tests/."""
+
+    breaks: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+M = Mutant
+STAGES = "config/test_arrival.py::test_every_setting_of_a_stage_reaches_its_weights"
+# fmt: off
+MUTANTS = [
+    # importance
+    M("AMI divides by L, not by L - 1", "cdmae/importance/ami.py",
+      "1.0 / (window - 1)", "1.0 / window", "importance/test_importance.py"),
+    M("PMI keeps the smaller sum of two ways of cutting", "cdmae/importance/ami.py",
+      "whole[i] if smallest and whole[i] > cut else cut", "whole[i] if smallest and whole[i] < cut else cut", "importance/test_importance.py"),
+    M("PMI's pooled total is the largest total, not their sum", "cdmae/importance/ami.py",
+      "np.full(len(totals), totals.sum())", "np.full(len(totals), totals.max())", "importance/test_importance.py"),
+    M("AMI's mean at the edges is not doubled", "cdmae/importance/ami.py",
+      "2.0 / existing if mean", "1.0 / existing if mean", "importance/test_importance.py"),
+    M("AMI leaves out n-grams that end at the word", "cdmae/importance/ami.py",
+      "last_sums[i] += pmi[i]", "last_sums[i] += 0.0", "importance/test_importance.py"),
+    M("an n-gram may not end at the end of its segment", "cdmae/importance/counting.py",
+      "inside = block_left[i] >= order", "inside = block_left[i] > order", "importance/test_ngrams.py importance/test_importance.py"),
+    M("n-grams that are new to the table count 2", "cdmae/importance/table.py",
+      "counts[order - 1, :inside] = 1", "counts[order - 1, :inside] = 2", "importance"),
+    # masking
+    M("the number of masks is rounded, not rounded down", "cdmae/masking/strategies/_top.py",
+      "np.floor(number * ratios[passage] + 1e-9)", "np.floor(number * ratios[passage] + 0.5)", "masking/test_masking.py"),
+    M("the number of masks is not guarded against rounding", "cdmae/masking/strategies/_top.py",
+      "np.floor(number * ratios[passage] + 1e-9)", "np.floor(number * ratios[passage])", "masking/test_masking.py"),
+    M("special tokens may be masked", "cdmae/masking/__init__.py",
+      "candidates[passage, position] = not special[token]", "candidates[passage, position] = True", "masking/test_masking.py"),
+    M("each word-piece has noise of its own, though the unit is the word", "cdmae/masking/strategies/importance.py",
+      "own = by_piece or word_starts[passage, position]", "own = True", "masking/test_word_masking.py"),
+    M("infinite noise leaves the importance in", "cdmae/masking/strategies/importance.py",
+      "        weight = 0.0\n", "        weight = 1.0\n", "masking/test_masking.py masking/test_word_masking.py"),
+    M("the share of random tokens is not added to that of [MASK]", "cdmae/masking/__init__.py",
+      "replaced = side.mask_share + side.random_share", "replaced = side.mask_share", "masking/test_masking.py"),
+    M("random tokens may be special ones", "cdmae/masking/__init__.py",
+      "ordinary = vocabulary.ordinary.astype(np.int32, copy=False)", "ordinary = np.arange(vocabulary.size, dtype=np.int32)", "masking/test_masking.py"),
+    M("tokens that the encoder masks do not count in the decoder's ratio", "cdmae/masking/__init__.py",
+      "            left -= (batch.candidates & first).sum(axis=1)", "            left -= 0", "pretraining/test_spelling.py masking"),
+    # pre-training
+    M("masks are equal in every epoch", "cdmae/pretraining/reader.py",
+      "masking.key(self.seed, purpose, epoch) for epoch in different.tolist()", "masking.key(self.seed, purpose, 0) for epoch in different.tolist()", "training/test_draws.py"),
+    M("the decoder draws as the encoder", "cdmae/pretraining/reader.py",
+      "keys = self.keys(side.draws or name, texts.epochs)", 'keys = self.keys(side.draws or "encoder", texts.epochs)', "training/test_draws.py"),
+    M("the order of passages is equal in every epoch", "cdmae/pretraining/reader.py",
+      'seed_of(self.seed, "order", epoch)', 'seed_of(self.seed, "order", 0)', "training/test_draws.py"),
+    M("losses are means over micro-batches, not over the global batch", "cdmae/pretraining/batches.py",
+      "1 / max(1, total), np.float32", "1 / max(1, len(chosen)), np.float32", "pretraining/test_batches.py pretraining/test_mae.py"),
+    M("the bottleneck has no projection", "cdmae/pretraining/objectives/mae.py",
+      "return self.projection(h_c).to(h_c.dtype)", "return h_c", "pretraining/test_mae.py"),
+    M("Contriever's slower copy moves by its momentum", "cdmae/pretraining/objectives/contriever.py",
+      "1 - self.settings.momentum", "self.settings.momentum", "pretraining/test_contriever.py"),
+    M("dropout of pre-training is equal in every step", "cdmae/pretraining/trainer.py",
+      '"dropout", step + 1, index, group.rank)', '"dropout", 1, index, group.rank)', "training/test_draws.py"),
+    M("dropout of pre-training is equal in every micro-batch", "cdmae/pretraining/trainer.py",
+      '"dropout", step + 1, index, group.rank)', '"dropout", step + 1, 0, group.rank)', "training/test_draws.py"),
+    M("dropout of pre-training ignores the seed", "cdmae/pretraining/trainer.py",
+      'setup.generator(device, seed, "dropout"', 'setup.generator(device, 0, "dropout"', "training/test_draws.py"),
+    M("random weights ignore the seed", "cdmae/pretraining/trainer.py",
+      'setup.seed_of(seed, "start"))', 'setup.seed_of(0, "start"))', "training/test_draws.py"),
+    M("epochs are rounded down to steps", "cdmae/pretraining/trainer.py",
+      "math.ceil(settings.epochs * passages / settings.batch)", "int(settings.epochs * passages / settings.batch)", "pretraining/test_pretrain.py"),
+    # the loop
+    M("gradients are not clipped", "cdmae/training/loop.py",
+      "setup.clip(parameters, settings.max_grad_norm)", "setup.clip(parameters, 1e9)", "training/test_update.py"),
+    M("weights do not decay", "cdmae/training/loop.py",
+      "adam = setup.adamw(parameters, settings.weight_decay)", "adam = setup.adamw(parameters, 0.0)", "training/test_update.py"),
+    M("biases decay, too", "cdmae/training/setup.py",
+      '{"params": vectors, "weight_decay": 0.0}', '{"params": vectors, "weight_decay": weight_decay}', "training/test_update.py"),
+    M("AdamW has a beta2 of .98", "cdmae/training/setup.py",
+      "torch.optim.AdamW(groups, lr=0.0, fused=True)", "torch.optim.AdamW(groups, lr=0.0, fused=True, betas=(0.9, 0.98))", "training/test_update.py"),
+    M("gradients are not cleared between steps", "cdmae/training/loop.py",
+      "                adam.zero_grad()\n", "", "training/test_update.py"),
+    M("the learning rate is one step ahead", "cdmae/training/loop.py",
+      "setup.learning_rate(done - 1, schedule.steps", "setup.learning_rate(done, schedule.steps", "training/test_update.py"),
+    M("the first step of the warm-up has a learning rate", "cdmae/training/setup.py",
+      "return peak * step / warmup", "return peak * (step + 1) / warmup", "training/test_update.py"),
+    M("a resumed training forgets the sums of its curve", "cdmae/training/loop.py",
+      'parts = {"network": network, "optimiser": adam, "meter": meter}', 'parts = {"network": network, "optimiser": adam}', "pretraining/test_pretrain.py"),
+    M("a resumed training forgets AdamW's moments", "cdmae/training/loop.py",
+      'parts = {"network": network, "optimiser": adam, "meter": meter}', 'parts = {"network": network, "meter": meter}', "pretraining/test_pretrain.py"),
+    M("a resumed training begins with the first batch", "cdmae/training/loop.py",
+      "enumerate(batches(saved.step), saved.step + 1)", "enumerate(batches(0), saved.step + 1)", "training/test_update.py pretraining/test_pretrain.py"),
+    M("the time of a training leaves out earlier runs", "cdmae/training/loop.py",
+      "begun = time.monotonic() - resume(saved, parts)", "begun = time.monotonic() - 0 * resume(saved, parts)", "training/test_update.py"),
+    M("a state's checksum is not looked at", "cdmae/training/state.py",
+      'if f"{_checksum(path):08x}" != path.name.split(".")[1]:', "if False:", "training/test_states.py"),
+    M("only the newest state is kept", "cdmae/training/state.py",
+      "KEPT = 2 ", "KEPT = 1 ", "training/test_states.py"),
+    # fine-tuning: losses
+    M("the divergence is that of the student from the teacher", "cdmae/finetuning/losses.py",
+      "    target = log_softmax(teacher, dim=-1)\n    return (target.exp() * (target - log_softmax(student, dim=-1))).sum(-1).mean()",
+      "    target = log_softmax(student, dim=-1)\n    return (target.exp() * (target - log_softmax(teacher, dim=-1))).sum(-1).mean()", "finetuning/test_losses.py"),
+    M("alpha weighs the teacher's loss", "cdmae/finetuning/losses.py",
+      "return taught + alpha * contrastive", "return alpha * taught + contrastive", "finetuning/test_losses.py finetuning/test_retriever.py"),
+    M("the symmetric loss is a sum, not a mean", "cdmae/finetuning/losses.py",
+      "cross_entropy(reverse, torch.arange(groups, device=scores.device))) / 2", "cross_entropy(reverse, torch.arange(groups, device=scores.device)))", "finetuning/test_losses.py"),
+    M("false negatives stay in the sum of the loss", "cdmae/finetuning/losses.py",
+      "    if excluded is not None:\n        scores", "    if False:\n        scores", "finetuning/test_losses.py"),
+    M("the passage-centric loss ignores the temperature", "cdmae/finetuning/losses.py",
+      "group_scores(passages[:, 0] / temperature, others)", "group_scores(passages[:, 0], others)", "finetuning/test_losses.py"),
+    M("in-batch margins are divided by one too many", "cdmae/finetuning/losses.py",
+      "errors.sum(1).mean() / (passages - 1)", "errors.sum(1).mean() / passages", "finetuning/test_teacher.py"),
+    M("R-Drop has one direction twice", "cdmae/finetuning/losses.py",
+      "kl(first, second) + kl(second, first)", "kl(first, second) + kl(first, second)", "finetuning/test_losses.py finetuning/test_reranker.py"),
+    M("FLOPS are the mean of squares", "cdmae/finetuning/losses.py",
+      "vectors.abs().mean(0).square().sum()", "vectors.abs().square().mean(0).sum()", "finetuning/test_losses.py finetuning/test_sparse.py"),
+    M("the dense half of a unified head has the temperature of the sparse one", "cdmae/finetuning/objectives.py",
+      "cooled = replace(stage, temperature=stage.dense_temperature)", "cooled = stage", f"finetuning/test_unified.py {STAGES}[Unified]"),
+    M("the retriever ignores its teacher's temperature", "cdmae/finetuning/objectives.py",
+      "torch.as_tensor(batch.teacher, device=scores.device) / stage.teacher_temperature", "torch.as_tensor(batch.teacher, device=scores.device)", f"{STAGES}[Multi]"),
+    M("the reranker ignores its teacher's temperature", "cdmae/finetuning/reranker.py",
+      "cooled = teacher / stage.teacher_temperature", "cooled = teacher", f"finetuning/test_reranker.py {STAGES}[Reranker]"),
+    M("the curve's accuracy is that of the worst passage", "cdmae/finetuning/objectives.py",
+      "(scores.argmax(-1) == 0)", "(scores.argmin(-1) == 0)", "finetuning/test_retriever.py finetuning/test_finetuning.py finetuning/test_multi.py"),
+    M("a chunk's gradient is not scaled by its share", "cdmae/finetuning/reranker.py",
+      "(loss * share).backward()", "loss.backward()", "finetuning/test_reranker.py"),
+    M("the reranker learns from the easiest negatives", "cdmae/finetuning/reranker.py",
+      "np.argsort(-logits.reshape(rows.shape)[:, 1:]", "np.argsort(logits.reshape(rows.shape)[:, 1:]", "finetuning/test_reranker.py"),
+    M("a student that is better than its teacher is not stopped", "cdmae/finetuning/teacher.py",
+      "if as_many >= WEAKER * 2**differing:", "if True:", "finetuning/test_teacher.py"),
+    # fine-tuning: draws
+    M("copies of a positive's text are negatives", "cdmae/finetuning/selection.py",
+      "same_text = np.isin(self.texts[passages], self.texts[barred])", "same_text = np.isin(passages, barred)", "finetuning/test_groups.py"),
+    M("a passage of grade 1 is not relevant", "cdmae/finetuning/selection.py",
+      'relevant = known["grade"] > 0', 'relevant = known["grade"] > 1', "finetuning/test_groups.py"),
+    M("negatives are mined one rank deeper", "cdmae/finetuning/selection.py",
+      "            passages = self.run.ranked(query)[0][: self.depth]", "            passages = self.run.ranked(query)[0][: self.depth + 1]", "finetuning/test_groups.py"),
+    M("the margin is added", "cdmae/finetuning/selection.py",
+      "suspects = passages[scores > (1 - margin) * float(best)]", "suspects = passages[scores > (1 + margin) * float(best)]", "finetuning/test_groups.py"),
+    M("the positive is the same in every epoch", "cdmae/finetuning/groups.py",
+      "positives[epoch % len(positives)]", "positives[0]", "finetuning/test_groups.py"),
+    M("a query's own positive may be excluded", "cdmae/finetuning/groups.py",
+      "        excluded[rows, rows * groups.shape[1]] = False\n", "", "finetuning/test_groups.py"),
+    M("a batch's false negatives are not excluded", "cdmae/finetuning/retriever.py",
+      "excluded = data.examples.excluded(rows, drawn) if stage.in_batch else None", "excluded = np.zeros((len(rows), drawn.size), bool) if stage.in_batch else None", "finetuning/test_retriever.py finetuning/test_finetuning.py finetuning/test_teacher.py"),
+    M("groups are equal in every epoch", "cdmae/finetuning/groups.py",
+      'seed_of(self.seed, "group", epoch, query)', 'seed_of(self.seed, "group", 0, query)', "training/test_draws.py"),
+    M("random negatives are equal for all queries", "cdmae/finetuning/groups.py",
+      'seed_of(self.seed, "random negatives", query)', 'seed_of(self.seed, "random negatives", 0)', "training/test_draws.py"),
+    M("random negatives ignore the seed", "cdmae/finetuning/groups.py",
+      'seed_of(self.seed, "random negatives", query)', 'seed_of(0, "random negatives", query)', "training/test_draws.py"),
+    M("the order of queries is equal in every epoch", "cdmae/finetuning/groups.py",
+      'seed_of(self.seed, "order", epoch)', 'seed_of(self.seed, "order", 0)', "training/test_draws.py"),
+    M("the new head of a reranker ignores the seed", "cdmae/finetuning/common.py",
+      'seed=setup.seed_of(seed, "head")', 'seed=setup.seed_of(0, "head")', "training/test_draws.py"),
+    M("dropout of the retriever ignores the seed", "cdmae/finetuning/retriever.py",
+      'setup.generator(device, seed, "dropout", step, chunk, group.rank)', 'setup.generator(device, 0, "dropout", step, chunk, group.rank)', "training/test_draws.py"),
+    M("dropout of the retriever is equal in every chunk", "cdmae/finetuning/retriever.py",
+      'setup.generator(device, seed, "dropout", step, chunk, group.rank)', 'setup.generator(device, seed, "dropout", step, 0, group.rank)', "training/test_draws.py"),
+    M("dropout of the reranker is equal in every step", "cdmae/finetuning/reranker.py",
+      'setup.generator(device, seed, "dropout", step, chunk, group.rank)', 'setup.generator(device, seed, "dropout", 0, chunk, group.rank)', "training/test_draws.py"),
+    # retrieval
+    M("exact search breaks ties otherwise than by row", "cdmae/retrieval/search.py",
+      "        columns = np.sort(columns, axis=1)\n", "", "retrieval/test_search.py"),
+    M("runs of parts are joined with ties in descending rows", "cdmae/retrieval/parts.py",
+      "np.lexsort([passages, -scores, queries])", "np.lexsort([-passages, -scores, queries])", "retrieval/test_parts.py"),
+    M("reranking breaks ties otherwise than by row", "cdmae/retrieval/reranking.py",
+      "order = np.lexsort((own, -values))", "order = np.lexsort((-own, -values))", "retrieval/test_inference.py"),
+    M("what is not reranked does not come below", "cdmae/retrieval/reranking.py",
+      "below = values[-1:].repeat(len(rest)) - np.arange", "below = values[:1].repeat(len(rest)) - np.arange", "retrieval/test_inference.py"),
+    M("reciprocal ranks begin at 0", "cdmae/retrieval/fusion.py",
+      "np.arange(1, len(passages) + 1)", "np.arange(0, len(passages))", "retrieval/test_fusion.py"),
+    M("fused scores are not scaled to begin at 0", "cdmae/retrieval/fusion.py",
+      "return (scores - low) / (high - low)", "return scores / high", "retrieval/test_fusion.py"),
+    M("of weights with equal means the least even ones win", "cdmae/evaluation/tuning.py",
+      "(pair[1], -max(pair[0]))", "(pair[1], max(pair[0]))", "retrieval/test_fusion.py"),
+    M("a measure without cut-off is tuned at depth 10", "cdmae/evaluation/tuning.py",
+      'params.get("cutoff", depth))', 'params.get("cutoff", 10))', "retrieval/test_fusion.py evaluation"),
+    M("feedback exchanges its two weights", "cdmae/retrieval/feedback.py",
+      "(alpha * queries + beta * means)", "(beta * queries + alpha * means)", "retrieval/test_feedback.py"),
+    M("a TREC run is read by rank, not by score", "cdmae/retrieval/trec.py",
+      '["query_id", "score", "rank"], ascending=[True, False, True]', '["query_id", "rank", "score"], ascending=[True, True, False]', "retrieval/test_trec.py"),
+    M("k1 and b are exchanged for a single question", "cdmae/retrieval/lucene.py",
+      "simple.set_bm25(k1, b)", "simple.set_bm25(b, k1)", "retrieval/test_bm25.py"),
+    # evaluation and report
+    M("the relevant grade of a split is one lower", "cdmae/config/schema.py",
+      "str(parsed[name](rel=grade))", "str(parsed[name](rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),
+    M("Holm's correction may decrease", "cdmae/evaluation/significance.py",
+      "np.maximum.accumulate(multiplied)", "multiplied", "evaluation/test_significance.py"),
+    M("corrected p-values may exceed 1", "cdmae/evaluation/significance.py",
+      "return np.minimum(corrected, 1.0).tolist()", "return corrected.tolist()", "evaluation/test_significance.py"),
+    M("p with seeds may be below p over queries", "cdmae/evaluation/significance.py",
+      "p_with_seeds=max(gap.p, p)", "p_with_seeds=p", "evaluation/test_significance.py report/test_report_seeds.py"),
+    M("the variance of seeds is that of a population", "cdmae/report/columns.py",
+      "squares += len(means) * statistics.pvariance(means)", "squares += (len(means) - 1) * statistics.pvariance(means)", "report/test_report_seeds.py"),
+    M("the smaller of two noises decides", "cdmae/report/columns.py",
+      "return max(tested, key=lambda each: each.p_with_seeds)", "return min(tested, key=lambda each: each.p_with_seeds)", "report/test_report_seeds.py"),
+    M("Holm corrects for the shown systems alone", "cdmae/report/columns.py",
+      "dict.fromkeys([*family(self.facts, reference), *wanted])", "dict.fromkeys(wanted)", "report"),
+    M("the noise of a mean over seeds is not divided by a root", "cdmae/report/columns.py",
+      "return self.facts.noise / root, measured / root", "return self.facts.noise / root, measured", "report/test_report_seeds.py"),
+    M("the paper's claim on stop-words is reversed", "cdmae/report/paper/claims.py",
+      "outcome = FALSE if more > 0 else TRUE", "outcome = TRUE if more > 0 else FALSE", "report/test_claims.py"),
+    M("costs leave out the encoder before", "cdmae/report/costs.py",
+      '    if entry.get("after"):\n', '    if entry.get("afterwards"):\n', "report"),
+    # data and seeds
+    M("queries with an irrelevant passage in common are held out together", "cdmae/collections/leakage.py",
+      'qrels[(qrels["grade"] > 0) & qrels', 'qrels[(qrels["grade"] >= 0) & qrels', "collections/test_leakage.py"),
+    M("what is held out ignores its seed", "cdmae/collections/leakage.py",
+      'f"holdout {seed} {ids[group]}"', 'f"holdout {ids[group]}"', "collections/test_leakage.py collections/test_pairs.py"),
+    M("judgments without a relevant passage are accepted", "cdmae/collections/judged.py",
+      "if highest < 1:", "if highest < 0:", "collections/test_datasets.py"),
+    M("an id may repeat", "cdmae/collections/judged.py",
+      "    if pc.count_distinct(ids).as_py() == len(ids):\n        return\n", "    return\n", "collections/test_datasets.py"),
+    M("replicas of a stage keep the first seed", "cdmae/config/seeds.py",
+      'of_seed = {} if section == "systems" else {"seed": seed}', 'of_seed = {"seed": seed} if section == "encoders" else {}', "config/test_replicas.py"),
+    M("files are not synced before they are renamed", "cdmae/files.py",
+      "            os.fsync(descriptor)", "            pass", "test_files.py training/test_states.py serving/test_judging.py"),
+    # workflow
+    M("the content of inputs does not name a state", "workflow/state.py",
+      '                    whole.update(hashlib.file_digest(file, "sha256").digest())', "                    file.read(1)", "rules/test_lineage.py rules/test_graph.py"),
+    M("the code does not name a state", "workflow/rules/common.smk",
+      "key_of([settings(wildcards), code(wildcards)])", "key_of([settings(wildcards)])", "rules/test_graph.py rules/test_lineage.py rules/test_fingerprint.py"),
+    M("imports in the else of TYPE_CHECKING are missed", "workflow/fingerprint.py",
+      'for name in ("orelse",) if checked else BLOCKS:', "for name in () if checked else BLOCKS:", "rules/test_fingerprint.py"),
+    M("the __init__ of a package is missed", "workflow/fingerprint.py",
+      "for name in [parent, *(", "for name in [*(", "rules/test_fingerprint.py"),
+    M("memory does not grow with the attempt", "cdmae/plan/resources.py",
+      "round(MARGIN_OF_MEMORY * memory / 1e6)) * attempt", "round(MARGIN_OF_MEMORY * memory / 1e6))", "plan/test_resources.py"),
+    M("the time of a job that resumes is not capped at a day", "cdmae/plan/resources.py",
+      "return min(DAY, requested)", "return requested", "plan/test_resources.py rules/test_graph.py"),
+    M("a job gets more GPUs than a step has texts", "cdmae/plan/resources.py",
+      "return min(NODE, _batch(planned, job)) if hours > FEW_HOURS else 1", "return NODE if hours > FEW_HOURS else 1", "plan/test_resources.py"),
+    M("CDMAE_DEVICE=cpu requests GPUs", "workflow/rules/common.smk",
+      'gpus=0 if device == "cpu" else requests.gpus(planned, job)', "gpus=requests.gpus(planned, job)", "plan rules/test_graph.py rules/test_rules.py"),
+    M("memory of several processes counts once", "cdmae/plan/prices.py",
+      "host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device", "host = memory + ON_GPU if job.gpus else memory + device", "plan/test_planning.py"),
+    M("steps after take_step are planned", "cdmae/plan/work.py",
+      "steps = encoder.take_step or encoder.steps or whole", "steps = encoder.steps or encoder.take_step or whole", "plan/test_planning.py"),
+    M("pre-training requests no GPUs", "workflow/rules/pretraining.smk",
+      'gpu=gpus_of("pretrain")', "gpu=0", "rules/test_graph.py rules/test_rules.py plan"),
+    M("a stage's seed does not reach its job", "workflow/rules/finetuning.smk",
+      '        " --settings {params.settings:q} --seed {params.settings[seed]}"', '        " --settings {params.settings:q} --seed 1"', "rules/test_requests.py"),
+    # serving
+    M("any number of connections is accepted", "cdmae/serving/connections.py",
+      "        limit_concurrency=CONNECTIONS,\n", "", "serving/test_hostile.py"),
+]
+# fmt: on
+
+
+def copied(folder: Path) -> None:
+    """Copy the files that git knows, and those that it does not ignore, into an empty folder."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, found.split("\0")):
+        if os.path.lexists(ROOT / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+
+
+def pytest(folder: Path, tests: list[str], *options: str, cache: Path) -> int:
+    """Run tests in the copy; return the exit code.
+
+    cache: of compiled functions. numba does not see that a function of another file was changed,
+    and Python does not see a change within a second.
+    """
+    command = [sys.executable, "-m", "pytest", "-m", "not workflow", *options]
+    command += [f"tests/{test}" for test in tests]
+    values = {"PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(cache)}
+    environment = {**os.environ, **values, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if not options and ended.returncode:
+        print(ended.stdout[-4000:])
+    return ended.returncode
+
+
+def stale(mutant: Mutant) -> str:
+    """Say why a mutation cannot be tried; empty if it can."""
+    path = ROOT / mutant.file
+    if not path.exists() or path.read_text(encoding="utf-8").count(mutant.old) != 1:
+        return "its text is not in the file once"
+    files = [test.partition("::")[0] for test in mutant.tests.split()]
+    gone = [file for file in files if not (ROOT / "tests" / file).exists()]
+    return f"there is no tests/{gone[0]}" if gone else ""
+
+
+def outcome(mutant: Mutant, folder: Path, cache: Path) -> str:
+    """Break the copy, run the tests, and mend it."""
+    path = folder / mutant.file
+    text = path.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as own:
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        fresh = Path(own) if "@compiled" in text else cache
+        code = pytest(folder, mutant.tests.split(), "-x", cache=fresh)
+        path.write_text(text, encoding="utf-8")
+    return {0: "SURVIVES", FAILED: "killed"}.get(code, f"PYTEST ENDS WITH {code}")
+
+
+def main() -> None:
+    """Run the mutations that the arguments choose."""
+    words = sys.argv[1:] or [""]
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if any(word in f"{mutant.file} {mutant.breaks}" for word in words)
+    ]
+    alive = 0
+    for mutant in filter(stale, chosen):
+        alive += 1
+        print(f"STALE  {mutant.file}: {mutant.breaks}: {stale(mutant)}", flush=True)
+    fresh = [mutant for mutant in chosen if not stale(mutant)]
+    with tempfile.TemporaryDirectory() as own:
+        folder, cache = Path(own, "copy"), Path(own, "cache")
+        copied(folder)
+        tests = dict.fromkeys(test for mutant in fresh for test in mutant.tests.split())
+        if tests and pytest(folder, list(tests), cache=cache):
+            sys.exit("the tests fail before anything is broken; mend them first")
+        for mutant in fresh:
+            begun = time.monotonic()
+            found = outcome(mutant, folder, cache)
+            alive += found != "killed"
+            seconds = time.monotonic() - begun
+            print(f"{found:8} {seconds:4.0f} s  {mutant.file}: {mutant.breaks}", flush=True)
+    print(f"{len(chosen)} mutations, {alive} not killed")
+    sys.exit(bool(alive))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Other values of settings, for tests that each setting arrives where it acts.
+
+A new setting is tested without an entry here. The tables hold what the fields of pydantic cannot
+tell.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from cdmae.fields import rules_of
+
+# the settings beside which a setting acts, in both trainings
+BESIDE = {
+    "context": {"encoder_masking": "uniform", "decoder_masking": "uniform"},
+    "texts": {"encoder_masking": "uniform", "decoder_masking": "uniform"},
+    "epochs": {"steps": 0},
+    "momentum": {"queue": 6},
+    "labels": {"random_negatives": 0},
+    "target": {"pieces": "own"},
+}
+# another value, where those that follow from the type are refused or mean the same
+VALUES = {
+    "precision": "bf16",
+    "split": "again",
+    "prefixes": (8,),
+    "train_queries": 12,
+    "labels": 0.1,
+    "vocabulary": 120,
+    "early_layers": 2,
+    "queue": 6,
+    "model": "another/model",
+    "weights": [1.0, 2.0],
+    "tuned_on": ["docs", "dev"],
+    "measures": ["RR@5"],
+    "relevant": {"docs": {"dev": 2}},
+    "lengths": {"docs": 64},
+}
+# settings that decide neither weights nor a request, with the test of what they decide
+ELSEWHERE = {
+    "seed": "rules/test_requests.py::test_the_seed_of_an_entry_reaches_its_jobs",
+    "checkpoint": "models/test_starts.py::test_checkpoint_with_head_comes_back_bit_for_bit",
+    "once": "config/test_replicas.py::"
+    "test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs",
+    "weaker_teacher": "finetuning/test_teacher.py::"
+    "test_a_weaker_teacher_stops_a_system_that_continues_from_trained_weights",
+}
+REMEDY = (
+    "pass the setting on to where it acts, or add to a table of tests/other_values.py: the settings "
+    "beside which it acts (BESIDE), another value (VALUES), or the test of what it decides "
+    "(ELSEWHERE)"
+)
+
+
+def tried(kind: Any) -> dict[str, FieldInfo]:
+    """The settings of a class, or of an entry, that may have another value.
+
+    Names of other entries are left out: their files reach a job as its inputs.
+    """
+    return {
+        key: rule
+        for key, rule in rules_of(kind).items()
+        if not (get_origin(rule.annotation) is Literal and len(get_args(rule.annotation)) == 1)
+        and "names" not in (rule.json_schema_extra or {})
+        and key not in ELSEWHERE
+    }
+
+
+def others(key: str, rule: FieldInfo, value: Any, values: dict[str, Any]) -> Iterator[Any]:
+    """Other values of a setting; not all are allowed.
+
+    values: by key, those that are to be tried instead.
+    """
+    if key in values:
+        found = [values[key]]
+    elif get_origin(rule.annotation) is Literal:
+        found = get_args(rule.annotation)
+    elif isinstance(value, bool):
+        found = [not value]
+    elif isinstance(value, int | float):
+        found = map(type(value), (value / 2, 2 * value, 0.5, 1, 2, 4, 32))
+    else:
+        found = [f"{value}word: "] if isinstance(value, str) else []
+    return (other for other in found if other != value)
