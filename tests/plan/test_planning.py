@@ -349,7 +349,7 @@ def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_onc
         (
             300_000_000,
             "word",
-            "is docs, of about 6,000,000,000 words, .* per shard .--set-scatter shards=2., or mask",
+            "is docs, of about 6,000,000,000 words, whose n-grams cannot be counted",
         ),
         (
             200_000_000,
