@@ -12,7 +12,6 @@ from cdmae.config import systems
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.fields import refusal
-from cdmae.importance import MOST_WORDS
 from cdmae.layout import place
 
 if TYPE_CHECKING:
@@ -89,19 +88,6 @@ def check(config: Config) -> None:
                 "(split it into several collections)"
             )
             raise refusal(("collections", name), words)
-    for name, encoder in config.encoders.items():
-        corpus = known[encoder.collection] if encoder.reads_importance else None
-        if not corpus:
-            continue
-        unit = config.importance[encoder.importance].unit
-        units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
-        if units > MARGIN * MOST_WORDS:
-            words = (
-                f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
-                f"whose n-grams cannot be counted; allowed: up to {MOST_WORDS:,}, or maskings that "
-                "do not read importance"
-            )
-            raise refusal(("encoders", name, "collection"), words)
 
 
 def _check_exhaustive(config: Config, known: dict[str, Size | None]) -> None:
