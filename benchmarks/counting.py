@@ -1,194 +1,190 @@
-"""Compare counting n-grams and scoring words with DuckDB and Python's Counter.
+"""Compare exact n-gram counts at every position with DuckDB, polars and NumPy.
 
-    python -m benchmarks.counting                                  two million words
-    python -m benchmarks.counting --words 50e6 --collection results/collections/msmarco --threads 16
+    python -m benchmarks.counting                                          five million words
+    python -m benchmarks.counting --words 5e8 --folder /scratch --forms ours    MS MARCO's size
+    python -m benchmarks.counting --tokens results/tokens/tiny/pydocs      the words of a run
 
-Every form runs in its own process and starts from the same word numbers. DuckDB only counts: it
-groups ready-made columns of numbers, one column per position in the n-gram. Counter counts tuples
-of numbers and looks them up again at every position, the minimum that importance needs. The last
-form starts from word-pieces instead.
-
-Targets: twice as fast as DuckDB, thirty times as fast as Counter, bit-equal counts, at most 45
-bytes a word, both cores used. Check the last target by wall time on an idle machine: on a busy
-machine Linux runs two threads on one core.
+Each form runs in its own process with one thread. Ours starts from word-pieces, as the rule does,
+and writes counts, table and importance; the peers start from ready word numbers and only count.
+DuckDB groups and joins with a memory limit, polars counts over windows, NumPy sorts rows of word
+numbers. Own memory excludes mapped files, which the system reclaims when memory is scarce. Every
+form writes the same counts, or the benchmark exits with 1.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import subprocess
+import os
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import texts
+from benchmarks import processes, zipf
 from benchmarks.tables import table
+from cdmae.files import read_json, write_json
 from cdmae.importance import ami, ngrams
 from cdmae.plan.describe import describe
-from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens
+from cdmae.tokens.words import words_of
 
 WINDOW = 4
 FORMS = {
-    "counter": "Counter, with look-ups",
-    "duckdb": "DuckDB GROUP BY, counts only",
-    "counts": "ours, counts only",
-    "ours": "ours, counts and importance",
-    "threads": "ours, on all threads",
-    "pieces": "ours, from word-pieces",
+    "ours": "ours, from word-pieces",
+    "duckdb": "DuckDB, GROUP BY and joins",
+    "polars": "polars, counts over windows",
+    "numpy": "NumPy, sorted rows",
 }
+SETTINGS = {"pmi": "min", "normaliser": "order", "edges": "literal"}
 
 
-def prepare(folder: Path, words: int, collection: Path | None) -> None:
-    """Write tokens of about the given number of words."""
-    passages = texts.passages(int(words * 6.5), collection)
-    tokenise.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(
-        folder / "tokenizer"
-    )
-    write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 2))
-
-
-def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of each word, and the words from it to the end of its segment."""
-    words, segments, _ = ngrams.words_of(read, "word")
-    return words, np.repeat(segments[1:], np.diff(segments)) - np.arange(len(words))
-
-
-def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
-    """Return CPU time, wall time, words, bytes of memory, and a checksum of the counts."""
-    read = read_tokens(folder / "tokens")
-    read = Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
-    few = slice(0, 50)
-    first = Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
-    # compile the kernels, or read them from their cache
-    one = ngrams.count(first)
-    ami.ami(one.counts, one.totals)
-    words, left = numbered(read)
-    work = {"counter": _counter, "duckdb": _duckdb}.get(form)
-    if work:
-        given = (words, left)
-    else:
-        given = (read if form == "pieces" else _as_pieces(words, left), form, threads)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    taken = []
-    for _ in range(1 if form == "counter" else 3):
-        cpu = time.process_time()
-        wall = time.perf_counter()
-        squares = (work or _ours)(*given)
-        taken.append((time.process_time() - cpu, time.perf_counter() - wall))
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-    cpu, wall = (min(each) for each in zip(*taken, strict=True))
-    return {"cpu": cpu, "wall": wall, "words": len(words), "memory": memory, "squares": squares}
-
-
-def _as_pieces(words: np.ndarray, left: np.ndarray) -> Tokens:
-    """Return tokens with one word-piece per word: words then need no numbering."""
-    starts = np.append(np.flatnonzero(np.append(True, left[:-1] == 1)), len(words))
-    return Tokens(words, starts, starts[:-1], np.ones(int(words.max()) + 1, bool))
-
-
-def _ours(read: Tokens, form: str, threads: int) -> int:
-    threads = threads if form == "threads" else 1
-    unit = "word" if form == "pieces" else "wordpiece"
-    counted = ngrams.count(read, unit=unit, window=WINDOW, threads=threads)
-    if form != "counts":
-        ami.ami(counted.counts, counted.totals, threads=threads)
-    return int(counted.counts.sum(dtype=np.int64))
-
-
-def _counter(words: np.ndarray, left: np.ndarray) -> int:
-    numbers = words.tolist()
-    inside = left.tolist()
-    total = 0
-    for order in range(1, WINDOW + 1):
-        grams = [
-            tuple(numbers[at : at + order]) if inside[at] >= order else None
-            for at in range(len(numbers))
-        ]
-        counts = Counter(grams)
-        counts[None] = 0
-        total += sum([counts[gram] for gram in grams])
-    return total
-
-
-def _duckdb(words: np.ndarray, left: np.ndarray) -> int:
+def duckdb(words: np.ndarray, room: np.ndarray, memory: int) -> np.ndarray:
+    """Count by grouping, and by joining the groups with the text."""
     import duckdb
     import pyarrow as pa
 
-    columns = {f"w{n}": np.append(words[n:], np.zeros(n, np.uint32)) for n in range(WINDOW)}
-    given = pa.table({**columns, "words": np.minimum(left, WINDOW).astype(np.uint8)})
-    connection = duckdb.connect()
-    connection.register("given", given)
-    connection.execute("SET threads = 1")
-    total = 0
+    shifted = {f"w{n}": np.append(words[n:], np.zeros(n, np.uint32)) for n in range(WINDOW)}
+    with tempfile.TemporaryDirectory() as folder:
+        connection = duckdb.connect(f"{folder}/text.db")
+        connection.execute(f"SET threads = 1; SET memory_limit = '{memory}MB'")
+        connection.register("given", pa.table({**shifted, "room": room}))
+        connection.execute("CREATE TABLE text AS SELECT row_number() OVER () AS p, * FROM given")
+        columns, joins = [], []
+        for order in range(1, WINDOW + 1):
+            by = ", ".join(f"w{n}" for n in range(order))
+            connection.execute(
+                f"CREATE TABLE n{order} AS SELECT {by}, count(*) AS c FROM text "
+                f"WHERE room >= {order} GROUP BY ALL HAVING c > 1"
+            )
+            found = f"coalesce(n{order}.c, 1)"
+            columns.append(f"if(room >= {order}, {found}, 0)::UINTEGER AS c{order}")
+            joins.append(f"LEFT JOIN n{order} USING ({by})")
+        asked = f"SELECT {', '.join(columns)} FROM text {' '.join(joins)} ORDER BY p"
+        counts = connection.execute(asked).fetchnumpy()
+        connection.close()
+    return np.stack([counts[f"c{order}"] for order in range(1, WINDOW + 1)])
+
+
+def polars(words: np.ndarray, room: np.ndarray, _: int) -> np.ndarray:
+    """Count over windows of equal words, order by order."""
+    import polars
+
+    frame = polars.DataFrame({"w0": words, "room": room})
+    frame = frame.with_columns(polars.col("w0").shift(-n).alias(f"w{n}") for n in range(1, WINDOW))
+    rows = []
     for order in range(1, WINDOW + 1):
-        group = ", ".join(f"w{n}" for n in range(order))
-        counts = f"SELECT {group}, count(*) AS c FROM given WHERE words >= {order} GROUP BY {group}"
-        total += connection.execute(f"SELECT sum(c * c) FROM ({counts})").fetchone()[0]
-    return int(total)
+        inside = polars.col("room") >= order
+        by = [inside.alias("inside"), *(f"w{n}" for n in range(order))]
+        count = polars.when(inside).then(polars.len().over(by)).otherwise(0)
+        rows.append(frame.select(count.alias("c"))["c"].to_numpy())
+    return np.stack(rows).astype(np.uint32)
 
 
-def main() -> None:
-    """Measure every form and print the table."""
+def numpy(words: np.ndarray, room: np.ndarray, _: int) -> np.ndarray:
+    """Count by sorting the rows of word numbers as bytes."""
+    counts = np.zeros((WINDOW, len(words)), np.uint32)
+    for order in range(1, WINDOW + 1):
+        at = np.flatnonzero(room >= order)
+        rows = np.ascontiguousarray(words[at[:, None] + np.arange(order)])
+        keys = rows.view(np.dtype((np.void, rows.itemsize * order)))[:, 0]
+        _, which, times = np.unique(keys, return_inverse=True, return_counts=True)
+        counts[order - 1, at] = times[which]
+    return counts
+
+
+PEERS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
+    "duckdb": duckdb,
+    "polars": polars,
+    "numpy": numpy,
+}
+
+
+def work(form: str, folder: Path, memory: int) -> None:
+    """Write the counts of one form, and the seconds that they took."""
+    tokens = read_tokens(folder / "tokens")
+    if form != "ours":
+        words, segments, _ = words_of(tokens, "word")
+        ends = np.repeat(segments[1:], np.diff(segments))
+        room = np.minimum(ends - np.arange(len(words)), WINDOW).astype(np.uint8)
+    cpu, wall = time.process_time(), time.perf_counter()
+    if form == "ours":
+        ngrams.count_to(folder / "ngrams", tokens, window=WINDOW, memory=memory * 500_000)
+    else:
+        counts = PEERS[form](words, room, memory)
+    taken = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
+    if form == "ours":
+        cpu = time.process_time()
+        ami.estimate(folder / "importance", folder / "ngrams", tokens, SETTINGS)
+        taken["importance"] = time.process_time() - cpu
+    else:
+        np.save(folder / "counts.npy", counts)
+    write_json(folder / f"{form}.json", taken)
+
+
+def equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Compare arrays on disk, block by block."""
+    blocks = range(0, one.shape[1], 1 << 22)
+    return one.shape == other.shape and all(
+        np.array_equal(one[:, at : at + (1 << 22)], other[:, at : at + (1 << 22)]) for at in blocks
+    )
+
+
+def measure(form: str, folder: Path, memory: int) -> dict[str, float]:
+    """Run a form in a process of its own; return its seconds, its memory, and its equality."""
+    command = [sys.executable, "-m", "benchmarks.counting", "--form", form, "--folder", folder]
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    taken = processes.measure([*command, "--memory", str(memory)], env=environment)
+    found = read_json(folder / f"{form}.json") | {"own": taken.own}
+    counts = np.load(folder / "ngrams/counts.npy", mmap_mode="r")
+    mine = folder / "counts.npy"
+    found["equal"] = form == "ours" or equal(counts, np.load(mine, mmap_mode="r"))
+    mine.unlink(missing_ok=True)
+    return found
+
+
+def main() -> int:
+    """Measure every form, print the table, and return 1 if the counts differ."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--words", type=float, default=2e6)
-    parser.add_argument(
-        "--collection", type=Path, help="a folder of results/collections, instead of documentation"
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--form", choices=FORMS, help="internal: measure this form only and print JSON"
-    )
-    parser.add_argument("--folder", type=Path, help="internal: where its tokens are")
-    arguments = parser.parse_args()
-    if arguments.form:
-        print(json.dumps(measure(arguments.form, arguments.folder, arguments.threads)))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder), int(arguments.words), arguments.collection)
-        found = {}
-        for form in FORMS:
-            command = [
-                sys.executable,
-                "-m",
-                "benchmarks.counting",
-                f"--threads={arguments.threads}",
-            ]
-            command += ["--form", form, "--folder", folder]
-            found[form] = json.loads(
-                subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-            )
-    words = found["ours"]["words"]
-    where = describe()["processor"]
-    print(
-        f"{words:,} words, n-grams of 1 to {WINDOW} words; "
-        f"all threads are {arguments.threads}, on {where}\n"
-    )
-    rows = []
-    speed = {form: each["words"] / each["cpu"] for form, each in found.items()}
-    for form, each in found.items():
-        rows.append(
-            {
-                "form": FORMS[form],
-                "million words per cpu-s": f"{speed[form] / 1e6:.2f}",
-                "of DuckDB": f"{speed[form] / speed['duckdb']:.1f} x",
-                "of Counter": f"{speed[form] / speed['counter']:.0f} x",
-                "seconds": f"{each['wall']:.2f}",
-                "bytes per word": f"{each['memory'] / each['words']:.0f}",
-            }
-        )
+    parser.add_argument("--words", type=float, default=5e6, help="synthetic ones, by Zipf's law")
+    parser.add_argument("--tokens", type=Path, help="a folder of results/tokens instead")
+    parser.add_argument("--memory", type=int, default=4000, help="megabytes, of ours and DuckDB")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--folder", type=Path, help="where there is room for what is made up")
+    parser.add_argument("--form", choices=FORMS, help="internal: run this form in --folder")
+    given = parser.parse_args()
+    if given.form:
+        work(given.form, given.folder, given.memory)
+        return 0
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        if given.tokens:
+            (folder / "tokens").symlink_to(given.tokens.resolve())
+        else:
+            zipf.write_tokens(folder / "tokens", max(1, round(given.words / zipf.WORDS)))
+        forms = ["ours", *(form for form in given.forms if form != "ours")]
+        found = {form: measure(form, folder, given.memory) for form in forms}
+        words = np.load(folder / "ngrams/counts.npy", mmap_mode="r").shape[1]
+    rows = [
+        {
+            "form": FORMS[form],
+            "cpu-s": f"{each['cpu']:.2f}",
+            "of ours": f"{each['cpu'] / found['ours']['cpu']:.1f} x",
+            "seconds": f"{each['wall']:.2f}",
+            "own MB": f"{each['own'] / 1e6:.0f}",
+            "counts": "equal" if each["equal"] else "DIFFERENT",
+        }
+        for form, each in found.items()
+    ]
+    print(f"{words:,} words, n-grams of 1 to {WINDOW} words, on {describe()['processor']}\n")
     print(table(rows))
-    equal = {each["squares"] for each in found.values()}
-    print(f"\nall counts agree: {'yes' if len(equal) == 1 else 'NO'}")
+    print(f"\nthe importance of every word: {found['ours']['importance']:.2f} cpu-s")
+    return int(not all(each["equal"] for each in found.values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -93,8 +93,9 @@ def main() -> None:
         hugging_face.save_pretrained(folder)
         vocabulary = Vocabulary.read(folder)
         read = tokenise.tokenise(passages, folder, 1)
-    counted = ngrams.count(read)
-    values = ami.broadcast(ami.ami(counted.counts, counted.totals), read, "word")
+        ngrams.count_to(folder / "ngrams", read)
+        ami.estimate(folder / "importance", folder / "ngrams", read, {})
+        values = np.array(ami.read_values(folder / "importance"))
     rows = np.flatnonzero(np.diff(read.starts) >= LENGTH)[:BATCH]
     batch = masking.read(read, rows, LENGTH, vocabulary, values)
     sides = {

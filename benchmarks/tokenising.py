@@ -31,8 +31,9 @@ from cdmae.tokens.corpus import Tokens
 def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
     """Tokenise, count n-grams and compute importance; return the tokens."""
     found = tokenise.tokenise(passages, tokenizer, 1)
-    counted = ngrams.count(found)
-    ami.broadcast(ami.ami(counted.counts, counted.totals), found, "word")
+    with tempfile.TemporaryDirectory() as folder:
+        ngrams.count_to(f"{folder}/ngrams", found)
+        ami.estimate(f"{folder}/importance", f"{folder}/ngrams", found, {})
     return found
 
 

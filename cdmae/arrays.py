@@ -66,14 +66,8 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
 
 
 @contextmanager
-def appending(
-    path: Path, dtype: type, rows: int | None = None
-) -> Iterator[Callable[[np.ndarray], None]]:
-    """Yield a function that appends arrays to one file.
-
-    The file equals `write_array`'s for the concatenated arrays, divided into `rows` rows if `rows`
-    is given.
-    """
+def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
+    """Yield a function that appends arrays to one file, as `write_array` writes all together."""
     length = 0
 
     def write_header() -> None:  # NumPy pads the header, so its length is the same for any number
@@ -81,7 +75,7 @@ def appending(
         shape = {
             "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
             "fortran_order": False,
-            "shape": (length,) if rows is None else (rows, length // rows),
+            "shape": (length,),
         }
         np.lib.format.write_array_header_1_0(file, shape)
 

@@ -146,8 +146,6 @@ def _option(key: str) -> str:
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
-    if hint == list[Path]:
-        return [path for pattern in value for path in _all_parts(pattern)]
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
@@ -157,17 +155,6 @@ def _read(hint: Any, value: Any, key: str) -> Any:
             f"{_option(key)} is {fields.show(value)}; allowed: JSON text ({error})"
         ) from None
     return fields.parse(hint, parsed, key) if _is_settings(hint) else parsed
-
-
-def _all_parts(pattern: Path) -> list[Path]:
-    """List the paths of all parts for ``*-of-7``, in order; return any other path alone."""
-    found = re.search(r"(?<=/)\*-of-(\d+)(?![^/.])", str(pattern))
-    if not found:
-        return [pattern]
-    name = f"-of-{found[1]}"
-    before = pattern.as_posix()[: found.start()]
-    after = pattern.as_posix()[found.end() :]
-    return [Path(f"{before}{number}{name}{after}") for number in range(1, int(found[1]) + 1)]
 
 
 def _is_json(hint: Any) -> bool:

@@ -13,10 +13,6 @@ from functools import partial
 from typing import Any
 
 import numba
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 
 def compiled(
@@ -38,35 +34,3 @@ def compiled(
         if "no locator" not in str(error):
             raise
         return numba.njit(**options)(function)
-
-
-def _prefetch(write: int) -> Callable[..., Any]:
-    """Return a compiled function (array [n], index) that prefetches an element's cache line.
-
-    The index may be out of bounds.
-    """
-
-    def generate(
-        context: Any, builder: ir.IRBuilder, signature: Any, arguments: tuple[Any, Any]
-    ) -> Any:
-        """Emit LLVM's ``prefetch(address, write, locality, is_data)``."""
-        array_type, _ = signature.args
-        array, index = arguments
-        data = context.make_array(array_type)(context, builder, array).data
-        address = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        locality = number(3)  # the locality: keep the line in all caches
-        is_data = number(1)
-        builder.call(prefetch, [address, number(write), locality, is_data])
-        return context.get_dummy_value()
-
-    def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
-        return types.void(array, types.intp), generate
-
-    return intrinsic(typed)
-
-
-prefetch_to_read = _prefetch(0)
-prefetch_to_write = _prefetch(1)

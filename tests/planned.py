@@ -34,7 +34,7 @@ class Planned(NamedTuple):
 
 
 def plan(
-    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0, shards: int = 1
+    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
 ) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
     with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", ones):
@@ -43,7 +43,6 @@ def plan(
             values={**values, "standalone": True},
             cores=cores,
             gpus=gpus,
-            scatter={"shards": shards},
         )
     return {
         (job.rule, job.name): Planned(

@@ -187,17 +187,6 @@ def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
 
 
-def test_a_path_stands_for_all_parts_in_their_order():
-    def main(*, runs: list[Path], output: Path):
-        """Join runs."""
-
-    given = ["--runs", "a/*-of-11.npy", "b/x", "c/*-of-2/d*-of-3", "--output", "o/*-of-2"]
-    found = read_arguments(main, given)
-    names = [f"a/{number}-of-11.npy" for number in range(1, 12)]
-    names += ["b/x", "c/1-of-2/d*-of-3", "c/2-of-2/d*-of-3"]
-    assert found == {"runs": [Path(name) for name in names], "output": Path("o/*-of-2")}
-
-
 WAITS = """
 import sys, time
 from cdmae.cli import run_command

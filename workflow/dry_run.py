@@ -24,13 +24,11 @@ def dry_run(
     cores: int = 1,
     gpus: int = 0,
     values: dict[str, Any] | None = None,
-    scatter: dict[str, int] | None = None,
 ) -> dict[Job, jobs.Job]:
     """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
-    configfiles: overlays on the default; values: the values of ``--config``; scatter: the numbers
-    of ``--set-scatter``. Raises `InputError` if the Snakefile or Snakemake refuses the config or
-    the targets.
+    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError`
+    if the Snakefile or Snakemake refuses the config or the targets.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import RuleException, WorkflowError
@@ -48,9 +46,7 @@ def dry_run(
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
             engine = api.workflow(
-                ResourceSettings(
-                    cores=cores, resources={"gpu": gpus}, overwrite_scatter=scatter or {}
-                ),
+                ResourceSettings(cores=cores, resources={"gpu": gpus}),
                 ConfigSettings(config=values or {}),
                 snakefile=ROOT / "Snakefile",
             )

@@ -24,9 +24,6 @@ DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
 IMAGE = "CDMAE_IMAGE"
 PROGRAMS = "CDMAE_PROGRAMS"  # the folder of this Python
-STATES = "CDMAE_STATES"
-# variables to pass to jobs that do not inherit the environment, as in Kubernetes
-PASSED = (DEVICE, STATES, "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE")
 # prefixes of addresses from which apptainer pulls images
 REGISTRIES = ("docker://", "oras://", "library://")
 RECORDS = ".snakemake"  # Snakemake's folder in the working directory
@@ -40,16 +37,6 @@ def device_here() -> str:
             f"the environment variable {DEVICE} is {show(device)}; allowed: {', '.join(DEVICES)}"
         )
     return device
-
-
-def states_here(results: str) -> str:
-    """Return the folder of training states: in the results, or the folder CDMAE_STATES.
-
-    A state must outlive its job. If the nodes of a cluster keep no files, CDMAE_STATES must be a
-    mounted volume.
-    """
-    volume = os.environ.get(STATES, "")
-    return os.path.join(volume, results.lstrip("/")) if volume else f"{results}/state"
 
 
 def check_prefix(results: str, configured: str) -> None:

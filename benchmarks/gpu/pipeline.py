@@ -89,9 +89,9 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     texts = stream_passages(paths["collection"], ["title", "text"])
     tokenise.tokenise_to(paths["tokens"], texts, paths["tokenizer"], threads)
     tokens = read_tokens(paths["tokens"])
-    ngrams.count_to(paths["counts"], tokens, unit="word", window=4, threads=threads)
+    ngrams.count_to(paths["counts"], tokens)
     formula = {name: getattr(Importance(), name) for name in ("pmi", "normaliser", "edges")}
-    ami.estimate(paths["importance"], paths["counts"], tokens, formula, threads)
+    ami.estimate(paths["importance"], paths["counts"], tokens, formula)
     draw = np.random.default_rng(1)
     lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
     write_run(

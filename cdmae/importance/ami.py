@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.arrays import appending, read_array
-from cdmae.compiled import compiled
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
-from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
-from cdmae.threads import Threads
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.words import blocks, broadcast
 
 if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
 PMI = ("min", "product")
 NORMALISERS = ("order", "pooled")
 EDGES = ("literal", "mean")
-LARGEST = 65504.0  # the largest finite float16
-BLOCK = 1024  # words
-PASSAGES = 1 << 15  # passages scored together: 50 MB
 
 
 def ami(
@@ -43,7 +38,6 @@ def ami(
     pmi: str = "min",
     normaliser: str = "order",
     edges: str = "literal",
-    threads: int = 1,
 ) -> np.ndarray:
     """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
@@ -64,128 +58,28 @@ def ami(
     ):
         if value not in allowed:
             raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+    window, words = counts.shape
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
     if normaliser == "pooled":
-        totals = np.full(len(totals), totals.sum())
-    norms = np.log(totals)
-    logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
-    values = np.empty(counts.shape[1], np.float32)
-    cuts = np.linspace(0, len(values), max(1, threads) + 1).astype(np.int64)
-
-    def score(first: int, last: int) -> None:
-        _ami(counts, first, last, norms, logs, pmi == "min", edges == "mean", values)
-
-    with Threads(threads) as pool:
-        pool.run(score, cuts, cuts[1:])
-    return values
-
-
-@compiled
-def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
-    # A block stays in the first-level cache. The n-grams that end in a block begin up to L - 1
-    # words before it. Sums at positions without an n-gram are never read.
-    window = counts.shape[0]
-    # the largest sum log p of all ways of cutting, including no cut
-    best = np.zeros((window, BLOCK + 2 * window))
-    width = best.shape[1]
-    pmi = np.empty(width)
-    sums = np.empty(width)
-    number = np.empty(width)
-    for block in range(first, last, BLOCK):
-        begin = max(block - window + 1, 0)
-        end = min(block + BLOCK, last)
-        size = end - begin
-        for i in range(width):
-            sums[i] = 0.0
-            number[i] = 0.0
-        for order in range(window):  # n = order + 1
-            count = counts[order, begin:]
-            whole = best[order]
-            _log_shares(count[: size + window - 1], logs, norms[order], whole)
-            if order == 0:
-                continue
-            _best_cut(best, order, smallest, pmi)
-            for i in range(width):
-                cut = pmi[i]
-                pmi[i] = whole[i] - cut
-                whole[i] = whole[i] if smallest and whole[i] > cut else cut
-            _add(count, pmi, order, size, sums, number)
-        for i in range(block - begin, size):
-            existing = max(number[i], 1.0)
-            weight = 2.0 / existing if mean else 1.0 / (window - 1)
-            values[begin + i] = sums[i] * weight
-
-
-@compiled
-def _log_shares(count, logs, norm, shares):  # noqa: ANN001, ANN202
-    """Write each n-gram's log p to `shares`, from its count and the log of the total."""
-    for i in range(len(count)):
-        seen = count[i]
-        log = logs[seen] if seen < len(logs) else np.log(np.float64(seen))
-        shares[i] = log - norm
-
-
-@compiled
-def _best_cut(best, order, smallest, sums):  # noqa: ANN001, ANN202
-    """Write the largest sum log p over the ways of cutting an n-gram in two or more to `sums`."""
-    left = best[0]
-    right = best[order - 1, 1:]
-    for i in range(len(right)):
-        sums[i] = left[i] + right[i]
-    if not smallest:
-        return
-    for pieces in range(1, order):
-        left = best[pieces]
-        right = best[order - pieces - 1, pieces + 1 :]
-        for i in range(len(right)):
-            total = left[i] + right[i]
-            sums[i] = total if total > sums[i] else sums[i]
-
-
-@compiled
-def _add(count, pmi, order, size, sums, number):  # noqa: ANN001, ANN202
-    """Add each n-gram's PMI to the sums of its first and its last word, and count the summands."""
-    for i in range(size):
-        exists = count[i] > 0
-        pmi[i] = pmi[i] if exists else 0.0
-        number[i] += exists
-    last_sums = sums[order:]
-    last_number = number[order:]
-    for i in range(size):
-        sums[i] += pmi[i]
-    for i in range(size - order):
-        last_sums[i] += pmi[i]
-        last_number[i] += count[i] > 0
-
-
-def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
-    """Assign to every word-piece the importance of its word: float16 [T]."""
-    edges = tokens.edges
-    starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
-    halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
-    pieces = np.empty(len(tokens.ids), np.uint16)
-    words = _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
-    if words != len(values):
-        raise _mismatch(f"{len(values):,} words", f"{words:,}")
-    return pieces.view(np.float16)
-
-
-def _mismatch(counted: str, found: str) -> InputError:
-    return InputError(
-        f"the counts cover {counted}, but the tokens contain {found}; delete both and run again"
-    )
-
-
-@compiled
-def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
-    word = -1
-    for segment in range(len(edges) - 1):
-        for i in range(edges[segment], edges[segment + 1]):
-            if i == edges[segment] or word_starts[ids[i]]:
-                word += 1
-            if word < len(values):
-                pieces[i] = values[word]
-    return word + 1
+        totals = np.full(window, totals.sum())
+    log_p = np.log(np.maximum(1, counts)) - np.log(totals)[:, None]
+    # the largest sum log p over all ways of cutting, including no cut; per order, by first word
+    best = [log_p[0]]
+    sums = np.zeros(words)
+    number = np.zeros(words)
+    for order in range(1, window):  # n-grams of order + 1 words
+        size = max(0, words - order)
+        lefts = range(order if pmi == "min" else 1)  # words of the left piece, less 1
+        cut = np.max([best[n][:size] + best[order - 1 - n][n + 1 :] for n in lefts], axis=0)
+        whole = log_p[order, :size]
+        exists = counts[order, :size] > 0
+        gained = np.where(exists, whole - cut, 0.0)  # equation 7
+        best.append(np.maximum(whole, cut) if pmi == "min" else cut)
+        for word in (slice(size), slice(order, None)):  # the first word, and the last
+            sums[word] += gained
+            number[word] += exists
+    weights = 2.0 / np.maximum(1.0, number) if edges == "mean" else 1.0 / max(1, window - 1)
+    return (sums * weights).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -237,11 +131,7 @@ class Table:
 
 
 def estimate(
-    folder: Path | str,
-    counted: Path | str,
-    tokens: Tokens,
-    settings: dict[str, Any],
-    threads: int = 1,
+    folder: Path | str, counted: Path | str, tokens: Tokens, settings: dict[str, Any]
 ) -> None:
     """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids.
 
@@ -250,21 +140,25 @@ def estimate(
     counted: the folder of n-grams; its table scores new text. The output refers to it by a
     relative path. settings: the arguments of `ami`.
     """
-    counts = ngrams.Counts.read(counted)
-    unit = counts.table.unit
-    passages = (len(counts.segments) - 1) // 2
-    if passages != len(tokens):
-        raise _mismatch(f"{passages:,} passages", f"{len(tokens):,}")
+    table = ngram_table.read(counted)
+    counts = read_array(Path(counted) / "counts.npy")
+    segments = read_array(Path(counted) / "segments.npy")
+    if len(segments) != 2 * len(tokens) + 1:
+        raise InputError(
+            f"{counted} has counts of {len(segments) // 2:,} passages, but the tokens have "
+            f"{len(tokens):,}; delete both and run again"
+        )
     with complete(folder) as aside:
         aside.mkdir()
         with appending(aside / "values.npy", np.float16) as append:
-            for first in range(0, passages, PASSAGES):
-                last = min(first + PASSAGES, passages)
-                words = slice(counts.segments[2 * first], counts.segments[2 * last])
-                block = np.ascontiguousarray(counts.counts[:, words])
-                values = ami(block, counts.totals, **settings, threads=threads)
-                append(broadcast(values, tokens.part(first, last), unit))
-        ngram_table.refer(aside, os.path.relpath(counted, folder), unit)
+            first = 0
+            for block in blocks(tokens):
+                last = first + len(block)
+                words = slice(segments[2 * first], segments[2 * last])
+                values = ami(counts[:, words], table.totals, **settings)
+                append(broadcast(values, block, table.unit))
+                first = last
+        ngram_table.refer(aside, os.path.relpath(counted, folder), table.unit)
         write_json(aside / "settings.json", settings)
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import read_array
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
+from cdmae.tokens.words import Numbering, begins, find
 
 ABOUT = "table.json"
 REFERENCE = "ngrams.json"  # file in a folder of importance with the relative path of its table
@@ -55,22 +56,10 @@ class Table:
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each word's number (-1 if unknown) and offset, for one segment's word-pieces."""
         ids = np.asarray(ids, dtype=np.int64)
-        if self.unit == "wordpiece":
-            begins = np.ones(len(ids), bool)
-        else:
-            begins = np.asarray(word_starts)[ids]
-        begins[:1] = True
-        starts = np.flatnonzero(begins)
-        numbers = ids[starts].copy()
-        lengths = np.diff(np.append(starts, len(ids)))
-        for depth in range(1, lengths.max(initial=1)):
-            longer = np.flatnonzero((lengths > depth) & (numbers >= 0))
-            following = ids[starts[longer] + depth].astype(np.uint64)
-            keys = numbers[longer].astype(np.uint64) * np.uint64(self.pieces) + following
-            rows = _find(self.word_keys, keys)
-            numbers[longer] = -1
-            numbers[longer[rows >= 0]] = self.word_numbers[rows[rows >= 0]]
-        return numbers, starts
+        first = begins(ids, np.zeros(1, np.int64), np.asarray(word_starts), self.unit)
+        numbers = Numbering(self.pieces, self.word_keys, self.word_numbers).number(ids, first)
+        numbers[numbers >= len(self.occurrences)] = -1
+        return numbers, np.flatnonzero(first)
 
     def look_up(self, words: np.ndarray) -> np.ndarray:
         """Return the counts of the n-grams that begin at each word of one segment: int64 [L, W].
@@ -91,29 +80,11 @@ class Table:
             keys = prefix[repeated].astype(np.uint64) * vocabulary
             keys += last[repeated].astype(np.uint64)
             rows = np.full(inside, -1)
-            rows[repeated] = _find(self.keys[order - 2], keys)
+            rows[repeated] = find(self.keys[order - 2], keys)
             hits = rows >= 0
             counts[order - 1, :inside] = 1
             counts[order - 1, :inside][hits] = self.counts[order - 2][rows[hits]]
         return counts
-
-
-def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return the rows of `keys` in the sorted `table`, -1 for keys that are not in it."""
-    if not len(table):
-        return np.full(len(keys), -1)
-    rows = np.minimum(np.searchsorted(table, keys), len(table) - 1)
-    return np.where(table[rows] == keys, rows, -1)
-
-
-def write(folder: Path, table: Table) -> None:
-    """Write `table` into the existing `folder`: ``table.json`` and one file per array."""
-    for name in ARRAYS:
-        write_array(folder / f"{name}.npy", getattr(table, name))
-    for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
-        write_array(folder / f"keys_{order}.npy", keys)
-        write_array(folder / f"counts_{order}.npy", counts)
-    write_about(folder, table.unit, table.pieces, table.window)
 
 
 def write_about(folder: Path, unit: str, pieces: int, window: int) -> None:
@@ -134,7 +105,7 @@ def unit_of(folder: Path | str) -> str:
 
 
 def read(folder: Path | str) -> Table:
-    """Read a table that `write` wrote; the arrays stay on disk.
+    """Read a table of n-grams; the arrays stay on disk.
 
     folder: a folder of n-grams, or a folder of importance, which refers to its n-grams. Raises
     `InputError` if the table is missing or incomplete.

@@ -12,7 +12,6 @@ from cdmae.config import systems
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.fields import refusal
-from cdmae.importance import MOST_WORDS
 from cdmae.layout import place
 
 if TYPE_CHECKING:
@@ -75,20 +74,11 @@ def known_size(config: Config, collection: str) -> Size | None:
     return Size(*expected) if expected else None
 
 
-def check(config: Config, shards: int = 1) -> None:
+def check(config: Config) -> None:
     """Refuse damaged collections, and collections with too many passages or words to count.
 
-    Estimates have a margin; the counting job itself refuses collections within the margin. shards:
-    the number of jobs that count a collection's words (``--set-scatter shards=N``).
+    Estimates have a margin; the counting job itself refuses collections within the margin.
     """
-    for name, system in config.systems.items():
-        engine = getattr(system, "engine", "exact")
-        if shards > 1 and engine != "exact":
-            words = (
-                f" is {engine}, whose index is made in one job, but shards={shards}; allowed: "
-                "exact, or a run without --set-scatter"
-            )
-            raise refusal(("systems", name, "engine"), words)
     known = {name: known_size(config, name) for name in config.collections}
     _check_exhaustive(config, known)
     for name, corpus in known.items():
@@ -98,20 +88,6 @@ def check(config: Config, shards: int = 1) -> None:
                 "(split it into several collections)"
             )
             raise refusal(("collections", name), words)
-    for name, encoder in config.encoders.items():
-        corpus = known[encoder.collection] if encoder.reads_importance else None
-        if not corpus:
-            continue
-        unit = config.importance[encoder.importance].unit
-        units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
-        if units > MARGIN * MOST_WORDS * shards:
-            words = (
-                f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
-                f"whose n-grams cannot be counted with shards={shards}; allowed: up to "
-                f"{MOST_WORDS:,} per shard (--set-scatter shards={math.ceil(units / MOST_WORDS)}), "
-                "or maskings that do not read importance"
-            )
-            raise refusal(("encoders", name, "collection"), words)
 
 
 def _check_exhaustive(config: Config, known: dict[str, Size | None]) -> None:

@@ -32,7 +32,6 @@ from cdmae.models.checkpoint import Model
 from cdmae.models.heads import own
 from cdmae.models.heads.multi import scored
 from cdmae.models.ragged import Ragged, indices
-from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import dual, entries, impacts, multivectors
 from cdmae.retrieval.asking import Load
 from cdmae.retrieval.dual import DualVectors
@@ -185,7 +184,6 @@ def encode_passages(
     output: Path | str,
     threads: int = 1,
     length: int = 0,
-    part: str = WHOLE,
     engine: str = "exact",
     k1: float = 10.0,
     b: float = 0.9,
@@ -193,21 +191,14 @@ def encode_passages(
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own limit if `length` is 0. A killed
-    run resumes after its last complete shard. part: the part of the shards to write, such as
-    3-of-7. engine, k1, b: see `write`.
+    run resumes after its last complete shard. engine, k1, b: see
+    `write`.
     """
-    if engine != "exact" and part != WHOLE:
-        raise InputError(
-            f"engine is {engine}, whose index is built by one job, but this job is part {part}; "
-            "allowed: engine: exact, or a run without --set-scatter"
-        )
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with Progress(0, unit="passages", label="encode") as progress:
         encoded = shards(model, tokens, threads, length, progress)
-        first, last = Part.read(part).of(len(encoded))
-        own = encoded[first:last]
-        progress.total = sum(map(len, own))
-        write(Path(output), own, key, progress, engine, threads, {"k1": k1, "b": b})
+        progress.total = sum(map(len, encoded))
+        write(Path(output), encoded, key, progress, engine, threads, {"k1": k1, "b": b})
 
 
 def shards(

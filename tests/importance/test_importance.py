@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ngram_counts import count, read_counts
 from test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.importance import table as ngram_table
+from cdmae.tokens import words
 from cdmae.tokens.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)
@@ -19,7 +21,7 @@ LOG = math.log
 
 
 def ami_of(passages, window, **settings):
-    counts = ngrams.count(tokens_of([([], text) for text in passages]), window=window)
+    counts = count(tokens_of([([], text) for text in passages]), window=window)
     return ami.ami(counts.counts, counts.totals, **settings)
 
 
@@ -112,25 +114,13 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
 @pytest.mark.parametrize("window", [2, 4, 5])
 def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     tokens = random_tokens(1, passages=25)
-    counted = ngrams.count(tokens, window=window)
+    counted = count(tokens, window=window)
     settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
     counts, totals = naive(tokens, "word", window)
     found = ami.ami(counted.counts, counted.totals, **settings)
     assert found == pytest.approx(
         slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5
     )
-
-
-def test_threads_and_blocks_change_no_bit_and_counts_may_be_beyond_the_table_of_logarithms():
-    counted = ngrams.count(random_tokens(2, passages=400))
-    assert counted.counts.shape[1] > 2 * ami.BLOCK
-    one, *others = (
-        ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7)
-    )
-    assert all(np.array_equal(one, other) for other in others)
-    counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
-    expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
-    assert ami.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)
 
 
 def test_a_stop_word_beside_a_collocation_is_less_important():
@@ -158,20 +148,20 @@ def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
         [([1, 9], [2, 10, 11, 3]), ([9], [])]
     )  # a segment's first piece begins a word
     values = np.array([0.5, -1.25, 2, 1e6], np.float32)
-    found = ami.broadcast(values, tokens, "word")
+    found = words.broadcast(values, tokens, "word")
     assert found.dtype == np.float16
-    assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
-    assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
+    assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, words.LARGEST]
+    assert words.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
     tokens = tokens_of([([], [1, 2, 3])])
     with pytest.raises(InputError, match="2 words.* 3; delete both and run again"):
-        ami.broadcast(np.arange(2), tokens, "wordpiece")
+        words.broadcast(np.arange(2), tokens, "wordpiece")
 
 
-@pytest.mark.parametrize("unit", ngrams.UNITS)
+@pytest.mark.parametrize("unit", words.UNITS)
 def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     tokens = random_tokens(3)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit=unit, window=4)
-    counted = ngrams.Counts.read(tmp_path / "ngrams")
+    counted = read_counts(tmp_path / "ngrams")
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
     table, values = (
@@ -179,7 +169,7 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
         ami.read_values(tmp_path / "importance"),
     )
     assert np.array_equal(
-        values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
+        values, words.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
     )
     for begin, end in itertools.pairwise(tokens.edges.tolist()):
         assert (
@@ -197,7 +187,7 @@ def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatc
     settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=4)
     ami.estimate(tmp_path / "whole", tmp_path / "ngrams", tokens, settings)
-    monkeypatch.setattr(ami, "PASSAGES", 7)
+    monkeypatch.setattr(words, "BLOCK", 50)
     ami.estimate(tmp_path / "blocks", tmp_path / "ngrams", tokens, settings)
     whole = (tmp_path / "whole/values.npy").read_bytes()
     assert (tmp_path / "blocks/values.npy").read_bytes() == whole
@@ -223,7 +213,7 @@ def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):
     assert ami.Table.read(moved).settings == settings
     assert (
         ami.Table.read(moved).ngrams.totals.tolist()
-        == ngrams.Counts.read(counted_in(moved)).totals.tolist()
+        == read_counts(counted_in(moved)).totals.tolist()
     )
     assert ngram_table.unit_of(moved) == ngram_table.unit_of(counted_in(moved)) == "wordpiece"
     shutil.rmtree(counted_in(moved))
@@ -239,7 +229,7 @@ def counted_in(importance):
 
 
 def test_the_table_scores_new_words_as_seen_once():
-    counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
+    counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
     found = ami.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
     # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two
     # pieces.
@@ -249,7 +239,7 @@ def test_the_table_scores_new_words_as_seen_once():
 
 def test_the_share_of_repeated_ngrams_counts_those_that_begin_or_end_with_a_word():
     # Words 1, 2, 1+9, 1, 2, 4; of their bigrams 1 2 alone is repeated, of their trigrams none.
-    counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3)
+    counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3)
     table = ami.Table(counted.table, {})
     shares = [1 / 2, 1 / 3, 0, 0, 1 / 4, 1 / 3, 0]  # word 1+9 has two pieces
     assert table.seen(np.array([1, 2, 1, 9, 1, 2, 4]), VOCABULARY) == pytest.approx(shares)

@@ -1,14 +1,18 @@
-"""Counting n-grams: equal to a slow obvious counter, whatever the threads."""
+"""Counting n-grams: equal to a slow obvious counter, whatever the blocks and the memory."""
 
 import itertools
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
 import pytest
+from ngram_counts import count
 
 from cdmae.errors import InputError
 from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
+from cdmae.tokens import words as words_module
 from cdmae.tokens.corpus import Tokens
 
 PIECES = 12  # word-pieces 9, 10 and 11 continue a word
@@ -69,9 +73,13 @@ def naive(tokens, unit, window):
     return np.array(counts), totals
 
 
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 def test_counts_of_a_text_by_hand():
     # Titles: "1", none. Texts: "1 2 1 2" and "2 1 2+9", where 2+9 is a word of two pieces.
-    found = ngrams.count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
+    found = count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
     assert found.segments.tolist() == [0, 1, 5, 5, 8]
     assert found.counts.tolist() == [
         [4, 4, 3, 4, 3, 3, 4, 1],
@@ -81,47 +89,92 @@ def test_counts_of_a_text_by_hand():
     assert found.totals.tolist() == [8, 5, 3]
 
 
-@pytest.mark.parametrize("unit", ngrams.UNITS)
+@pytest.mark.parametrize("unit", words_module.UNITS)
 @pytest.mark.parametrize("window", [1, 2, 4, 6])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_counts_are_those_of_the_slow_counter(unit, window, seed):
-    tokens = random_tokens(seed)
-    found = ngrams.count(tokens, unit=unit, window=window)
+def test_counts_are_those_of_the_slow_counter(unit, window):
+    tokens = random_tokens(window)
+    found = count(tokens, unit=unit, window=window)
     counts, totals = naive(tokens, unit, window)
     assert np.array_equal(found.counts, counts)
     assert found.totals.tolist() == totals
 
 
-@pytest.mark.parametrize("threads", [2, 5])
-def test_threads_change_no_bit(threads, monkeypatch):
-    monkeypatch.setattr(ngrams, "PARTITION", 16)  # many partitions
-    monkeypatch.setattr(ngrams, "GROUP", 3)
-    tokens = random_tokens(2, passages=200)
-    expected = ngrams.count(tokens)
-    found = ngrams.count(tokens, threads=threads)
-    assert np.array_equal(found.counts, expected.counts)
-    assert np.array_equal(found.counts, naive(tokens, "word", 4)[0])
-    for name in ("word_keys", "word_numbers", "occurrences", "totals"):
-        assert np.array_equal(getattr(found.table, name), getattr(expected.table, name))
-    tables = (table.keys + table.counts for table in (found.table, expected.table))
-    assert all(np.array_equal(one, other) for one, other in zip(*tables, strict=True))
+@pytest.mark.parametrize("passages", [[], [([], [])], [([1], [])], [([], [9])]])
+def test_collections_of_next_to_nothing(passages):
+    tokens = tokens_of(passages)
+    found = count(tokens)
+    counts, totals = naive(tokens, "word", 4)
+    assert np.array_equal(found.counts, counts.reshape(4, -1))
+    assert found.totals.tolist() == totals
+    assert found.table.look_up(np.empty(0, int)).shape == (4, 0)
 
 
-def test_many_words_of_many_pieces():
+def test_blocks_and_memory_change_no_bit(tmp_path, monkeypatch):
+    """Words of many pieces; ranges of keys of about 30 positions, read from blocks of 700 words."""
     draw = np.random.default_rng(3)
-    starts = np.arange(50) < 10
-    tokens = tokens_of([([], draw.integers(0, 50, 30_000).tolist())], starts)
-    found = ngrams.count(tokens, window=2, threads=2)
-    assert np.array_equal(found.counts, naive(tokens, "word", 2)[0])
-    assert len(found.table.word_keys) > 1 << 12  # the dictionary of words has grown
+    passages = [([], draw.integers(0, 50, 100).tolist()) for _ in range(200)]
+    tokens = tokens_of(passages, np.arange(50) < 40)
+    ngrams.count_to(tmp_path / "whole", tokens)
+    monkeypatch.setattr(words_module, "BLOCK", 900)
+    monkeypatch.setattr(ngrams, "BLOCK", 700)
+    monkeypatch.setattr(ngrams, "SAMPLE", 10)
+    ngrams.count_to(tmp_path / "spilt", tokens, memory=30 * ngrams.KEY)
+    assert files(tmp_path / "spilt") == files(tmp_path / "whole")
+    assert np.array_equal(np.load(tmp_path / "spilt/counts.npy"), naive(tokens, "word", 4)[0])
 
 
-@pytest.mark.parametrize("unit", ngrams.UNITS)
+LIMITED = """
+import resource, sys
+import numpy as np
+from cdmae.importance import ngrams
+from cdmae.tokens.corpus import Tokens
+
+draw = np.random.default_rng(0)
+words = np.minimum(draw.zipf(1.3, 3_000_000), 60_000).astype(np.uint16)
+tokens = Tokens.of(words, np.full(60_000, 50), np.ones(60_001, bool))
+kilobytes = int(open("/proc/self/status").read().split("VmData:")[1].split()[0])
+limit = kilobytes * 1024 + 140_000_000
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+try:
+    ngrams.count_to(sys.argv[1], tokens, memory=int(sys.argv[2]))
+except MemoryError:
+    print("too much")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_count_in_limited_memory_spills_and_is_equal(tmp_path):
+    """140 MB beside the mapped files: sorting all keys at once takes more."""
+    said = {}
+    for name, memory in (("spilt", 4 * 10**7), ("at-once", 10**9)):
+        command = [sys.executable, "-c", LIMITED, tmp_path / name, str(memory)]
+        said[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert said == {"spilt": "", "at-once": "too much\n"}
+    draw = np.random.default_rng(0)
+    words = np.minimum(draw.zipf(1.3, 3_000_000), 60_000).reshape(60_000, 50)
+    pairs = words[:, :-1] * 60_001 + words[:, 1:]
+    _, which, times = np.unique(pairs, return_inverse=True, return_counts=True)
+    counts = np.load(tmp_path / "spilt/counts.npy").reshape(4, 60_000, 50)
+    assert np.array_equal(counts[1, :, :-1], times[which].reshape(pairs.shape))
+    assert not counts[1, :, -1].any()
+
+
+def test_counts_of_more_words_than_32_bits_number(monkeypatch):
+    tokens = random_tokens(2)
+    expected = count(tokens)
+    monkeypatch.setattr(ngrams, "SMALL", 100)
+    found = count(tokens)
+    assert found.counts.dtype == found.table.counts[0].dtype == np.uint64
+    assert np.array_equal(found.counts, expected.counts)
+    assert all(map(np.array_equal, found.table.keys, expected.table.keys))
+
+
+@pytest.mark.parametrize("unit", words_module.UNITS)
 def test_the_table_gives_the_text_of_its_collection_the_counts_of_counting(unit):
     tokens = random_tokens(4)
-    found = ngrams.count(tokens, unit=unit)
+    found = count(tokens, unit=unit)
     edges = tokens.edges
-    for segment, (begin, end) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for segment, (begin, end) in enumerate(itertools.pairwise(edges)):
         words, starts = found.table.words(tokens.ids[begin:end], tokens.word_starts)
         cut = slice(found.segments[segment], found.segments[segment + 1])
         assert np.array_equal(found.table.look_up(words), found.counts[:, cut])
@@ -130,7 +183,7 @@ def test_the_table_gives_the_text_of_its_collection_the_counts_of_counting(unit)
 
 def test_the_table_counts_what_is_new_as_once():
     # 1 2 is repeated; 3, the word 1+9, and 2 1 are not.
-    table = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3).table
+    table = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3).table
     words, starts = table.words(np.array([1, 2, 1, 9, 1, 2, 4]), WORD_STARTS)
     assert words.tolist() == [1, 2, -1, 1, 2, 4]
     assert starts.tolist() == [0, 1, 2, 4, 5, 6]
@@ -143,7 +196,7 @@ def test_the_table_counts_what_is_new_as_once():
 
 def test_the_table_is_sorted_and_holds_what_is_repeated():
     tokens = random_tokens(5)
-    table = ngrams.count(tokens).table
+    table = count(tokens).table
     for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
         assert (np.diff(keys.astype(np.int64)) > 0).all()
         grams = Counter(
@@ -151,52 +204,21 @@ def test_the_table_is_sorted_and_holds_what_is_repeated():
             for words in segments_of(tokens)
             for at in range(len(words) - order + 1)
         )
-        assert sorted(counts) == sorted(count for count in grams.values() if count > 1)
+        assert sorted(counts) == sorted(times for times in grams.values() if times > 1)
 
 
-def test_counts_are_read_as_written(tmp_path):
-    tokens = random_tokens(6)
-    expected = ngrams.count(tokens)
-    for name, threads in (("one", 1), ("two", 2)):
-        ngrams.count_to(tmp_path / name, tokens, unit="word", window=4, threads=threads)
-    for path in sorted((tmp_path / "one").iterdir()):
-        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
-    found = ngrams.Counts.read(tmp_path / "two")
-    assert np.array_equal(found.counts, expected.counts)
-    assert np.array_equal(found.segments, expected.segments)
-    assert found.table.unit == "word"
-    assert found.table.window == 4
+@pytest.mark.parametrize("name", ["table.json", "keys_3.npy"])
+def test_a_damaged_table_is_refused(name, tmp_path):
+    ngrams.count_to(tmp_path / "ngrams", random_tokens(7))
+    path = tmp_path / "ngrams" / name
+    for content in (path.read_bytes()[:-9], None):
+        path.unlink()
+        if content:
+            path.write_bytes(content)
+        with pytest.raises(InputError, match="delete it and run again"):
+            ngram_table.read(tmp_path / "ngrams")
 
 
-@pytest.mark.parametrize("passages", [[], [([], [])], [([1], [])], [([], [9])]])
-def test_collections_of_next_to_nothing(passages):
-    tokens = tokens_of(passages)
-    found = ngrams.count(tokens, threads=3)
-    counts, totals = naive(tokens, "word", 4)
-    assert np.array_equal(found.counts, counts.reshape(4, -1))
-    assert found.totals.tolist() == totals
-    assert found.table.look_up(np.empty(0, int)).shape == (4, 0)
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()]
-)
-@pytest.mark.parametrize("name", ["table.json", "keys_3.npy", "totals.npy"])
-def test_a_damaged_table_is_refused(name, damage, tmp_path):
-    ngrams.count_to(tmp_path / "ngrams", random_tokens(7), unit="word", window=4)
-    damage(tmp_path / "ngrams" / name)
-    with pytest.raises(InputError, match="delete it and run again"):
-        ngram_table.read(tmp_path / "ngrams")
-
-
-def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeypatch):
+def test_an_unknown_unit_is_refused(tmp_path):
     with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
-        ngrams.count(tokens_of([]), unit="letter")
-    tokens = tokens_of([([], [1, 2, 3, 4, 5, 6])])
-    monkeypatch.setattr(ngrams, "MOST_WORDS", 5 + len(tokens.word_starts))
-    for unit in ngrams.UNITS:
-        with pytest.raises(
-            InputError,
-            match="has 6 words; at most 5 can be counted together: count it in shards",
-        ):
-            ngrams.count(tokens, unit=unit)
+        ngrams.count_to(tmp_path / "ngrams", random_tokens(0), unit="letter")

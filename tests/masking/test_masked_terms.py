@@ -148,7 +148,7 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
     script("ngrams")(
-        tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2
+        tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", memory=4000
     )
     counts = {"ngrams": tmp_path / "ngrams", "tokens": made / "tokens"}
     script("importance")(**counts, settings=settings | FORMULA, output=tmp_path / "importance")

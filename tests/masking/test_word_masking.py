@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from ngram_counts import count
 from test_masking import KEY, NAMES, batch_of, random_batch, select
 
 from cdmae import masking
@@ -122,7 +123,7 @@ def counted(texts, window=4):
     words = sorted({word for text in texts for word in text.split()})
     pieces = [*PIECES[:5], *words]
     read = collection(texts, pieces)
-    return read, pieces, ngrams.count(read, window=window).table
+    return read, pieces, count(read, window=window).table
 
 
 def naive_pmi(table_words, texts):

@@ -3,13 +3,8 @@
 import ast
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
-import pytest
 import snakemake
-
-from cdmae.errors import InputError
-from workflow import engine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,17 +26,3 @@ def test_private_attributes_of_snakemake_are_read_in_two_places():
         ("dry_run.py", "_prepare_dag"),
         ("dry_run.py", "_build_dag"),
     }
-
-
-def scattered(main=True, **numbers):
-    modifier = SimpleNamespace(is_main_snakefile=lambda: main)
-    settings = SimpleNamespace(overwrite_scatter=numbers)
-    return SimpleNamespace(modifier=modifier, resource_settings=settings)
-
-
-def test_shards_have_one_name_and_a_number_that_the_graph_can_have():
-    assert [engine.shards(scattered(**given)) for given in ({}, {"shards": 7})] == [1, 7]
-    assert engine.shards(scattered(main=False, split=9)) == 1  # of the importing workflow
-    for given in ({"shard": 3}, {"shards": 0}, {"shards": engine.MOST_SHARDS + 1}):
-        with pytest.raises(InputError, match="--set-scatter is .*; allowed: "):
-            engine.shards(scattered(**given))

@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import ROOT, changed, ones, plan
+from planned import ROOT, changed, plan
 
 from cdmae.config import systems
 from cdmae.config.load import load
@@ -675,15 +675,6 @@ def test_students_of_the_same_candidates_share_their_teacher_s_scores(values):
     assert facts(load(values))["teachers"] == {name: paths[0] for name, paths in read.items()}
 
 
-def test_states_are_stored_on_a_volume_if_the_nodes_keep_no_files(values, whole, monkeypatch):
-    folder, key = whole["pretrain", "cdmae"].params["state"]
-    assert folder == "out/state/pretrain/cdmae"
-    monkeypatch.setenv("CDMAE_STATES", "/volume")
-    jobs = plan(values)
-    assert jobs["pretrain", "cdmae"].params["state"] == ["/volume/out/pretrain/cdmae", key]
-    assert changed(whole, jobs) == set()
-
-
 def test_a_state_is_named_by_settings_and_code(values, whole):
     def keys(jobs):
         return {
@@ -700,40 +691,3 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
     after = keys(plan(edited(values, edits)))
     other = {name for name in before if before[name] != after[name]}
     assert other == {("train_retriever", "three"), ("pretrain", "mae")}
-
-
-def test_paths_follow_the_local_copies_of_a_storage(values, monkeypatch):
-    """Without a shared file system inputs are copies elsewhere: no path is made from the config."""
-    monkeypatch.chdir(ROOT)
-    seen = set()
-    with mock.patch("workflow.fingerprint.fingerprint", ones):
-        jobs = dry_run(values={**values, "standalone": True})
-    for job in jobs.values():
-        copies = {}
-        for name, files in job.input.items():
-            alone = isinstance(files, str)
-            copies[name] = f"/copy/{files}" if alone else [f"/copy/{path}" for path in files]
-        for key in re.findall(r"{params\.(collections|root)", job.rule.shellcmd or ""):
-            param = getattr(job.rule.params, key)
-            found = param(job.wildcards, copies)
-            for path in [found] if isinstance(found, str) else found:
-                assert path.startswith("/copy/"), (job.rule.name, key)
-            seen.add(job.rule.name)
-    assert {"search", "search_bm25", "measures", "rerank", "release", "report"} <= seen
-
-
-def test_commands_do_not_grow_with_the_number_of_shards(values):
-    """Linux allows 128 KiB, which the paths of a few hundred shards exceed."""
-    few, many = (
-        {name: job.command for name, job in plan(values, shards=n).items()} for n in (2, 9)
-    )
-    joined = [name for name in many if name[0].endswith(("_joined", "vocabulary"))]
-    assert len({rule for rule, _ in joined}) == 10
-    for name in joined:
-        assert len(many[name]) == len(few[name]), name
-    for rule in ("ngram_counts", "ngram_keys", "rerank_part", "teacher_part", "mine_bm25_part"):
-        lengths = [
-            max(len(command) for (name, _), command in commands.items() if name == rule)
-            for commands in (few, many)
-        ]
-        assert lengths[0] == lengths[1], rule

@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 import re
 import runpy
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,6 @@ from planned import plan
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
-from cdmae.cli import read_arguments
 from cdmae.plan import resources
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
@@ -60,10 +58,7 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs, pl
         assert re.search(rf"{launch} {script.removeprefix('workflow/')} ", rule.shellcmd), name
         assert script in planned[name].params["code"], name
     scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
-    shards = re.findall(r" (scripts/\w+\.py) ", (ROOT / "workflow/rules/shards.smk").read_text())
-    assert scripts == {script for _, script in jobs.values()} | {
-        f"workflow/{each}" for each in shards
-    }
+    assert scripts == {script for _, script in jobs.values()}
 
 
 def test_the_command_of_a_rule_is_the_one_that_runs(jobs):
@@ -107,26 +102,6 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, planned, mo
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
 
 
-def test_the_commands_of_parts_are_the_ones_that_their_scripts_take(values, monkeypatch):
-    """And `*-of-3` stands for what the job reads."""
-    functions = []
-    monkeypatch.setattr("cdmae.cli.run_command", functions.append)
-    jobs = plan(values, shards=3).values()
-    divided = [job for job in jobs if re.search(r"_part$|_joined$|^ngram_", job.record.rule)]
-    assert len({job.record.rule for job in divided}) == 21
-    for job in divided:
-        script, words = re.search(r" (scripts/\w+\.py) (.*) 2>&1", job.command).groups()
-        runpy.run_path(str(ROOT / "workflow" / script), run_name="__main__")
-        given = read_arguments(functions[-1], shlex.split(words))
-        listed = [
-            str(path)
-            for value in given.values()
-            for path in (value if isinstance(value, list) else [value])
-        ]
-        read = [path for path in job.record.inputs if "/parts/" in path]
-        assert set(read) <= set(listed), job.record
-
-
 def every_job(values, folder):
     """The jobs of a config that uses every rule."""
     (folder / "theirs.run").touch()
@@ -161,12 +136,10 @@ def every_job(values, folder):
     return plan(values, "all", *more)
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_snakemakes_linter_has_nothing_to_say(monkeypatch, shards):
+def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
     monkeypatch.chdir(ROOT)
-    scattered = ResourceSettings(cores=1, overwrite_scatter={"shards": shards})
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        assert not api.workflow(scattered, snakefile=ROOT / "Snakefile").lint()
+        assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
 def test_what_shows_the_papers_numbers_is_made_again_when_they_change(jobs):
@@ -201,13 +174,12 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
         path.parent.name: yaml.safe_load(path.read_text())
         for path in ROOT.glob("workflow/profiles/*/*.yaml")
     }
-    assert profiles.keys() == {"default", "slurm", "kubernetes"}
+    assert profiles.keys() == {"default", "slurm"}
     for profile in profiles.values():
         assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
         assert profile["rerun-triggers"] == ["mtime", "params", "input", "code"]
     assert "retries" not in profiles["default"]
     assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
-    assert profiles["kubernetes"]["retries"] > 0
 
 
 def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(rules):
@@ -219,26 +191,19 @@ def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(r
         assert not {"mem_mb", "runtime", "gpu"} & defaults.keys(), path
 
 
-# of snakemake-executor-plugin-kubernetes 0.5, which is not installed
-KUBERNETES = {"namespace", "service_account_name", "persistent_volumes"}
-
-
-@pytest.mark.parametrize("executor", ["slurm", "kubernetes"])
-def test_all_keys_of_the_profiles_of_clusters_are_options(executor):
+def test_all_keys_of_the_profile_of_slurm_are_options():
     """Also the keys that are comments."""
     from snakemake.cli import get_argument_parser
 
-    own = KUBERNETES
-    if executor == "slurm":
-        slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
-        own = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+    own = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
     parser = get_argument_parser()
     options = {name for action in parser._actions for name in action.option_strings}
-    text = (ROOT / f"workflow/profiles/{executor}/profile.yaml").read_text()
+    text = (ROOT / "workflow/profiles/slurm/profile.yaml").read_text()
     keys = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", text, flags=re.MULTILINE)
     assert len(keys) > 10
     for key in keys:
-        plugin = key.removeprefix(f"{executor}-").replace("-", "_")
+        plugin = key.removeprefix("slurm-").replace("-", "_")
         assert f"--{key}" in options or plugin in own, key
 
 

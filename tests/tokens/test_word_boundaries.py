@@ -6,10 +6,10 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
+from ngram_counts import count
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.errors import InputError
-from cdmae.importance import ngrams
 from cdmae.models import sequences
 from cdmae.models.ragged import Ragged
 from cdmae.tokens import tokenise
@@ -75,7 +75,7 @@ def test_words_and_ngrams_follow_the_tokenizer_s_boundaries(tokens, vocabulary, 
         assert [part.tolist() for part in found] == words_of(hugging_face, text)
     words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
     times = Counter(words)
-    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
+    assert count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
 def test_special_tokens_agree_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):

@@ -20,7 +20,6 @@ def plan(
     gpu: str = "",
     memory: int | None = None,
     config: list[str] = (),  # type: ignore[assignment]
-    set_scatter: list[str] = (),  # type: ignore[assignment]
     all: bool = False,
 ) -> None:
     """Estimate the jobs, hours, disk and memory of a run.
@@ -36,7 +35,6 @@ def plan(
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
       --config      values as for a run, such as 'seeds=[]'
-      --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices per operation. cdmae/plan/prices.csv lists the prices with their
     sources; none was measured on this machine.
@@ -52,7 +50,7 @@ def plan(
     from workflow import recorded
     from workflow.dry_run import dry_run
 
-    values, scatter = values_of(config, set_scatter)
+    values = values_of(config)
     settings = configured(configfile, values)
     here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
@@ -67,24 +65,23 @@ def plan(
     device_here()
     # jobs request the GPUs of the described machine
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
-    planned = dry_run(configfile, targets, **size, values=values, scatter=scatter)
+    planned = dry_run(configfile, targets, **size, values=values)
     print(text(Planned(settings), list(planned), machine_, everything=all))
     for line in recorded.summary(planned.values()):
         print(f"changed    {line}")
 
 
-def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of ``--config`` and ``--set-scatter`` in the same way as Snakemake."""
+def values_of(config: list[str]) -> dict[str, Any]:
+    """Read the values of ``--config`` in the same way as Snakemake."""
     from snakemake import cli
     from snakemake.exceptions import CliException
 
     try:
         values = cli.parse_config(config)
-        scatter = cli.parse_set_scatter(set_scatter)
     except (CliException, ValueError) as error:
         raise InputError(f"{error}; ./run plan --help lists the options") from None
     check_typed(config)
-    return values, scatter
+    return values
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]

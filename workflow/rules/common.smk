@@ -33,13 +33,11 @@ from workflow.fingerprint import fingerprint
 from workflow.recorded import Options, plain
 from workflow.state import key_of
 from workflow.surroundings import (
-    PASSED,
     check_prefix,
     check_records,
     device_here,
     image_here,
     pass_to_jobs,
-    states_here,
 )
 from workflow.targets import check
 
@@ -68,7 +66,6 @@ def read_config():
 
 
 with in_a_sentence():
-    shards = engine.shards(workflow)
     device = device_here()
     settings = load(read_config())
 
@@ -86,12 +83,8 @@ settings = replace(settings, results=results)
 if workflow.is_main_process:  # once a run, not in every job
     with in_a_sentence():
         check_records(source, Path.cwd())
-        sizes.check(settings, shards)
+        sizes.check(settings)
     os.environ[STARTED] = now()
-
-
-envvars:
-    *[name for name in PASSED if name in os.environ],
 
 
 deployment = engine.deployment(workflow)
@@ -273,7 +266,7 @@ def state(rule, settings, code):
     """Return the folder of a training's states, and a hash of its settings and code."""
 
     def folder_and_key(wildcards, output):
-        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
+        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
         return [folder, key_of([settings(wildcards), code(wildcards)])]
 
     return folder_and_key
@@ -287,8 +280,7 @@ def where(wildcards):
 def folders(name):
     """Return a function that lists the folder of each target's collection.
 
-    name: an input that is in these folders. The folders are not always in the results: a storage
-    keeps local copies elsewhere.
+    name: an input that is in these folders.
     """
 
     def paths(wildcards, input):
@@ -296,18 +288,6 @@ def folders(name):
         return [stored[collection] for collection, _ in targets_of(wildcards)]
 
     return paths
-
-
-def root_of(name, path):
-    """Return the folder in which a storage keeps local copies of all files; "" without a storage.
-
-    name: an input; path: the same file in the results.
-    """
-
-    def root(wildcards, input):
-        return str(input[name]).removesuffix(f"{results}/{path.format(**dict(wildcards.items()))}")
-
-    return root
 
 
 def lengths(wildcards):

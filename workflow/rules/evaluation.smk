@@ -61,10 +61,9 @@ rule release:
         code=code("release"),
         settings=entry("system", cards),
         launch=launch,
-        root=root_of("measures", "measures/{system}.tsv"),
     shell:
         "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --root={params.root:q} --output {output:q}"
+        " --facts {params.settings:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -137,10 +136,9 @@ rule report:
         code=code("report"),
         launch=launch,
         folder=subpath(output.page, parent=True),
-        root=root_of("facts", "facts/report.json"),
     shell:
         "{params.launch} circumstances.py {input.facts:q} {output.facts:q};"
-        " {params.launch} scripts/report.py --facts {output.facts:q} --root={params.root:q}"
+        " {params.launch} scripts/report.py --facts {output.facts:q}"
         " --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -190,10 +188,9 @@ rule table:
         code=code("table"),
         launch=launch,
         folder=subpath(output[0], parent=True),
-        root=root_of("facts", "facts/{exhibit}.json"),
     shell:
         "{params.launch} scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --root={params.root:q} --output {params.folder:q}"
+        " --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

@@ -29,7 +29,6 @@ rule ngrams:
     priority: 50
     conda:
         environment
-    threads: cores(16)
     resources:
         mem_mb=memory_of("ngrams"),
         runtime=minutes_of("ngrams"),
@@ -39,7 +38,7 @@ rule ngrams:
         launch=launch,
     shell:
         "{params.launch} scripts/ngrams.py --tokens {input.tokens:q} --settings {params.settings:q}"
-        " --output {output:q} --threads {threads}"
+        " --output {output:q} --memory {resources.mem_mb}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
@@ -57,7 +56,6 @@ rule importance:
     priority: 50
     conda:
         environment
-    threads: cores(16)
     resources:
         mem_mb=memory_of("importance"),
         runtime=minutes_of("importance"),
@@ -67,7 +65,7 @@ rule importance:
         launch=launch,
     shell:
         "{params.launch} scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
-        " --settings {params.settings:q} --output {output:q} --threads {threads}"
+        " --settings {params.settings:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

@@ -8,10 +8,10 @@ from cdmae.importance import ami
 from cdmae.tokens.corpus import read_tokens
 
 
-def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
+def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path):
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
-    ami.estimate(output, ngrams, read_tokens(tokens), formula, threads)
+    ami.estimate(output, ngrams, read_tokens(tokens), formula)
 
 
 if __name__ == "__main__":

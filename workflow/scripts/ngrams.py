@@ -8,14 +8,17 @@ from cdmae.importance import ngrams
 from cdmae.tokens.corpus import read_tokens
 
 
-def main(*, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
-    """Count the n-grams of the words of `tokens`, exactly, at every position."""
+def main(*, tokens: Path, settings: dict[str, Any], output: Path, memory: int):
+    """Count the n-grams of the words of `tokens`, exactly, at every position.
+
+    memory: the megabytes that the job requested; half of them are for sorting.
+    """
     ngrams.count_to(
         output,
         read_tokens(tokens),
         unit=settings["unit"],
         window=settings["window"],
-        threads=threads,
+        memory=memory * 500_000,
     )
 
 

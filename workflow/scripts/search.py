@@ -3,10 +3,8 @@
 from pathlib import Path
 
 from cdmae.cli import run_command
-from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
-from cdmae.retrieval.parts import part_of, shifted
 from cdmae.retrieval.search import read_candidates, search
 from cdmae.retrieval.vectors import joined, read_vectors
 from cdmae.runs import Run
@@ -27,7 +25,6 @@ def main(
     candidates_depth: int = 0,
     uses: str = "",
     threads: int = 1,
-    part: str = WHOLE,
 ):
     """Search each collection for the queries of its split; write one run per output.
 
@@ -35,7 +32,7 @@ def main(
     are computed during the search and not kept. lengths: the length at which texts of each
     collection are cut; 0: the model's own. candidates: one run per output with the passages to
     score; none: all passages are scored. uses: the head of a unified retriever that is searched,
-    `dense` or `sparse`. part: the range of the passages to search, such as 3-of-7.
+    `dense` or `sparse`.
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
@@ -48,22 +45,19 @@ def main(
             if vectors
             else inference.shards(model, folder, threads, length, uses=uses)
         )
-        own, first = part_of(shards, Part.read(part))
         listed = [
             run
             for run, collection in zip(candidates, collections, strict=bool(candidates))
             if collection == collections[number]
         ]
-        run = search(
+        return search(
             joined(queries),
-            own,
+            shards,
             depth,
             candidates=read_candidates(listed, candidates_depth),
-            first=first,
             threads=threads,
             device=str(setup.device()),
         )
-        return shifted(run, first)
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.compiled import compiled
-from cdmae.importance import ami, ngrams
 from cdmae.masking.strategies._weights import weighted as select
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.words import broadcast, words_of
 
 __all__ = ["select", "values"]
 
 
 def values(tokens: Tokens, _: Path | None) -> np.ndarray:
     """Return the log of the inverse document frequency of each word-piece's word: float16 [T]."""
-    words, segments, _ = ngrams.words_of(tokens, "word")
+    words, segments, _ = words_of(tokens, "word")
     having = np.zeros(int(words.max(initial=0)) + 1, np.int64)
     _count_passages(words, segments[::2].copy(), np.full(len(having), -1, np.int64), having)
     weights = np.log1p((len(tokens) - having + 0.5) / (having + 0.5))
-    return ami.broadcast(np.log(weights)[words], tokens, "word")
+    return broadcast(np.log(weights)[words], tokens, "word")
 
 
 @compiled

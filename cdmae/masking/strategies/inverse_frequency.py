@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.importance import ami, ngrams
 from cdmae.masking.strategies._weights import weighted as select
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.words import broadcast, words_of
 
 __all__ = ["select", "values"]
 
 
 def values(tokens: Tokens, _: Path | None) -> np.ndarray:
     """Return log(1 / frequency) of each word-piece's word in the collection: float16 [T]."""
-    words, _, _ = ngrams.words_of(tokens, "word")
+    words, _, _ = words_of(tokens, "word")
     counts = np.bincount(words).astype(np.float64)
-    return ami.broadcast(-np.log(counts[words]), tokens, "word")
+    return broadcast(-np.log(counts[words]), tokens, "word")

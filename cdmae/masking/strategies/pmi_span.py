@@ -16,7 +16,6 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
 from cdmae.masking import SELECT, Batch, Side
@@ -24,6 +23,7 @@ from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies._top import budget
 from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.words import words_of
 
 SEEN = 10  # minimum occurrences of a collocation
 COVERED = 0.5  # share of the collection's words that are in collocations
@@ -43,7 +43,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
         raise InputError(
             f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text"
         )
-    words, segments, _ = ngrams.words_of(tokens, "word")  # the same numbers as in the table
+    words, segments, _ = words_of(tokens, "word")  # the same numbers as in the table
     if len(words) != table.totals[0]:
         raise InputError(
             f"{importance} has counts of {table.totals[0]:,} words, but the tokens have "
