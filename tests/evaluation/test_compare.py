@@ -128,7 +128,7 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
 
 def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files):
     with pytest.raises(
-        InputError, match="^--measures has nonsense; allowed: means that pytrec_eval, "
+        InputError, match="^--measures has nonsense; expected means that pytrec_eval, "
     ):
         commands.compare(
             str(files / "a"),
@@ -137,7 +137,7 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
             measures="RR@10,nonsense",
         )
     with pytest.raises(
-        InputError, match="^--measures has MRR@10; allowed: RR@10, the notation of ir_measures"
+        InputError, match="^--measures has MRR@10; expected RR@10, the notation of ir_measures"
     ):
         commands.compare(
             str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10"

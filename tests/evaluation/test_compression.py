@@ -169,14 +169,14 @@ def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
         return str(refused.value)
 
     assert refusal("--system", "cdmae-stage4").endswith("did you mean cdmae-stage3?")
-    assert refusal("--system", "bm25").startswith("--system is bm25; allowed: ")
+    assert refusal("--system", "bm25").startswith("--system is bm25; expected ")
     assert (
         refusal("--system", "cdmae-stage3", "--split", "train")
-        == "--split is train; allowed: dev, test"
+        == "--split is train; expected dev, test"
     )
     assert (
         refusal("--collection", "networkx")
-        == "--collection is networkx; allowed: pydocs, scikit-learn"
+        == "--collection is networkx; expected pydocs, scikit-learn"
     ), "no split"
     assert refusal("--dimensions", "64,x").startswith(
         "--dimensions is 64,x; allowed: whole numbers separated by commas"

@@ -43,5 +43,5 @@ def test_more_topics_than_queries_are_refused(tiny, tmp_path):
 
 
 def test_there_are_no_more_topics_than_training_queries():
-    with pytest.raises(ValueError, match="topics is 9 and train_queries is 8; allowed: at most"):
+    with pytest.raises(ValueError, match="topics is 9 and train_queries is 8; expected at most"):
         stage("retriever", topics=9, train_queries=8)

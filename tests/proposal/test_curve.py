@@ -84,7 +84,7 @@ def test_all_points_are_searched_in_the_same_way(curve):
 
 
 def test_a_curve_does_not_overwrite_its_config(curve, tmp_path):
-    (tmp_path / "mine.yaml").write_text("seeds: []\n")
+    (tmp_path / "mine.yaml").write_text("seed: 42\n")
     with pytest.raises(InputError, match="--to is mine.yaml, which --configfile names, too"):
         curve("--to", "mine.yaml", "--force", configs=[tmp_path / "mine.yaml"])
 
