@@ -39,7 +39,7 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top le
 LARGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # error types of pydantic
-_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_UNKNOWN = "unexpected_keyword_argument"
 _MISSING = ("missing", "string_too_short", "union_tag_not_found")
 # expected values that pydantic describes by Python's types
 _EXPECTED = {
@@ -144,7 +144,8 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
         errors = invalid.errors(include_url=False)
         # an invalid setting may be the reason why others are missing
         wrong = [error for error in errors if error["type"] not in _MISSING] or errors
-        raise InputError(*(said for error in wrong for said in _said(error, kind, keys))) from None
+        said = [message for error in wrong for message in _messages(error, kind, keys)]
+        raise InputError(*said) from None
 
 
 @functools.cache
@@ -175,8 +176,8 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
     return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
 
 
-def _said(error: Any, kind: Any, keys: Keys) -> list[InputError]:
-    """Say one of pydantic's errors, with the key as in the config and the nearest name.
+def _messages(error: Any, kind: Any, keys: Keys) -> list[InputError]:
+    """Turn one of pydantic's errors into messages with the config's key and the nearest name.
 
     kind: the type of the values at `keys`.
     """
@@ -197,7 +198,7 @@ def _said(error: Any, kind: Any, keys: Keys) -> list[InputError]:
     value = error["input"]
     if error["type"] == "value_error":
         return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
-    if error["type"] in _UNKNOWN:
+    if error["type"] == _UNKNOWN:
         return [refusal(keys, _unknown(str(keys[-1]), owner, union, tags))]
     if error["type"].startswith("union_tag"):
         tag = get_args(kind)[1].discriminator

@@ -693,7 +693,7 @@ def test_the_command_plans_the_paper_for_any_machine(monkeypatch, capsys):
     assert re.search(r"\nmemory .*; 16.0 GB are here: NOT ENOUGH, [\d.]+ GB are missing\n", small)
     kind = planned(*command, "--cores", "2", "--gpu", "h200")
     assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "--gpu means at least one"
-    with pytest.raises(InputError, match="^--gpu is abacus; expected h200"):
+    with pytest.raises(InputError, match="^--gpu is abacus; allowed: h200"):
         planned(*command, "--gpus", "8", "--gpu", "abacus")
 
 

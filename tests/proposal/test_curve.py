@@ -197,8 +197,8 @@ def test_it_overlays_any_config(curve, tmp_path, monkeypatch):
     ("words", "sentence"),
     [
         (["--labels", "0,few"], "--labels has few; allowed: whole numbers"),
-        (["--labels", "5000"], "stages.stage1-5000.train_queries is 5000; allowed: up to 4000"),
-        (["--stage", "reranker"], "--stage has reranker; allowed: stage1, stage2, stage3"),
+        (["--labels", "5000"], "stages.stage1-5000.train_queries is 5000; expected up to 4000"),
+        (["--stage", "reranker"], "--stage has reranker; expected stage1, stage2, stage3"),
         (["--stage", "stage3"], "--stage has stage3, whose systems have a teacher"),
         (["--stage", "stage2"], "stage2, whose systems have negatives of cdmae-stage1, which is"),
         (["--encoders", "none,mea"], "--encoders has mea; did you mean mae?"),
