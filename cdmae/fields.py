@@ -41,18 +41,24 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # error types of pydantic
 _UNKNOWN = "unexpected_keyword_argument"
 _MISSING = ("missing", "string_too_short", "union_tag_not_found")
-# expected values that pydantic describes by Python's types
+# expected values by the type of pydantic's error, where its own words are long or Python's
 _EXPECTED = {
     "bool_parsing": "true or false",
     "bool_type": "true or false",
     "dataclass_type": "a mapping of settings",
     "dict_type": "a mapping",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number from {ge}",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number up to {le}",
     "model_attributes_type": "a mapping of settings",
-    "string_type": "text (in quotation marks if it looks like a number)",
+    "string_pattern_mismatch": "text of the pattern {pattern}",
+    "string_type": 'text (in quotation marks, as in "no", if YAML reads something else)',
     "tuple_type": "a list",
 }
 
 MOST_KINDS = 4  # the most kinds with a setting that a message names
+MOST_NAMES = 16  # the most settings that a message lists
 
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -210,11 +216,8 @@ def _messages(error: Any, kind: Any, keys: Keys) -> list[InputError]:
     if get_origin(kind) is Literal:
         return [refusal(keys, f" is {show(value)}; {suggestion(str(value), get_args(kind))}")]
     expected = error["msg"].removeprefix("Input should be ")
-    if expected.startswith(("greater", "less")):
-        expected = f"a number {expected}"
-    if error["type"] == "string_pattern_mismatch":
-        expected = f"text of the pattern {error['ctx']['pattern']}"
-    expected = _EXPECTED.get(error["type"], expected)
+    if error["type"] in _EXPECTED:
+        expected = _EXPECTED[error["type"]].format(**error.get("ctx", {}))
     return [refusal(keys, f" is {show(value)}; expected {expected}")]
 
 
@@ -240,7 +243,7 @@ def _inner(kind: Any, key: Any) -> Any:
 def _unknown(key: str, owner: Any, union: Any, tags: list[str]) -> str:
     """Return the message for a key that is not a setting, or that only other kinds have."""
     if not tags:
-        return f" is not a setting; {suggestion(key, rules_of(owner))}"
+        return f" is not a setting; {setting(key, rules_of(owner))}"
     names = tags_of(union)
     having = []
     for kind in kinds_of(union):
@@ -250,7 +253,15 @@ def _unknown(key: str, owner: Any, union: Any, tags: list[str]) -> str:
     here = f" is not a setting of {' '.join(tags)}"
     if 0 < len(having) <= MOST_KINDS:
         return f"{here}, but of {', '.join(having)}"
-    return f"{here}; {suggestion(key, rules_of(owner))}"
+    return f"{here}; {setting(key, rules_of(owner))}"
+
+
+def setting(key: str, known: Iterable[str]) -> str:
+    """Return the nearest of the known settings, or all if they are few, for messages."""
+    names = list(known)
+    said = suggestion(key, names)
+    long = said.startswith("expected") and len(names) > MOST_NAMES
+    return "config/README.md lists all settings" if long else said
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

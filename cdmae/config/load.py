@@ -25,8 +25,8 @@ from cdmae.fields import (
     pick,
     refusal,
     rules_of,
+    setting,
     settings,
-    suggestion,
     tags_of,
 )
 
@@ -47,7 +47,7 @@ def _defaults_of(section: str) -> Any:
     def check(values: dict[str, Any]) -> dict[str, Any]:
         unknown = [key for key in values if key not in known]
         if unknown:
-            words = {key: f" is not a setting; {suggestion(key, known)}" for key in unknown}
+            words = {key: f" is not a setting; {setting(key, known)}" for key in unknown}
             raise InputError(*(refusal((key,), why) for key, why in words.items()))
         return values
 

@@ -80,7 +80,7 @@ def test_defaults_and_values():
         ("window", True, "top.window is true", "number"),
         ("window", None, "top.window is null", "integer"),
         ("window", 2**31, f"top.window is {2**31}", str(LARGEST)),
-        ("rate", 0, "top.rate is 0", "greater than 0"),
+        ("rate", 0, "top.rate is 0", "above 0"),
         ("rate", math.nan, "top.rate is NaN", "0"),
         ("rate", math.inf, "top.rate is Infinity", "1"),
         ("rate", False, "top.rate is false", "number"),
