@@ -1,7 +1,8 @@
-"""Settings: frozen pydantic dataclasses; fields define type, default, range, unit and source.
+"""Settings: frozen pydantic dataclasses, whose fields have a type, a range, a default, a meaning.
 
-The error for an invalid value names its key, the value and the allowed values. All mistakes in a
-config are reported together. Entries of several kinds are a union of classes that pydantic
+The meaning is the docstring after a field, with the unit in parentheses and the source in brackets.
+pydantic checks the values. An error names the key, the value found and the expected values; all
+mistakes are reported together. Entries of several kinds are a union of classes that pydantic
 discriminates by one of their settings.
 """
 
@@ -11,23 +12,24 @@ import dataclasses
 import difflib
 import functools
 import json
-import math
 import os
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Union, get_args
+from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
+from annotated_types import Ge, Le
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
     ValidationError,
-    create_model,
 )
 from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from cdmae.errors import InputError
 
@@ -37,51 +39,70 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top le
 LARGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 # error types of pydantic
-_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
-_MISSING = ("missing", "union_tag_not_found")
+_UNKNOWN = "unexpected_keyword_argument"
+_MISSING = ("missing", "string_too_short", "union_tag_not_found")
+# expected values by the type of pydantic's error, where its own words are long or Python's
+_EXPECTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dataclass_type": "a mapping of settings",
+    "dict_type": "a mapping",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number from {ge}",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number up to {le}",
+    "model_attributes_type": "a mapping of settings",
+    "string_pattern_mismatch": "text of the pattern {pattern}",
+    "string_type": 'text (in quotation marks, as in "no", if YAML reads something else)',
+    "tuple_type": "a list",
+}
 
-settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+MOST_KINDS = 4  # the most kinds with a setting that a message names
+MOST_NAMES = 16  # the most settings that a message lists
+
+RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field,))
+def settings(cls: type) -> type:
+    """Make a frozen pydantic dataclass; pydantic reads only the docstrings of its own fields."""
+    made = dataclass(frozen=True, kw_only=True, config=RULES)(cls)
+    for base in made.__mro__[1:]:
+        for key, rule in getattr(base, "__pydantic_fields__", {}).items():
+            own = rules_of(made)[key]
+            own.description = own.description or rule.description
+    return made
+
+
+def _not_a_switch(value: Any) -> Any:
+    """Refuse true and false, which pydantic would accept as the numbers 1 and 0."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("number", "Input should be a number")
+    return value
+
+
+@dataclasses.dataclass(frozen=True)
+class Of:
+    """Marks a setting whose value is the name of an entry of a section, or several names."""
+
+    section: str
+
+
+Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
+Natural = Annotated[Whole, Ge(0)]
+Positive = Annotated[Whole, Ge(1)]
+Real = Annotated[float, BeforeValidator(_not_a_switch)]
+Finite = Annotated[Real, AllowInfNan(False)]
+Share = Annotated[Real, Ge(0), Le(1)]
+Weight = Annotated[Real, Ge(0), Le(1e6)]
 Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
 # most functions that open a path do not expand ~
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 # a section without content is empty
 Mapped = BeforeValidator(lambda value: {} if value is None else value)
-
-
-def setting(
-    default: Any = ...,
-    *,
-    meaning: str,
-    unit: str = "",
-    source: str = "",
-    low: float | None = None,
-    high: float | None = None,
-    above: float | None = None,
-    names: str = "",
-) -> Any:
-    """Describe a setting by a pydantic field; without a default it is required.
-
-    `low` and `high` are inclusive bounds of a number, `above` is an exclusive bound; only
-    ``high=math.inf`` allows infinity. `names`: the section of the config in which the setting's
-    value must be an entry (`named`).
-    """
-    endless = high == math.inf
-    rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
-    if isinstance(default, int | float):
-        rules["strict"] = True  # pydantic would accept true as 1
-    if type(default) is int and high is None:
-        rules["le"] = LARGEST
-    if type(default) is float and not endless:
-        rules["allow_inf_nan"] = False
-    rules = {key: value for key, value in rules.items() if value is not None}
-    further = {"unit": unit, "source": source, "names": names, "endless": endless}
-    rules["json_schema_extra"] = {
-        key: value for key, value in further.items() if value or key in ("unit", "source")
-    }
-    if isinstance(default, dict):
-        rules["json_schema_extra"]["default"] = {}
-        return Field(default_factory=dict, description=meaning, **rules)
-    return Field(default, description=meaning, **rules)
+EMPTY: Any = Field(default_factory=dict)
+# for a field whose name is an attribute of a base class, which would be its default
+REQUIRED: Any = Field()
 
 
 def rules_of(kind: Any) -> dict[str, FieldInfo]:
@@ -115,25 +136,6 @@ def kind_of(union: Any, values: dict[str, Any]) -> type | None:
     return None
 
 
-def some_of(union: Any) -> type:
-    """Return a class with all settings of a union's classes, none required.
-
-    It describes the defaults that several entries share.
-    """
-    rules: dict[str, list[FieldInfo]] = {}
-    for kind in kinds_of(union):
-        for key, rule in rules_of(kind).items():
-            rules.setdefault(key, []).append(rule)
-    some: dict[str, Any] = {}
-    for key, (rule, *others) in rules.items():
-        kinds = Literal[(rule.default, *(other.default for other in others))]
-        types = Union[(rule.annotation, *(other.annotation for other in others))]  # noqa: UP007
-        type_of = kinds if key in tags_of(union) else types
-        words = Field(description=rule.description, json_schema_extra=rule.json_schema_extra)
-        some[key] = Annotated[(type_of, *rule.metadata, words)], None
-    return create_model("Defaults", __config__=ConfigDict(extra="forbid"), **some)
-
-
 # --- reading --------------------------------------------------------------------------------------
 
 
@@ -143,25 +145,19 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
     Raises `InputError` with a line for each mistake.
     """
     try:
-        return _adapter(kind).validate_python({} if values is None else values)
+        return adapter(kind).validate_python({} if values is None else values)
     except ValidationError as invalid:
         errors = invalid.errors(include_url=False)
-        schema = json_schema(kind)
         # an invalid setting may be the reason why others are missing
-        wrong = [error for error in errors if error["type"] not in _MISSING]
-        raise InputError(
-            *(said for error in wrong or errors for said in _mistakes(error, schema, keys))
-        ) from None
+        wrong = [error for error in errors if error["type"] not in _MISSING] or errors
+        said = [message for error in wrong for message in _messages(error, kind, keys)]
+        raise InputError(*said) from None
 
 
 @functools.cache
-def _adapter(kind: Any) -> TypeAdapter:
+def adapter(kind: Any) -> TypeAdapter:
+    """Return pydantic's adapter of a class, a union, or a mapping of entries."""
     return TypeAdapter(kind)
-
-
-def json_schema(kind: Any) -> dict[str, Any]:
-    """Return the JSON schema of a class or a union."""
-    return _adapter(kind).json_schema()
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -177,51 +173,6 @@ def unfit(entry: Any, key: str, words: str) -> InputError:
     return refusal((key,), f" is {show(getattr(entry, key))}{words}")
 
 
-def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError]:
-    """Turn a pydantic error into messages with the key, its value and the allowed values.
-
-    schema: the JSON schema of the whole class or union.
-    """
-    value = error["input"]
-    rule = whole(schema, schema)
-    owner: dict[str, Any] = {}
-    union: dict[str, Any] = {}
-    tag = ""
-    outer: tuple[dict[str, Any], str] | None = None  # a union of unions, and its kind
-    for key in error["loc"]:
-        if "discriminator" in rule:  # pydantic puts the kind after the entry's name
-            outer = (union, tag) if union else None
-            union = rule
-            tag = str(key)
-            rule = _kinds(union, schema)[tag]
-        else:
-            owner = rule
-            keys = (*keys, key)
-            inner = (
-                rule.get("properties", {}).get(key)
-                or rule.get("items")
-                or rule["additionalProperties"]
-            )
-            rule = whole(inner or {}, schema)
-    if error["type"] == "value_error":
-        return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
-    if error["type"] in _UNKNOWN:
-        unknown_here = not union or str(keys[-1]) not in _settings(union, schema)
-        if outer and unknown_here:
-            union, tag = outer
-        return [refusal(keys, _unknown(str(keys[-1]), owner, union, tag, schema))]
-    if error["type"] in (*_MISSING, "string_too_short") and "discriminator" not in rule:
-        return [refusal(keys, _missing(owner, union, tag, rule))]
-    if error["type"].startswith("union_tag"):
-        tag = rule["discriminator"]["propertyName"]
-        kinds = _kinds(rule, schema)
-        found = value.get(tag)
-        if found is None:
-            return [refusal((*keys, tag), f" is missing; allowed: {', '.join(kinds)}")]
-        return [refusal((*keys, tag), f" is {show(found)}; {suggestion(str(found), kinds)}")]
-    return [refusal(keys, _unfit(value, rule))]
-
-
 def moved(mistake: InputError, keys: Keys) -> InputError:
     """Prefix the keys of an entry to an error within the entry."""
     words = str(mistake)
@@ -231,113 +182,95 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
     return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
 
 
-def _kinds(union: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Map the kinds of a union to their rules; a kind may be a union itself."""
-    mapping = union["discriminator"]["mapping"]
-    rules = {
-        kind: target if isinstance(target, dict) else {"$ref": target}
-        for kind, target in mapping.items()
-    }
-    return {kind: whole(rule, schema) for kind, rule in rules.items()}
+def _messages(error: Any, kind: Any, keys: Keys) -> list[InputError]:
+    """Turn one of pydantic's errors into messages with the config's key and the nearest name.
+
+    kind: the type of the values at `keys`.
+    """
+    owner: Any = None  # the type that has the last key
+    union = kind  # the union of the owner's kind, if any
+    tags: list[str] = []  # the kind in the union
+    for key in error["loc"]:
+        inner = _inner(kind, key)
+        if _is_union(kind):  # pydantic puts the tag of a kind after the name of the entry
+            tags.append(str(key))
+        elif key != "[key]":
+            keys = (*keys, key)
+            owner = kind
+            if _is_union(inner):
+                union = inner
+                tags = []
+        kind = inner
+    value = error["input"]
+    if error["type"] == "value_error":
+        return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
+    if error["type"] == _UNKNOWN:
+        return [refusal(keys, _unknown(str(keys[-1]), owner, union, tags))]
+    if error["type"].startswith("union_tag"):
+        tag = get_args(kind)[1].discriminator
+        kinds = list(dict.fromkeys(rules_of(member)[tag].default for member in kinds_of(kind)))
+        found = f"is {show(value[tag])}" if tag in value else "is missing"
+        return [refusal((*keys, tag), f" {found}; {suggestion(str(value.get(tag)), kinds)}")]
+    if error["type"] in _MISSING:
+        return [refusal(keys, f" is missing: {rules_of(owner)[str(keys[-1])].description}")]
+    if get_origin(kind) is Literal:
+        return [refusal(keys, f" is {show(value)}; {suggestion(str(value), get_args(kind))}")]
+    expected = error["msg"].removeprefix("Input should be ")
+    if error["type"] in _EXPECTED:
+        expected = _EXPECTED[error["type"]].format(**error.get("ctx", {}))
+    return [refusal(keys, f" is {show(value)}; expected {expected}")]
 
 
-def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
-    """Return the settings of a rule, or of all kinds of a union."""
-    if "discriminator" in rule:
-        return {key for kind in _kinds(rule, schema).values() for key in _settings(kind, schema)}
-    return set(rule["properties"])
+def _is_union(kind: Any) -> bool:
+    """Return whether a type is a union of kinds with a discriminator."""
+    return get_origin(kind) is Annotated and hasattr(get_args(kind)[1], "discriminator")
 
 
-def _unknown(
-    key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]
-) -> str:
+def _inner(kind: Any, key: Any) -> Any:
+    """Return the type of a value in a class or container; for a union, the type with the tag."""
+    if isinstance(kind, type) and hasattr(kind, "__pydantic_fields__"):
+        return rules_of(kind)[key].annotation if key in rules_of(kind) else None
+    arguments = get_args(kind)
+    if _is_union(kind):
+        tag = arguments[1].discriminator
+        members = get_args(arguments[0])
+        return next(m for m in members if rules_of(kinds_of(m)[0])[tag].default == key)
+    if get_origin(kind) is Annotated:
+        return _inner(arguments[0], key)
+    return {dict: arguments[-1:], tuple: arguments[:1]}.get(get_origin(kind), (None,))[0]
+
+
+def _unknown(key: str, owner: Any, union: Any, tags: list[str]) -> str:
     """Return the message for a key that is not a setting, or that only other kinds have."""
-    own = rule["properties"]
-    kinds = _kinds(union, schema) if union else {}
-    known = [_settings(kind, schema) for kind in kinds.values()]
-    if not any(key in keys for keys in known):
-        return f" is not a setting; {suggestion(key, own)}"
-    what = union["discriminator"]["propertyName"]
-    all_know = set.intersection(*known)
-    most_know = set.intersection(*(keys for keys in known if keys > all_know))
-    few = [name for name in own if name not in most_know]
-    some = f"of the settings that only some {what}s have, it has {', '.join(few)}"
-    return f" is not a setting of {what} {tag}; {some if few else 'allowed: ' + ', '.join(own)}"
+    if not tags:
+        return f" is not a setting; {setting(key, rules_of(owner))}"
+    names = tags_of(union)
+    having = []
+    for kind in kinds_of(union):
+        rules = rules_of(kind)
+        if key in rules:
+            having.append(" ".join(rules[name].default for name in names if name in rules))
+    here = f" is not a setting of {' '.join(tags)}"
+    if 0 < len(having) <= MOST_KINDS:
+        return f"{here}, but of {', '.join(having)}"
+    return f"{here}; {setting(key, rules_of(owner))}"
 
 
-def _missing(rule: dict[str, Any], union: dict[str, Any], tag: str, inner: dict[str, Any]) -> str:
-    """Return the message for a missing required setting."""
-    if not union:
-        return f" is missing: {inner['description']}"
-    kind = f"{union['discriminator']['propertyName']} {tag}"
-    return f" is missing; {kind} needs {', '.join(rule['required'])}"
-
-
-def _unfit(value: Any, rule: dict[str, Any]) -> str:
-    """Return the message for a value that violates a rule."""
-    if value is None and ("discriminator" in rule or rule.get("type") == "object"):
-        return " is empty; allowed: a mapping of its settings ({} where all have defaults)"
-    if "enum" in rule and isinstance(value, str):
-        return f" is {show(value)}; {suggestion(value, rule['enum'])}"
-    number = isinstance(value, str) and _NUMBER.fullmatch(value)
-    quoted = (
-        ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
-    )
-    huge = isinstance(value, int | float) and value > LARGEST and rule.get("maximum") == LARGEST
-    most = f" to {LARGEST}" if huge else ""
-    return f" is {show(value)}; allowed: {allowed(rule)}{most}{quoted}"
-
-
-def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a rule of a JSON schema merged with the definition that it refers to."""
-    return schema["$defs"][rule["$ref"].rpartition("/")[2]] | rule if "$ref" in rule else rule
-
-
-def allowed(rule: dict[str, Any]) -> str:
-    """Describe the values that a JSON schema allows."""
-    kind = rule.get("type", "object")
-    if "const" in rule:
-        return show(rule["const"])
-    if "form" in rule:  # the words for a text with a pattern
-        return rule["form"]
-    if "enum" in rule:
-        return ", ".join(map(show, rule["enum"]))
-    if kind == "array":
-        return f"a list, each element {allowed(rule['items'])}"
-    if kind in ("integer", "number"):
-        low, above, high = (rule.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
-        lower = ""
-        upper = ""
-        if low is not None:
-            lower = f" from {_digits(low)}"
-        elif above is not None:
-            lower = f" above {_digits(above)}"
-        if high not in (None, LARGEST):
-            upper = f" to {_digits(high)}"
-        elif "exclusiveMaximum" in rule:
-            upper = f" and below {_digits(rule['exclusiveMaximum'])}"
-        elif "endless" in rule:
-            upper = " to infinity"
-        return ("a whole number" if kind == "integer" else "a number") + lower + upper
-    return {
-        "object": "a mapping of keys to values",
-        "boolean": "true or false",
-        "string": "text (in a config file and in quotation marks if it looks like a number)",
-    }[kind]
-
-
-def _digits(number: float) -> str:
-    """Format integers with all digits, and other numbers with up to six significant digits."""
-    return str(number) if isinstance(number, int) else f"{number:g}"
+def setting(key: str, known: Iterable[str]) -> str:
+    """Return the nearest of the known settings, or all if they are few, for messages."""
+    names = list(known)
+    said = suggestion(key, names)
+    long = said.startswith("expected") and len(names) > MOST_NAMES
+    return "config/README.md lists all settings" if long else said
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Return ``did you mean X?`` if a name is similar, otherwise ``allowed: ...``."""
+    """Return ``did you mean X?`` if a name is similar, otherwise ``expected ...``."""
     names = list(names)
     if not names:
         return "there is nothing to choose from"
     near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(map(show, names))}"
+    return f"did you mean {near[0]}?" if near else f"expected {', '.join(map(show, names))}"
 
 
 def dotted(keys: Keys) -> str:
@@ -378,9 +311,9 @@ def named(entry: Any) -> list[tuple[Keys, str, str]]:
     A path is a tuple of keys: ``("of", 1)``.
     """
     edges: list[tuple[Keys, str, str]] = []
-    for key, field in rules_of(entry).items():
+    for key, rule in rules_of(entry).items():
         value = getattr(entry, key)
-        section = (field.json_schema_extra or {}).get("names")
+        section = next((mark.section for mark in rule.metadata if isinstance(mark, Of)), None)
         if section and isinstance(value, str):
             edges += [((key,), value, section)] if value else []
         elif section:

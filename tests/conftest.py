@@ -198,20 +198,21 @@ def toy(monkeypatch):
     """A source named `toy`, as a file in cdmae/collections/sources would be one."""
     from cdmae import collections
     from cdmae.errors import InputError
-    from cdmae.fields import setting, settings
+    from cdmae.fields import Positive, settings
 
     @settings
     class Settings(collections.Source):
-        size: int = setting(1, meaning="passages", low=1)
+        size: Positive = 1
+        """Passages."""
 
         def check(self):
             if self.size == 13:
-                raise InputError("size is 13; allowed: no unlucky number")
+                raise InputError("size is 13; expected no unlucky number")
             return collections.Counts(splits={"train": collections.Judgments(64, 1)})
 
         def judged(self):
             if self.size == 14:
-                raise InputError("size is 14; allowed: less")
+                raise InputError("size is 14; expected less")
             return {"train": True, "dev": True, "test": True, "raw": False}
 
         def version(self):

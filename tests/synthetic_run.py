@@ -64,14 +64,14 @@ def config():
     """The resolved config of such a run: the default one with a single seed, and with the band for
     noise of any collection.
     """
-    values = copy.deepcopy(_default()) | {"seeds": []}
+    values = copy.deepcopy(_default()) | {"seed": 42}
     del values["report"]["noise"]
     return values
 
 
 def objectives(seeds=(42, 43, 44)):
     """The config of a run that ranks encoders after stage 1."""
-    values = config() | {"seeds": list(seeds)}
+    values = config() | {"seed": list(seeds)}
     for name in ("retromae", "dupmae", "simlm"):
         values["encoders"][name] = {**values["encoders"]["mae"], "objective": name}
         values["systems"][f"{name}-stage1"] = {**values["systems"]["mae-stage1"], "encoder": name}
@@ -116,7 +116,8 @@ def make(
     rng = np.random.default_rng(7)
     skill = {name: (skill or SKILL).get(name, 4.2) for name in values["systems"]}
     learnt = [(name, mean) for name, mean in skill.items() if name != "bm25"]
-    for seed in values.get("seeds", [])[1:]:
+    seeds = values["seed"]
+    for seed in seeds[1:] if isinstance(seeds, list) else ():
         skill |= {f"{name}@{seed}": mean + rng.normal(0, 0.05) for name, mean in learnt}
     facts = {
         "config": values,

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from annotated_types import Ge
 
 from cdmae.cli import read_arguments, run_command
 from cdmae.errors import InputError, Interrupted
-from cdmae.fields import setting, settings
+from cdmae.fields import Whole, settings
 from cdmae.files import complete
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @settings
 class Recipe:
-    window: int = setting(4, meaning="words", low=2)
+    window: Annotated[Whole, Ge(2)] = 4
 
 
 def takes(
@@ -62,7 +63,7 @@ def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
         takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"]
     )
     assert found == {
-        "name": "n", "settings": Recipe(3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
+        "name": "n", "settings": Recipe(window=3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
         "threads": 1, "teacher": Path("t"), "splits": None, "query_length": 8, "fresh": True,
     }  # fmt: skip
 
@@ -85,7 +86,7 @@ def test_a_value_may_begin_with_a_dash(value):
         ),
         (
             [*REQUIRED, "--settings", '{"window": 1}'],
-            "settings.window is 1; allowed: a whole number from 2",
+            "settings.window is 1; expected a number from 2",
         ),
         ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
         (

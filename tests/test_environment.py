@@ -144,7 +144,7 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
 def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
     result = "results/encoders/cdmae"
     assert handed("-n", place.format(result))[0] == [result]
-    assert handed(place.format(result), "--config", "seeds=[]")[0] == [result], (
+    assert handed(place.format(result), "--config", "seed=42")[0] == [result], (
         "what only Snakemake checks, too"
     )
     config = tmp_path / "own.yaml"
@@ -234,8 +234,8 @@ def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypat
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     overlay = tmp_path / "own.yaml"
     more = tmp_path / "more.yaml"
-    overlay.write_text("seed: 3\nseeds: []\n")
-    more.write_text("seed: 4\nseeds: []\n")
+    overlay.write_text("seed: 3\n")
+    more.write_text("seed: 4\n")
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
     words, options = commands.read(name, ["--configfile", "own.yaml", "sorted", "lists"])
@@ -313,7 +313,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("--rerun-incomplete --cores=2 serch", SERCH),
         ("--until pretrain -n all serch", SERCH),
         ("plan serch", SERCH),
-        ("-n --config seeds=[] --configfile SMOKE serch", SERCH),
+        ("-n --config seed=42 --configfile SMOKE serch", SERCH),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_path, monkeypatch):

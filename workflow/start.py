@@ -88,7 +88,6 @@ def read(arguments: list[str]) -> tuple[Namespace, list[str], dict[str, Any]]:
     from snakemake import cli
     from snakemake.exceptions import CliException, WorkflowError
 
-    from cdmae.config.reading import check_typed
     from workflow.commands import divided
 
     def refuse(message: str) -> NoReturn:
@@ -108,7 +107,6 @@ def read(arguments: list[str]) -> tuple[Namespace, list[str], dict[str, Any]]:
         number = getattr(options, option)
         if number is not None and number < 1:
             raise InputError(f"--{option.replace('_', '-')} is {number}; allowed: {allowed}")
-    check_typed(options.config or [])
     files, targets = divided(list(map(str, options.configfile)))
     options.targets = [*options.targets, *targets]
     return options, files, overrides

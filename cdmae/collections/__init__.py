@@ -240,5 +240,5 @@ def check_needed(needed: Mapping[str, Any], collection: str, counts: Counts) -> 
             ),
         }[quantity]
         if most is not None and number > most:
-            words = f"{key} is {number}; allowed: up to {most}, {words}"
+            words = f"{key} is {number}; expected up to {most}, {words}"
             raise InputError(words, keys=tuple(key.split(".")))

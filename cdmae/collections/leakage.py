@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from annotated_types import Gt, Lt
 from pydantic import Field
 
 from cdmae.errors import InputError
+from cdmae.fields import Natural, Real
 from cdmae.formats import count
 
 if TYPE_CHECKING:
@@ -61,12 +63,15 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
 
 # --- holdout: the settings `holdout` and `holdout_seed` of a source -------------------------------
 
-Shares = dict[str, Annotated[float, Field(strict=True, gt=0, lt=1)]]
-HOLDOUT = {
-    "meaning": "the share of the train queries that moves into each new split, as in {dev: 0.1}, "
-    "for splits that the data lack; queries that share a relevant passage or a text stay together"
-}
-HOLDOUT_SEED = {"meaning": "seed of the draw of `holdout`", "low": 0}
+Holdout = Annotated[
+    dict[str, Annotated[Real, Gt(0), Lt(1)]],
+    Field(
+        description="The share of the train queries that moves into each new split, as in "
+        "{dev: 0.1}, for splits that the data lack; queries that share a relevant passage or a "
+        "text stay together."
+    ),
+]
+HoldoutSeed = Annotated[Natural, Field(description="Seed of the draw of `holdout`.")]
 
 
 def check_shares(shares: dict[str, float], seed: int) -> None:

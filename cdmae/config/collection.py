@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cdmae.config.inheritance import mapping
+from cdmae.config.reading import mapping
 from cdmae.config.schema import Config
 from cdmae.config.stages import Stage
 from cdmae.fields import refusal, rules_of, show, suggestion

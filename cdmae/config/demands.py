@@ -14,7 +14,6 @@ from cdmae.collections.text_files import unpacked
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import (
     check_cycles,
-    check_example,
     check_lengths,
     check_results,
     check_time,
@@ -32,7 +31,6 @@ SMALL = 2**24
 def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
-    check_example(config.report.example)
     counts = {name: check_collection(config, name) for name in config.collections}
     _check_names(config)
     config.report.check(config.systems, config.stages)
@@ -41,7 +39,7 @@ def check(config: Config) -> None:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
         elif not start.collection:
             raise refusal(
-                ("starts", name), " has neither checkpoint nor collection; allowed: one of them"
+                ("starts", name), " has neither checkpoint nor collection; expected one of them"
             )
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
@@ -126,7 +124,7 @@ def _check_keywords(config: Config, name: str) -> None:
     if not chosen:
         return
     if len(chosen) != len(sections):
-        words = "; allowed: an entry each of importance, starts and collections"
+        words = "; expected an entry each of importance, starts and collections"
         raise unfit(settings, "keywords_of", words)
     for entry, section in zip(chosen, sections, strict=True):
         known = getattr(config, section)
@@ -134,7 +132,7 @@ def _check_keywords(config: Config, name: str) -> None:
             words = f", and {entry} is not in {section}; {suggestion(entry, known)}"
             raise unfit(settings, "keywords_of", words)
     if config.collections[chosen[-1]].settings.keywords_of:
-        words = f", and {chosen[-1]} is made by keywords itself; allowed: a collection without them"
+        words = f", and {chosen[-1]} is made by keywords itself; expected a collection without them"
         raise unfit(settings, "keywords_of", words)
 
 
@@ -149,7 +147,7 @@ def _check_apart(config: Config, name: str) -> None:
         else:
             continue
         words = (
-            f" reads all of {folder}, {where} ({config.results}); allowed: a folder outside of "
+            f" reads all of {folder}, {where} ({config.results}); expected a folder outside of "
             "`results`"
         )
         raise refusal(("collections", name), words)
@@ -161,7 +159,7 @@ def _check_stage(config: Config, name: str) -> None:
     collection = config.collections[stage.collection]
     has_judgments = collection.ask(stage.collection, "judged").get(stage.split)
     if stage.labels and has_judgments:
-        words = ", which has judgments; allowed with labels: a split without them"
+        words = ", which has judgments; expected with labels: a split without them"
         raise unfit(stage, "split", words)
     is_labelled = stage.labels and has_judgments is False
     words = "" if is_labelled else collection.unfit(stage.collection, stage.split)
@@ -176,7 +174,7 @@ def _check_stage(config: Config, name: str) -> None:
         if stage.random_negatives and ranks_only:
             words = (
                 f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
-                "passages that it ranks; allowed: 0"
+                "passages that it ranks; expected 0"
             )
             raise unfit(stage, "random_negatives", words)
 
@@ -188,14 +186,14 @@ def _check_targets(config: Config) -> None:
     """Refuse to measure unjudged splits and training splits; refuse systems without a measure."""
     evaluated = config.evaluation.collections
     if config.systems and not any(evaluated.values()):
-        words = " names no split, but there are systems; allowed: at least one split"
+        words = " names no split, but there are systems; expected at least one split"
         raise refusal(("evaluation", "collections"), words)
     for collection, splits in evaluated.items():
         keys = ("evaluation", "collections", collection)
         if len(set(splits)) < len(splits):
             raise refusal(
                 keys,
-                f" is {show(list(splits))}; allowed: each split once, or [] for a collection that "
+                f" is {show(list(splits))}; expected each split once, or [] for a collection that "
                 "is only searched",
             )
         for split in splits:
@@ -206,13 +204,13 @@ def _check_targets(config: Config) -> None:
                     stage = f"stages.{config.systems[name].stage} trains systems.{name} on"
                     raise refusal(
                         keys,
-                        f" names {split}, which {stage}; allowed: splits that no system is trained "
+                        f" names {split}, which {stage}; expected splits that no system is trained "
                         "on",
                     )
     for collection, grades in config.evaluation.relevant.items():
         for split in grades:
             if split not in evaluated.get(collection, ()):
-                words = "which is not evaluated; allowed: splits of evaluation.collections"
+                words = "which is not evaluated; expected splits of evaluation.collections"
                 raise refusal(("evaluation", "relevant"), f" names {collection} {split}, {words}")
 
 
@@ -220,19 +218,19 @@ def _check_measures(config: Config) -> None:
     """Refuse measures that ir_measures does not compute, or that exceed the depth of the runs."""
     evaluation = config.evaluation
     if evaluation.collections and not evaluation.measures:
-        raise refusal(("evaluation", "measures"), " is []; allowed: at least one measure")
+        raise refusal(("evaluation", "measures"), " is []; expected at least one measure")
     cutoffs: dict[str, int] = {}
     for measure in evaluation.measures:
         if measure in cutoffs:
             raise refusal(
-                ("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once"
+                ("evaluation", "measures"), f" has {show(measure)} twice; expected each once"
             )
         # without the packages of the jobs, the job that computes the measures checks them
         known = collections.readable()
         cutoffs[measure] = read_measure(measure).params.get("cutoff", 1) if known else 1
     deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
     if cutoffs.get(deepest, 0) > evaluation.depth:
-        words = f" is {evaluation.depth}; allowed: from {cutoffs[deepest]}, the depth of {deepest}"
+        words = f" is {evaluation.depth}; expected from {cutoffs[deepest]}, the depth of {deepest}"
         raise refusal(("evaluation", "depth"), words)
 
 
@@ -243,7 +241,7 @@ def _check_lengths(config: Config) -> None:
         if collection not in config.evaluation.collections:
             raise refusal(
                 keys,
-                ": the collection is not evaluated; "
+                " is of a collection that is not evaluated; "
                 + suggestion(collection, config.evaluation.collections),
             )
         for name, system in config.systems.items():

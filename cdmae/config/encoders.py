@@ -6,14 +6,30 @@ the plan, the model card and the workflow need.
 
 from __future__ import annotations
 
-import math
 import pkgutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le
 
 from cdmae.config import checks
 from cdmae.errors import InputError
-from cdmae.fields import Name, asdict, setting, settings, unfit
+from cdmae.fields import (
+    REQUIRED,
+    Name,
+    Natural,
+    Of,
+    Positive,
+    Real,
+    Share,
+    Weight,
+    Whole,
+    asdict,
+    refusal,
+    settings,
+    suggestion,
+    unfit,
+)
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -43,13 +59,11 @@ class Encoder:
     take_step = 0
     in_words = ""
 
-    start: Name = setting(meaning="name of an entry of `starts`", names="starts")
-    seed: int = setting(
-        -1,
-        meaning="seed of this entry, which is then trained once, even with several `seeds`; -1: "
-        "the config's",
-        low=-1,
-    )
+    start: Annotated[Name, Of("starts")]
+    """Name of an entry of `starts`."""
+    seed: Annotated[Whole, Ge(-1)] = -1
+    """Seed of this entry, which is then trained once, even with several seeds; -1: the config's.
+    """
 
     @property
     def masked_by_importance(self) -> bool:
@@ -62,9 +76,9 @@ class Encoder:
         return any(masking in READ_IMPORTANCE for masking in self.maskings)
 
     @property
-    def unread(self) -> dict[str, str]:
-        """Map the settings without effect to reasons; `cdmae.config.load` resets the settings."""
-        return {}
+    def unread(self) -> tuple[str, ...]:
+        """List the settings without effect; `cdmae.config.load` resets them to their defaults."""
+        return ()
 
     def values(self) -> dict[str, Any]:
         """Return the settings that its objective uses."""
@@ -92,95 +106,57 @@ class Pretraining(Encoder):
     spans = 1
     in_words = ""
 
-    after: str = setting(
-        "",
-        meaning="the encoder whose training it continues, with its weights and its `start`; none: "
-        "the weights of `start`",
-        source="table 5: general, then domain",
-        names="encoders",
-    )
-    collection: Name = setting(
-        meaning="the collection whose passages are the corpus", names="collections"
-    )
-    encoder_masking: Masking = setting(
-        "whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11"
-    )
-    importance: str = setting(
-        "",
-        meaning="name of an entry of `importance`; required if a masking is importance or pmi_span",
-        names="importance",
-    )
-    encoder_ratio: float = setting(
-        0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95
-    )
-    sigma: float = setting(
-        1.0,
-        unit="nats",
-        meaning="standard deviation of the noise on importance; .inf is uniform",
-        source="3.2, footnote",
-        low=0,
-        high=math.inf,
-    )
-    mask_share: float = setting(
-        0.8, meaning="share of masked tokens replaced by [MASK]", source="eq. 1", low=0, high=1
-    )
-    random_share: float = setting(
-        0.1, meaning="share of masked tokens replaced at random", source="eq. 1", low=0, high=1
-    )
-    max_length: int = setting(
-        150,
-        unit="word-pieces",
-        meaning="length at which passages are cut",
-        source="4.3",
-        low=8,
-        high=2**16,
-    )
-    batch: int = setting(
-        2048, unit="passages", meaning="batch of all devices together", source="A", low=1
-    )
-    epochs: float = setting(
-        20, meaning="passes over the collection", source="A", above=0, high=10_000
-    )
-    steps: int = setting(
-        0,
-        meaning="number of steps, instead of `epochs`; 0: epochs x passages // batch",
-        source="A: 86,346",
-        low=0,
-    )
-    take_step: int = setting(
-        0,
-        meaning="the step that provides the encoder's weights; 0: the last step",
-        source="A: 80,000",
-        low=0,
-    )
-    snapshot_of: str = setting(
-        "",
-        meaning="the encoder whose training provides this snapshot, at `take_step`; all other "
-        "settings are that encoder's",
-        names="encoders",
-    )
-    learning_rate: float = setting(
-        3e-4, meaning="peak of the linear schedule", source="A", above=0, high=1
-    )
-    weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
-    warmup_ratio: float = setting(
-        0.1, meaning="share of the steps for the warm-up", source="A", low=0, high=1
-    )
-    max_grad_norm: float = setting(
-        1.0, meaning="norm to which gradients are clipped", source="SimLM", above=0, high=1e9
-    )
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = setting(
-        "auto",
-        meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled "
-        "loss on other GPUs with tensor cores (V100, T4), fp32 elsewhere",
-    )
+    after: Annotated[str, Of("encoders")] = ""
+    """The encoder whose training it continues, with its weights and its `start`; none: the weights
+    of `start` [table 5: general, then domain].
+    """
+    collection: Annotated[Name, Of("collections")] = REQUIRED
+    """The collection whose passages are the corpus."""
+    encoder_masking: Masking = "whole_word"
+    """A file in cdmae/masking/strategies [decision 11]."""
+    importance: Annotated[str, Of("importance")] = ""
+    """Name of an entry of `importance`; required if a masking is importance or pmi_span."""
+    encoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.3
+    """Share of masked tokens, p_enc [4.1]."""
+    sigma: Annotated[Real, Ge(0)] = 1.0
+    """Standard deviation of the noise on importance; .inf is uniform (nats) [3.2, footnote]."""
+    mask_share: Share = 0.8
+    """Share of masked tokens replaced by [MASK] [eq. 1]."""
+    random_share: Share = 0.1
+    """Share of masked tokens replaced at random [eq. 1]."""
+    max_length: Annotated[Whole, Ge(8), Le(2**16)] = 150
+    """Length at which passages are cut (word-pieces) [4.3]."""
+    batch: Positive = 2048
+    """Batch of all devices together (passages) [A]."""
+    epochs: Annotated[Real, Gt(0), Le(10_000)] = 20
+    """Passes over the collection [A]."""
+    steps: Natural = 0
+    """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
+    take_step: Natural = 0
+    """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
+    snapshot_of: Annotated[str, Of("encoders")] = ""
+    """The encoder whose training provides this snapshot, at `take_step`; all other settings are
+    that encoder's.
+    """
+    learning_rate: Annotated[Real, Gt(0), Le(1)] = 3e-4
+    """Peak of the linear schedule [A]."""
+    weight_decay: Annotated[Real, Ge(0), Le(10)] = 0.01
+    """Of AdamW [A]."""
+    warmup_ratio: Share = 0.1
+    """Share of the steps for the warm-up [A]."""
+    max_grad_norm: Annotated[Real, Gt(0), Le(1e9)] = 1.0
+    """Norm to which gradients are clipped [SimLM]."""
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    """auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled loss on other
+    GPUs with tensor cores (V100, T4), fp32 elsewhere.
+    """
 
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1, and a `take_step` after the last step."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
-                "allowed: a sum up to 1"
+                "expected a sum up to 1"
             )
         if self.steps:
             checks.check_step(self.take_step, self.steps, "its steps")
@@ -191,14 +167,14 @@ class Pretraining(Encoder):
         return (self.encoder_masking,)
 
     @property
-    def unread(self) -> dict[str, str]:
-        """Map the settings without effect to reasons."""
-        noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
-        if not self.reads_importance:
-            noise["importance"] = f"no masking is {' or '.join(READ_IMPORTANCE)}"
-        return noise | (
-            {"epochs": f"steps is {self.steps}, which replaces it"} if self.steps else {}
-        )
+    def unread(self) -> tuple[str, ...]:
+        """List the settings without effect."""
+        has_effect = {
+            "sigma": self.masked_by_importance,
+            "importance": self.reads_importance,
+            "epochs": not self.steps,
+        }
+        return tuple(key for key, has in has_effect.items() if not has)
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the masks that `cdmae.masking.terms` describes."""
@@ -219,12 +195,15 @@ class Pretraining(Encoder):
 
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
+        if self.reads_importance and not self.importance:
+            words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
+            raise refusal(("importance",), words)
         start, owner = config.starts[self.start], f"starts.{self.start}"
         if self.after and self.start != (first := config.encoders[self.after].start):
             raise unfit(
                 self,
                 "start",
-                f"; allowed: {first}, the start of encoders.{self.after}, which it continues",
+                f"; expected {first}, the start of encoders.{self.after}, which it continues",
             )
         if self.snapshot_of:
             whole = config.encoders[self.snapshot_of]
@@ -238,7 +217,7 @@ class Pretraining(Encoder):
                 raise unfit(
                     self,
                     "importance",
-                    f", whose unit is {unit}; allowed for pmi_span: an entry with unit word",
+                    f", whose unit is {unit}; expected for pmi_span: an entry with unit word",
                 )
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
@@ -273,24 +252,20 @@ class Pretraining(Encoder):
 class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
-    pooling: Literal["cls", "mean"] = setting(
-        "cls",
-        meaning="the vector that it trains: the state of the first token, or the mean over all "
-        "tokens; should equal the `pooling` of the retrievers that use this encoder",
-        source="eq. 2",
-    )
+    pooling: Literal["cls", "mean"] = "cls"
+    """The vector that it trains: the state of the first token, or the mean over all tokens; should
+    equal the `pooling` of the retrievers that use this encoder [eq. 2].
+    """
 
 
 @settings
 class DecoderMasked(Pretraining):
     """An objective with a separate mask for its decoder."""
 
-    decoder_masking: Masking = setting(
-        "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1"
-    )
-    decoder_ratio: float = setting(
-        0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95
-    )
+    decoder_masking: Masking = "importance"
+    """A file in cdmae/masking/strategies [3.2, Algorithm 1]."""
+    decoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.5
+    """Share of masked tokens, p_dec [4.1]."""
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -314,7 +289,7 @@ class DecoderMasked(Pretraining):
             raise unfit(
                 self,
                 "decoder_ratio",
-                f"; allowed {masked}: from encoder_ratio, {self.encoder_ratio}",
+                f"; expected {masked}: from encoder_ratio, {self.encoder_ratio}",
             )
 
 
@@ -327,9 +302,8 @@ class Decoded(DecoderMasked, Pooled):
 class Layered(Pretraining):
     """An objective with a configurable decoder depth."""
 
-    decoder_layers: int = setting(
-        2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100
-    )
+    decoder_layers: Annotated[Whole, Ge(1), Le(100)] = 2
+    """Transformer layers of a decoder [3.1]."""
 
     @property
     def held_layers(self) -> int:
@@ -343,13 +317,11 @@ class Contextual(Pretraining):
 
     spans = 2
 
-    context: Literal["neighbour", "query"] = setting(
-        "neighbour",
-        meaning="the two texts: neighbouring spans of a passage, or a passage and a query that "
-        "the collection's split train judges relevant to it, such as a query of source pseudo; "
-        "then only passages with a query are read",
-        source="query: Wu et al. 2023, Query-as-context Pre-training",
-    )
+    context: Literal["neighbour", "query"] = "neighbour"
+    """The two texts: neighbouring spans of a passage, or a passage and a query that the
+    collection's split train judges relevant to it, such as a query of source pseudo; then only
+    passages with a query are read [query: Wu et al. 2023, Query-as-context Pre-training].
+    """
 
     @property
     def asked(self) -> str:
@@ -365,13 +337,13 @@ class Contextual(Pretraining):
                     self,
                     "context",
                     f", but collections.{self.collection} has no judged split {ASKED_SPLIT}; "
-                    "allowed: neighbour, or another collection, such as one of source pseudo",
+                    "expected neighbour, or another collection, such as one of source pseudo",
                 )
             if self.masked_by_importance:
                 raise unfit(
                     self,
                     "context",
-                    ", but a masking is importance, which queries do not have; allowed: another "
+                    ", but a masking is importance, which queries do not have; expected another "
                     "encoder_masking and decoder_masking",
                 )
         super().check(config)
@@ -390,6 +362,5 @@ class Contextual(Pretraining):
 class Bagged(Pretraining):
     """An objective that predicts a passage's bag of words."""
 
-    bag_weight: float = setting(
-        1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6
-    )
+    bag_weight: Weight = 1.0
+    """Weight of the bag of words [Ma et al. 2024]."""

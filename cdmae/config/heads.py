@@ -8,12 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge
-from pydantic import Field, Strict
+from annotated_types import Ge, Gt, Le
+from pydantic import Field
 
 from cdmae.config.recipe import OF_A_TEACHER, Stage
 from cdmae.errors import InputError
-from cdmae.fields import asdict, pick, setting, settings, show, unfit
+from cdmae.fields import (
+    Finite,
+    Positive,
+    Real,
+    Share,
+    Weight,
+    Whole,
+    asdict,
+    pick,
+    settings,
+    show,
+    unfit,
+)
 
 if TYPE_CHECKING:
     from cdmae.config.starts import Start
@@ -30,132 +42,86 @@ class Retriever(Stage):
     prefixes = ()
     passage_weight = 0.0
 
-    kind: Literal["retriever"] = setting(
-        "retriever", meaning="an encoder whose vectors are searched", source="3.4"
-    )
-    query_length: int = setting(
-        32, unit="word-pieces", meaning="length at which queries are cut", source="SimLM", low=8
-    )
-    passage_length: int = setting(
-        144, unit="word-pieces", meaning="length at which passages are cut", source="SimLM", low=8
-    )
-    query_prompt: str = setting(
-        "",
-        meaning='text before each query in training and search, such as "query: "; counted in '
-        "`query_length`",
-        source="E5, BGE",
-    )
-    passage_prompt: str = setting(
-        "",
-        meaning='text before each passage, such as "passage: "; counted in `passage_length`',
-        source="E5, BGE",
-    )
-    in_batch: bool = setting(
-        True, meaning="the other queries' passages are also negatives", source="3.4"
-    )
-    symmetric: bool = setting(
-        False,
-        meaning="the contrastive loss is the mean of two losses: queries must find their "
-        "positives, and positives must find their queries, among the batch's texts",
-        source="sentence-transformers: directions of MultipleNegativesRankingLoss",
-    )
-    temperature: float = setting(
-        1.0,
-        meaning="divides the retriever's scores in the losses, but not the teacher's; 0: use the "
-        "standard deviation of a query's scores in the first batch, before training",
-        source="3.4: 1",
-        low=0,
-        high=1e6,
-    )
-    distillation: Literal["kl", "margin_mse", "none"] = setting(
-        "kl",
-        meaning="how a retriever learns from its teacher. kl: divergence of the distributions over "
-        "the group; margin_mse: mean squared error of the differences between the scores of the "
-        "positive and of each negative; none: from the contrastive loss alone, for a teacher that "
-        "only selects negatives (`denoise`, `margin_bins`)",
-        source="3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B; none: RocketQA",
-    )
-    denoise: float = setting(
-        0.0,
-        meaning="against false negatives: a negative is removed from the contrastive loss if the "
-        "teacher prefers it to the positive with more than this probability, the sigmoid of the "
-        "difference of their scores; 0 is off",
-        source="RocketQA, NAACL 2021: 0.1, the probability that it is relevant",
-        low=0,
-        high=1,
-    )
-    labels: float = setting(
-        0.0,
-        meaning="for a split without judgments: a passage among the best `depth` mined ones is "
-        "labelled as relevant if the teacher gives it at least this probability among them, the "
-        "softmax of its scores divided by teacher_temperature; queries without such a passage are "
-        "left out; 0: the split has judgments",
-        source="RocketQA, NAACL 2021: 0.9, the probability that it is relevant",
-        low=0,
-        high=1,
-    )
-    margin_bins: int = setting(
-        0,
-        meaning="number of equally wide bins into which a query's negatives are divided by the "
-        "difference between the teacher's scores of the positive and of the negative. Every bin "
-        "with a negative is drawn from equally often; 0: all negatives are",
-        source="TAS-B, SIGIR 2021: 10",
-        low=0,
-        high=1000,
-    )
-    in_batch_weight: float = setting(
-        0.75,
-        meaning="weight of the distillation from the system's `in_batch_teacher`, if it has one: "
-        "the mean squared error of the differences between the scores of the positive and of every "
-        "other passage of the batch",
-        source="TAS-B, SIGIR 2021: 0.75",
-        above=0,
-        high=1e6,
-    )
-    weaker_teacher: Literal["stop", "allow"] = setting(
-        "stop",
-        meaning="for a system with `after`, whose initial weights rank the positive of a group "
-        "first significantly more often than its teacher does: stop before the training, or allow "
-        "it",
-    )
+    kind: Literal["retriever"] = "retriever"
+    """An encoder whose vectors are searched [3.4]."""
+    query_length: Annotated[Whole, Ge(8)] = 32
+    """Length at which queries are cut (word-pieces) [SimLM]."""
+    passage_length: Annotated[Whole, Ge(8)] = 144
+    """Length at which passages are cut (word-pieces) [SimLM]."""
+    query_prompt: str = ""
+    """Text before each query in training and search, such as "query: "; counted in `query_length`
+    [E5, BGE].
+    """
+    passage_prompt: str = ""
+    """Text before each passage, such as "passage: "; counted in `passage_length` [E5, BGE]."""
+    in_batch: bool = True
+    """The other queries' passages are also negatives [3.4]."""
+    symmetric: bool = False
+    """The contrastive loss is the mean of two losses: queries must find their positives, and
+    positives must find their queries, among the batch's texts [sentence-transformers: directions of
+    MultipleNegativesRankingLoss].
+    """
+    temperature: Weight = 1.0
+    """Divides the retriever's scores in the losses, but not the teacher's; 0: use the standard
+    deviation of a query's scores in the first batch, before training [3.4: 1].
+    """
+    distillation: Literal["kl", "margin_mse", "none"] = "kl"
+    """How a retriever learns from its teacher. kl: divergence of the distributions over the group;
+    margin_mse: mean squared error of the differences between the scores of the positive and of each
+    negative; none: from the contrastive loss alone, for a teacher that only selects negatives
+    (`denoise`, `margin_bins`) [3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B; none: RocketQA].
+    """
+    denoise: Share = 0.0
+    """Against false negatives: a negative is removed from the contrastive loss if the teacher
+    prefers it to the positive with more than this probability, the sigmoid of the difference of
+    their scores; 0 is off [RocketQA, NAACL 2021: 0.1, the probability that it is relevant].
+    """
+    labels: Share = 0.0
+    """For a split without judgments: a passage among the best `depth` mined ones is labelled as
+    relevant if the teacher gives it at least this probability among them, the softmax of its scores
+    divided by teacher_temperature; queries without such a passage are left out; 0: the split has
+    judgments [RocketQA, NAACL 2021: 0.9, the probability that it is relevant].
+    """
+    margin_bins: Annotated[Whole, Ge(0), Le(1000)] = 0
+    """Number of equally wide bins into which a query's negatives are divided by the difference
+    between the teacher's scores of the positive and of the negative. Every bin with a negative is
+    drawn from equally often; 0: all negatives are [TAS-B, SIGIR 2021: 10].
+    """
+    in_batch_weight: Annotated[Real, Gt(0), Le(1e6)] = 0.75
+    """Weight of the distillation from the system's `in_batch_teacher`, if it has one: the mean
+    squared error of the differences between the scores of the positive and of every other passage
+    of the batch [TAS-B, SIGIR 2021: 0.75].
+    """
+    weaker_teacher: Literal["stop", "allow"] = "stop"
+    """For a system with `after`, whose initial weights rank the positive of a group first
+    significantly more often than its teacher does: stop before the training, or allow it.
+    """
 
     def __post_init__(self) -> None:
-        """Refuse unusable prompts, tiny temperatures, and settings that need `in_batch`."""
+        """Refuse prompts that join words, tiny temperatures, and settings that need `in_batch`."""
         super().__post_init__()
-        for text in ("query", "passage"):
-            length = getattr(self, f"{text}_length")
-            prompt = getattr(self, f"{text}_prompt")
-            if prompt and not prompt.strip():
-                raise InputError(
-                    f"{text}_prompt is {show(prompt)}, which has no word; allowed: words, or an "
-                    'empty text ("") for no prompt'
-                )
+        for text in ("query_prompt", "passage_prompt"):
+            prompt = getattr(self, text)
             if prompt[-1:].isalnum():
                 raise InputError(
-                    f"{text}_prompt is {show(prompt)}, whose last word would run into the text; "
-                    "allowed: a space, a line break or a punctuation mark at its end"
-                )
-            words = len(prompt.split())
-            if words + FRAME >= length:  # a word has at least one word-piece
-                raise InputError(
-                    f"{text}_prompt has {words} words, but {text}_length is {length}; allowed: a "
-                    "prompt that leaves room for a text and two special tokens"
+                    f"{text} is {show(prompt)}, whose last word would run into the text; expected "
+                    "a space, a line break or a punctuation mark at its end"
                 )
         if self.symmetric and not self.in_batch:
             raise InputError(
-                "symmetric is true, but in_batch is false; allowed: symmetric only with in_batch"
+                "symmetric is true, but in_batch is false; expected symmetric only with in_batch"
             )
         if self.denoise and not self.in_batch:
             raise InputError(
-                f"denoise is {self.denoise}, but in_batch is false; allowed: 0, or in_batch true"
+                f"denoise is {self.denoise}, but in_batch is false; expected 0, or in_batch true"
             )
         if self.labels and self.random_negatives:
             raise InputError(
                 f"labels is {self.labels} and random_negatives is {self.random_negatives}; "
-                "allowed: random_negatives 0, because the teacher scores only mined passages"
+                "expected random_negatives 0, because the teacher scores only mined passages"
             )
         if 0 < self.temperature < 1e-3:
-            raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
+            raise InputError(f"temperature is {self.temperature}; expected 0, or from 0.001")
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
@@ -176,41 +142,33 @@ class Retriever(Stage):
 class Pooled(Retriever):
     """The settings of a dense head, or of the dense part of a unified head."""
 
-    pooling: Literal["cls", "mean"] = setting(
-        "cls",
-        meaning="the vector of a text: the state of its first token, or the mean over all its "
-        "tokens",
-        source="SimLM; mean: Sentence-BERT",
-    )
-    similarity: Literal["dot", "cosine"] = setting(
-        "dot",
-        meaning="dot: the dot product of the vectors; cosine: of the vectors scaled to length 1",
-        source="3.4; cosine: SimLM",
-    )
-    prefixes: tuple[Annotated[int, Strict(), Ge(1)], ...] = setting(
-        (),
-        meaning="Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are "
-        "added to the whole vector's loss, and vectors can then be cut there. With "
-        "similarity cosine, prefixes are scaled to length 1; dot products of prefixes are "
-        "multiplied by sqrt(width of the vector / width), to spread as widely as whole vectors'",
-        source="Kusupati et al. 2022; sentence-transformers: MatryoshkaLoss",
-    )
+    pooling: Literal["cls", "mean"] = "cls"
+    """The vector of a text: the state of its first token, or the mean over all its tokens [SimLM;
+    mean: Sentence-BERT].
+    """
+    similarity: Literal["dot", "cosine"] = "dot"
+    """dot: the dot product of the vectors; cosine: of the vectors scaled to length 1 [3.4; cosine:
+    SimLM].
+    """
+    prefixes: tuple[Positive, ...] = ()
+    """Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are added to the
+    whole vector's loss, and vectors can then be cut there. With similarity cosine,
+    prefixes are scaled to length 1; dot products of prefixes are multiplied by sqrt(width of the
+    vector / width), to spread as widely as whole vectors' [Kusupati et al. 2022;
+    sentence-transformers: MatryoshkaLoss].
+    """
 
-    passage_weight: float = setting(
-        0.0,
-        meaning="weight w of the passage-centric loss, in which the positive passage must be "
-        "closer to its query than to the negatives; the other contrastive loss has weight 1 - w; "
-        "0 is off",
-        source="PAIR, ACL 2021: 0.1",
-        low=0,
-        high=0.99,
-    )
+    passage_weight: Annotated[Real, Ge(0), Le(0.99)] = 0.0
+    """Weight w of the passage-centric loss, in which the positive passage must be closer to its
+    query than to the negatives; the other contrastive loss has weight 1 - w; 0 is off [PAIR, ACL
+    2021: 0.1].
+    """
 
     def __post_init__(self) -> None:
         """Refuse a prefix that is listed twice."""
         super().__post_init__()
         if len(set(self.prefixes)) < len(self.prefixes):
-            raise InputError(f"prefixes is {show(list(self.prefixes))}; allowed: each width once")
+            raise InputError(f"prefixes is {show(list(self.prefixes))}; expected each width once")
 
     def check_start(self, start: Start, owner: str) -> None:
         """Refuse lengths beyond the maximum input, and prefixes that are not shorter than a vector.
@@ -220,7 +178,7 @@ class Pooled(Retriever):
         super().check_start(start, owner)
         width = start.known_width()
         if width and max(self.prefixes, default=0) >= width:
-            words = f", but vectors of {owner} have {width} numbers; allowed: widths below {width}"
+            words = f", but vectors of {owner} have {width} numbers; expected widths below {width}"
             raise unfit(self, "prefixes", words)
 
     def model(self) -> dict[str, Any]:
@@ -232,62 +190,42 @@ class Pooled(Retriever):
 class Dense(Pooled):
     """A retriever with one vector per text."""
 
-    head: Literal["dense"] = setting("dense", meaning="one vector per text")
-    topics: int = setting(
-        0,
-        meaning="number of topics of the training queries; the queries of a batch share a topic, "
-        "where it has enough of them. Topics are clusters of the vectors that the initial weights "
-        "give to the queries; 0: batches are random",
-        source="TAS-B, SIGIR 2021",
-        low=0,
-        high=100_000,
-    )
+    head: Literal["dense"] = "dense"
+    """One vector per text."""
+    topics: Annotated[Whole, Ge(0), Le(100_000)] = 0
+    """Number of topics of the training queries; the queries of a batch share a topic, where it has
+    enough of them. Topics are clusters of the vectors that the initial weights give to the queries;
+    0: batches are random [TAS-B, SIGIR 2021].
+    """
 
 
 @settings
 class Multi(Retriever):
     """A retriever with one vector per word-piece."""
 
-    head: Literal["multi"] = setting(
-        "multi",
-        meaning="a vector per word-piece: each query vector is matched to a passage vector",
-        source="ColBERT, SIGIR 2020",
-    )
-    dimensions: int = setting(
-        128,
-        unit="numbers",
-        meaning="width of a word-piece's vector; COIL: 32",
-        source="ColBERT: 128",
-        low=1,
-        high=4096,
-    )
-    cls_dimensions: int = setting(
-        768,
-        unit="numbers",
-        meaning="with match equal: width of [CLS]'s vector, which has a projection of its own; the "
-        "encoder's width is as much as it can use",
-        source="COIL: 768, the width of its encoder",
-        low=1,
-        high=4096,
-    )
-    match: Literal["any", "equal"] = setting(
-        "any",
-        meaning="any: vectors of length 1 are compared with all others (ColBERT); equal: vectors "
-        "of any length are compared only within the same word-piece, a product below 0 counts as "
-        "0, and the product of the [CLS] vectors is added (COIL)",
-        source="ColBERT; equal: COIL, NAACL 2021",
-    )
-    expansion: Literal["none", "unattended", "attended"] = setting(
-        "unattended",
-        meaning="whether [MASK] fills queries up to `query_length`, and whether a query's other "
-        "word-pieces attend to it; no effect with match equal, which has none",
-        source="ColBERT: unattended",
-    )
-    skip_punctuation: bool = setting(
-        True,
-        meaning="punctuation marks of passages have no vectors; no effect with match equal",
-        source="ColBERT: mask_punctuation",
-    )
+    head: Literal["multi"] = "multi"
+    """A vector per word-piece: each query vector is matched to a passage vector [ColBERT, SIGIR
+    2020].
+    """
+    dimensions: Annotated[Whole, Ge(1), Le(4096)] = 128
+    """Width of a word-piece's vector; COIL: 32 (numbers) [ColBERT: 128]."""
+    cls_dimensions: Annotated[Whole, Ge(1), Le(4096)] = 768
+    """With match equal: width of [CLS]'s vector, which has a projection of its own; the encoder's
+    width is as much as it can use (numbers) [COIL: 768, the width of its encoder].
+    """
+    match: Literal["any", "equal"] = "any"
+    """any: vectors of length 1 are compared with all others (ColBERT); equal: vectors of any length
+    are compared only within the same word-piece, a product below 0 counts as 0, and the product of
+    the [CLS] vectors is added (COIL) [ColBERT; equal: COIL, NAACL 2021].
+    """
+    expansion: Literal["none", "unattended", "attended"] = "unattended"
+    """Whether [MASK] fills queries up to `query_length`, and whether a query's other word-pieces
+    attend to it; no effect with match equal, which has none [ColBERT: unattended].
+    """
+    skip_punctuation: bool = True
+    """Punctuation marks of passages have no vectors; no effect with match equal [ColBERT:
+    mask_punctuation].
+    """
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
@@ -301,28 +239,16 @@ class Multi(Retriever):
 class Regularised(Retriever):
     """The settings of the regulariser that sets most weights of a sparse head to 0."""
 
-    query_flops: float = setting(
-        5e-3,
-        meaning="weight of the FLOPS regulariser of queries, the sum over word-pieces of the "
-        "squared mean weight in the global batch; larger: fewer entries",
-        source="SPLADE, SIGIR 2023: 5e-3",
-        low=0,
-        high=1e6,
-    )
-    passage_flops: float = setting(
-        5e-3,
-        meaning="weight of the FLOPS regulariser of passages",
-        source="SPLADE, SIGIR 2023: 5e-3",
-        low=0,
-        high=1e6,
-    )
-    flops_warmup: float = setting(
-        0.33,
-        meaning="steps over which both weights grow quadratically from 0; a value up to 1 is a "
-        "share of all steps. Without this warm-up, all entries of the vectors may become 0",
-        source="SPLADE: a third",
-        low=0,
-    )
+    query_flops: Weight = 5e-3
+    """Weight of the FLOPS regulariser of queries, the sum over word-pieces of the squared mean
+    weight in the global batch; larger: fewer entries [SPLADE, SIGIR 2023: 5e-3].
+    """
+    passage_flops: Weight = 5e-3
+    """Weight of the FLOPS regulariser of passages [SPLADE, SIGIR 2023: 5e-3]."""
+    flops_warmup: Annotated[Finite, Ge(0)] = 0.33
+    """Steps over which both weights grow quadratically from 0; a value up to 1 is a share of all
+    steps. Without this warm-up, all entries of the vectors may become 0 [SPLADE: a third].
+    """
 
     def __post_init__(self) -> None:
         """Refuse a fractional number of steps, and a temperature from the initial scores."""
@@ -330,12 +256,12 @@ class Regularised(Retriever):
         if not self.temperature:
             raise InputError(
                 "temperature is 0, which means the spread of the initial scores, but before "
-                "training the vectors of a sparse head are not sparse; allowed with head "
+                "training the vectors of a sparse head are not sparse; expected with head "
                 f"{self.head}: from 0.001, such as 1"
             )
         if self.flops_warmup > 1 and self.flops_warmup % 1:
             raise InputError(
-                f"flops_warmup is {self.flops_warmup}; allowed: a share up to 1, or whole steps"
+                f"flops_warmup is {self.flops_warmup}; expected a share up to 1, or whole steps"
             )
 
 
@@ -349,32 +275,26 @@ class Sparse(Regularised):
         "in_batch_weight", *OF_A_TEACHER,
     )  # fmt: skip
 
-    head: Literal["sparse"] = setting(
-        "sparse",
-        meaning="a weight per word-piece; most are 0",
-        source="SPLADE v2",
-    )
-    pieces: Literal["all", "own"] = setting(
-        "all",
-        meaning="word-pieces that can have a weight: all, by the language-model head (SPLADE); "
-        "own: those of the text, by a new linear layer with ReLU; the largest weight of a repeated "
-        "word-piece counts (uniCOIL)",
-        source="SPLADE v2; own: uniCOIL, as in Tevatron",
-    )
-    target: Literal["ranking", "recall"] = setting(
-        "ranking",
-        meaning="ranking: trained by the losses of retrievers; recall, with pieces own: a word's "
-        "weight, the score of its first word-piece, is regressed on the share of the passage's "
-        "training queries that contain the word; a query's weights are counts (DeepCT)",
-        source="SPLADE v2; recall: DeepCT, section 3.1",
-    )
+    head: Literal["sparse"] = "sparse"
+    """A weight per word-piece; most are 0 [SPLADE v2]."""
+    pieces: Literal["all", "own"] = "all"
+    """word-pieces that can have a weight: all, by the language-model head (SPLADE); own: those of
+    the text, by a new linear layer with ReLU; the largest weight of a repeated word-piece counts
+    (uniCOIL) [SPLADE v2; own: uniCOIL, as in Tevatron].
+    """
+    target: Literal["ranking", "recall"] = "ranking"
+    """ranking: trained by the losses of retrievers; recall, with pieces own: a word's weight, the
+    score of its first word-piece, is regressed on the share of the passage's training queries that
+    contain the word; a query's weights are counts (DeepCT) [SPLADE v2; recall: DeepCT, section
+    3.1].
+    """
 
     def __post_init__(self) -> None:
         """Refuse a regression without a layer of its own."""
         super().__post_init__()
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
-                "target is recall and pieces is all; allowed: target recall with pieces own"
+                "target is recall and pieces is all; expected target recall with pieces own"
             )
 
     def model(self) -> dict[str, Any]:
@@ -399,19 +319,14 @@ class Unified(Pooled, Regularised):
     heads, and the gate of the query's words.
     """
 
-    head: Literal["unified"] = setting(
-        "unified",
-        meaning="a dense and a sparse head on one encoder, trained together: the loss is the sum "
-        "of both losses; `temperature` divides the scores of the sparse head",
-        source="UnifieR, KDD 2023",
-    )
-    dense_temperature: float = setting(
-        1.0,
-        meaning="divides the scores of the dense head in its losses; the system's score is the "
-        "sparse head's plus temperature / dense_temperature times the dense head's",
-        low=1e-3,
-        high=1e6,
-    )
+    head: Literal["unified"] = "unified"
+    """A dense and a sparse head on one encoder, trained together: the loss is the sum of both
+    losses; `temperature` divides the scores of the sparse head [UnifieR, KDD 2023].
+    """
+    dense_temperature: Annotated[Real, Ge(1e-3), Le(1e6)] = 1.0
+    """Divides the scores of the dense head in its losses; the system's score is the sparse head's
+    plus temperature / dense_temperature times the dense head's.
+    """
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model: also its head, and the dense head's weight."""

@@ -1,21 +1,21 @@
-"""Document every setting in ``config/README.md``, and in a JSON schema.
-
-Run ``python -m cdmae.config.reference``.
-"""
+"""Document every setting in ``config/README.md``: run ``python -m cdmae.config.reference``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import jinja2
+from pydantic.fields import FieldInfo
 
 from cdmae import collections
 from cdmae.config import schema
-from cdmae.config.load import DEFAULTS, Written
-from cdmae.fields import allowed, json_schema, kinds_of, show, some_of, tags_of, whole
+from cdmae.config.load import Written
+from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags_of
+
+PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+LIMITS = {"gt": "above {}", "ge": "from {}", "lt": "below {}", "le": "to {}"}
 
 
 def page() -> str:
@@ -23,106 +23,75 @@ def page() -> str:
     environment = jinja2.Environment(
         trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"show": show, "allowed": allowed}
     template = environment.from_string(
         Path(__file__).with_name("settings.md.j2").read_text(encoding="utf-8")
     )
-    sources = {name: _rules(collections.source(name).Settings) for name in collections.names()}
-    named = {
-        name: _kinds(section) for name, section in schema.SECTIONS.items() if name != "collections"
-    }
-    single = {"evaluation": _rules(schema.Evaluation), "report": _rules(schema.Report)}
-    return template.render(sources=sources, top=_rules(Written), **named, **single)
+    sources = {name: collections.source(name).Settings for name in collections.names()}
+    single = {"top": Written, "evaluation": schema.Evaluation, "report": schema.Report}
+    named = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
+    return template.render(
+        sources={name: _section(kind) for name, kind in sources.items()},
+        **{name: _section(kind) for name, kind in (single | named).items()},
+    )
 
 
-def _rules(kind: type) -> dict[str, dict[str, Any]]:
-    """Map the settings of a class, other than sections, to their rules."""
-    rules = json_schema(kind)
-    return {
-        name: whole(rule, rules) for name, rule in rules["properties"].items() if "source" in rule
-    }
+def _section(union: Any) -> dict[str, Any]:
+    """Return the rows of all settings of a class, or of the classes of a union.
 
-
-def _kinds(section: Any) -> dict[str, dict[str, Any]]:
-    """Return the rules of all settings in a section, and of the settings that select a class.
-
-    `rules` maps each setting to its rule; if only some kinds have the setting, its description
-    begins with their names. `tags` maps each selecting setting to a rule per value.
+    `rules`: for each setting its default, the expected values and its meaning, which begins with
+    the names of the kinds if only some have it. `tags`: for each setting that selects a class, the
+    meanings of its values.
     """
-    kinds = {kind: _rules(kind) for kind in kinds_of(section)}
-    tags = {
-        tag: {rules[tag]["const"]: rules[tag] for rules in kinds.values() if tag in rules}
-        for tag in tags_of(section)
-    }
-    least = set.intersection(*map(set, kinds.values()))
-    most = [rules for rules in kinds.values() if len(kinds) == 1 or rules.keys() > least]
-    found: dict[str, Any] = {}
-    for key in dict.fromkeys(key for rules in kinds.values() for key in rules if key not in tags):
-        names = [_name(rules, tags) for rules in most if key in rules]
-        rule = next(rules[key] for rules in kinds.values() if key in rules)
-        only = "" if len(names) == len(most) else f"{', '.join(names)}: "
-        found[key] = rule | {"description": only + rule["description"]}
-    return {"rules": found, "tags": tags}
+    tags: dict[str, dict[str, str]] = {tag: {} for tag in tags_of(union)}
+    having: dict[str, list[str]] = {}  # the kinds with a setting
+    first: dict[str, FieldInfo] = {}
+    kinds = [rules_of(kind) for kind in kinds_of(union)]
+    for rules in kinds:
+        selecting = [tag for tag in tags if tag in rules]
+        for tag in selecting:
+            tags[tag].setdefault(rules[tag].default, _meaning(rules[tag]))
+        for key, rule in rules.items():
+            if rule.description and key not in tags:
+                first.setdefault(key, rule)
+                kind = " ".join(rules[tag].default for tag in selecting)
+                having.setdefault(key, []).append(kind)
+    common = {key for key in having if len(having[key]) == len(kinds)}
+    # kinds with no setting of their own, such as an encoder that is not pre-trained
+    least = sum(not (having.keys() & rules.keys()) - common for rules in kinds)
+    rows = {}
+    for key, rule in first.items():
+        some = len(having[key]) < len(kinds) - least
+        only = f"{', '.join(having[key])}: " if some else ""
+        default = "required"
+        if not rule.is_required():
+            default = show(rule.get_default(call_default_factory=True))
+        rows[key] = [default, expected(rule.annotation, rule.metadata), only + _meaning(rule)]
+    return {"rules": rows, "tags": tags}
 
 
-def _name(rules: dict[str, Any], tags: Iterable[str]) -> str:
-    """Name a kind by the values of its selecting settings, such as ``retriever dense``."""
-    return " ".join(rules[tag]["const"] for tag in tags if tag in rules)
+def _meaning(rule: FieldInfo) -> str:
+    """Return the meaning of a setting on one line."""
+    return " ".join((rule.description or "").split())
 
 
-def editor_schema() -> dict[str, Any]:
-    """Return the JSON schema of a config file: every key is optional, and null removes a key.
-
-    An entry may have the settings of all kinds, because another file may set its kind.
-    """
-    sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
-    for name, source in zip(collections.names(), sources, strict=True):
-        source["properties"]["source"] = {"const": name, "type": "string"}
-        # no further key, except one with null, which removes a setting of another file's source
-        source["additionalProperties"] = {"not": {}}
-    rules = json_schema(Written)
-    rules["properties"]["collections"]["additionalProperties"] = {"anyOf": sources}
-    rules["$defs"] = {
-        name: rules["$defs"][name] for name in ("Start", "Importance", "Evaluation", "Report")
-    }
-    for section, kinds in schema.SECTIONS.items():
-        if tags_of(kinds):
-            rules["$defs"][section] = json_schema(some_of(kinds))
-            rules["properties"][section]["additionalProperties"] = {"$ref": f"#/$defs/{section}"}
-    for section, defaults in DEFAULTS.items():
-        rules["properties"][defaults]["$ref"] = f"#/$defs/{section}"
-    return _removable(rules)
-
-
-LEFT_OUT = ("title", "required")
-
-
-def _removable(rule: Any) -> Any:
-    """Allow null for every key, require no key, and omit the titles that pydantic adds."""
-    if isinstance(rule, list):
-        return [_removable(part) for part in rule]
-    if not isinstance(rule, dict):
-        return rule
-    rule = {
-        key: _removable(part)
-        for key, part in rule.items()
-        if key not in LEFT_OUT or isinstance(part, dict)
-    }
-    if isinstance(rule.get("additionalProperties"), dict):
-        rule["additionalProperties"] = {"anyOf": [rule["additionalProperties"], {"type": "null"}]}
-    for part in rule.get("properties", {}).values():
-        if "$ref" in part:
-            part["anyOf"] = [{"$ref": part.pop("$ref")}, {"type": "null"}]
-        if "enum" in part:
-            part["enum"].append(None)
-        if isinstance(part.get("type"), str) and "const" not in part:
-            part["type"] = [part["type"], "null"]
-    return rule
+def expected(kind: Any, limits: Iterable[Any] = ()) -> str:
+    """Describe the values of a type, such as ``a whole number from 1``."""
+    if get_origin(kind) is Annotated:
+        inner, *own = get_args(kind)
+        return expected(inner, own)
+    if get_origin(kind) is Literal:
+        return ", ".join(map(show, get_args(kind)))
+    if get_origin(kind) is tuple:
+        return f"a list, each {expected(get_args(kind)[0])}"
+    words = [PLAIN.get(kind, "a mapping")]
+    for limit in limits:
+        for name, form in LIMITS.items():
+            bound = getattr(limit, name, None)
+            if bound is not None and bound != LARGEST:
+                words.append(form.format(f"{bound}" if isinstance(bound, int) else f"{bound:g}"))
+    return " ".join(words)
 
 
 if __name__ == "__main__":
-    checkout = Path(__file__).parents[2]
-    (checkout / "config/README.md").write_text(page(), encoding="utf-8")
-    (checkout / "workflow/schemas/config.schema.json").write_text(
-        json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8"
-    )
+    readme = Path(__file__).parents[2] / "config/README.md"
+    readme.write_text(page(), encoding="utf-8")

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from cdmae import collections
 from cdmae.config import seeds as replicas
@@ -26,13 +27,16 @@ from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import (
-    LARGEST,
+    EMPTY,
     HomePath,
     Mapped,
+    Natural,
+    Of,
+    Real,
+    Whole,
     asdict,
     parse,
     refusal,
-    setting,
     settings,
     show,
     suggestion,
@@ -81,9 +85,9 @@ class Collection:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
         if not fits_in_paths(split):
             what = f"splits of collections.{name} with up to 64 letters, digits, ., - and _"
-            return f", which cannot be part of a path; allowed: {what}"
+            return f", which cannot be part of a path; expected {what}"
         names = ", ".join(known for known in judged if judged[known]) or "none"
-        return "" if judged[split] else f", which has no judgments; allowed: {names}"
+        return "" if judged[split] else f", which has no judgments; expected {names}"
 
 
 def _collection(values: Any) -> Any:
@@ -92,66 +96,46 @@ def _collection(values: Any) -> Any:
         return values
     source, allowed = values.get("source"), collections.names()
     if source is None:
-        raise refusal(("source",), f" is missing; allowed: {', '.join(allowed)}")
+        raise refusal(("source",), f" is missing; expected {', '.join(allowed)}")
     if source not in allowed:
         raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
     own = {key: value for key, value in values.items() if key != "source"}
     return Collection(source=source, settings=parse(collections.source(source).Settings, own))
 
 
-Grade = Annotated[int, Field(strict=True, ge=1, le=1000)]
-Length = Annotated[int, Field(strict=True, ge=16, le=LARGEST)]
-Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+Grade = Annotated[Whole, Ge(1), Le(1000)]
+Length = Annotated[Whole, Ge(16)]
 
 
 @settings
 class Evaluation:
     """The collections and measures of every system."""
 
-    collections: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
-        {},
-        meaning="the splits of each collection that are evaluated, as in {pydocs: [dev, test]}; an "
-        "empty list: the collection is only searched, by `./run search`",
-        names="collections",
-    )
-    measures: tuple[str, ...] = setting(
-        ("RR@10", "R@50", "R@1000", "nDCG@10"),
-        meaning="measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means "
-        "over the queries are reported",
-        source="4.1",
-    )
-    relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = setting(
-        {},
-        meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. "
-        "Measures with a binary relevance are then named like RR(rel=2)@10; nDCG uses all "
-        "grades",
-        source="TREC DL: 2",
-    )
-    lengths: Annotated[dict[str, Length], Mapped] = setting(
-        {},
-        unit="word-pieces",
-        meaning="the length at which queries, passages and pairs of a collection are cut when it "
-        "is searched, as in {nq: 512}; otherwise the length of the stage or the system",
-        source="RetroMAE: BEIR at 512",
-    )
-    depth: int = setting(
-        1000,
-        unit="passages",
-        meaning="number of passages per query in a run",
-        source="4.1",
-        low=1,
-        high=100_000,
-    )
-    baseline: str = setting(
-        "",
-        meaning="the system that all others are compared with, in addition to report.compare",
-        names="systems",
-    )
-    keep_vectors: bool = setting(
-        True,
-        meaning="keep passages' vectors on disk, for `./run search`; false: they are computed "
-        "during each search",
-    )
+    collections: Annotated[dict[str, tuple[str, ...]], Mapped, Of("collections")] = EMPTY
+    """The splits of each collection that are evaluated, as in {pydocs: [dev, test]}; an empty list:
+    the collection is only searched, by `./run search`.
+    """
+    measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
+    """Measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means over the
+    queries are reported [4.1].
+    """
+    relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = EMPTY
+    """The lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. Measures with
+    a binary relevance are then named like RR(rel=2)@10; nDCG uses all grades [TREC DL: 2].
+    """
+    lengths: Annotated[dict[str, Length], Mapped] = EMPTY
+    """The length at which queries, passages and pairs of a collection are cut when it is searched,
+    as in {nq: 512}; otherwise the length of the stage or the system (word-pieces) [RetroMAE: BEIR
+    at 512].
+    """
+    depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    """Number of passages per query in a run (passages) [4.1]."""
+    baseline: Annotated[str, Of("systems")] = ""
+    """The system that all others are compared with, in addition to report.compare."""
+    keep_vectors: bool = True
+    """Keep passages' vectors on disk, for `./run search`; false: they are computed during each
+    search.
+    """
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
@@ -170,28 +154,9 @@ class Evaluation:
 
 
 # an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other
-Licence = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z0-9][a-z0-9.+-]*)?$",
-        max_length=64,
-        json_schema_extra={
-            "form": "a lower-case letter or digit, then up to 63 lower-case letters, digits, ., + "
-            "and -, such as mit or cc-by-4.0"
-        },
-    ),
-]
+Licence = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9.+-]{0,63})?$")]
 # ISO 639-1 to 639-3, or the hub's `multilingual` and `code`
-Language = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z]{2,3}|multilingual|code)$",
-        json_schema_extra={
-            "form": 'an ISO 639 code of two or three lower-case letters, such as en or "no" (in '
-            "quotation marks), or multilingual, or code"
-        },
-    ),
-]
+Language = Annotated[str, Field(pattern="^([a-z]{2,3}|multilingual|code)$")]
 EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 
@@ -199,56 +164,40 @@ EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 class Report:
     """The report at the end of a run."""
 
-    title: str = setting(
-        "Importance-aware masking for dense retrieval", meaning="heading of the report"
-    )
-    example: str = setting(
-        "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
-        meaning="text whose words are shaded by importance",
-        source="figure 3",
-    )
-    noise: float = setting(
-        0.3,
-        unit="points",
-        meaning="difference that another seed may cause; if runs with several `seeds` differ by "
-        "more, that difference is used instead",
-        source="recipes of the field, MRR@10 on MS MARCO",
-        low=0,
-        high=100,
-    )
-    compare: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
-        {},
-        meaning="the systems that each system is compared with in addition to "
-        "evaluation.baseline, in the order of the report, as in {mae-stage1: [bm25]}; the key "
-        '"*" is for all other systems. Without `compare` and baseline, every system is '
-        "compared with the first BM25 system, or else the first system. A system that an overlay "
-        "removes (`NAME: null` in systems) is removed here, too",
-    )
-    methods: Annotated[dict[str, str], Mapped] = setting(
-        {},
-        meaning="the systems that implement methods in table 1, as in {PAIR: pair}. Methods of "
-        "pre-training are found by their encoder's objective. Other names add rows",
-        source="table 1",
-    )
-    curve: tuple[str, ...] = setting(
-        (),
-        meaning="stages that differ in their number of training queries; the last one has all. The "
-        "report draws every encoder's measure over this number",
-    )
-    licence: Licence = setting(
-        "",
-        meaning="licence of the trained models, for their cards, by its identifier at the hub, as "
-        "in mit or cc-by-4.0; empty: none is stated. It must fit the licences of the collections "
-        "and of the initial checkpoint",
-    )
-    languages: tuple[Language, ...] = setting(
-        (),
-        meaning="languages of the text, for the models' cards, by their ISO 639 codes, such as en; "
-        "or multilingual, or code",
-    )
+    title: str = "Importance-aware masking for dense retrieval"
+    """Heading of the report."""
+    example: str = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
+    """Text whose words are shaded by importance [figure 3]."""
+    noise: Annotated[Real, Ge(0), Le(100)] = 0.3
+    """Difference that another seed may cause; if runs with several seeds differ by more, that
+    difference is used instead (points) [recipes of the field, MRR@10 on MS MARCO].
+    """
+    compare: Annotated[dict[str, tuple[str, ...]], Mapped] = EMPTY
+    """The systems that each system is compared with in addition to evaluation.baseline, in the
+    order of the report, as in {mae-stage1: [bm25]}; the key "*" is for all other systems. Without
+    `compare` and baseline, every system is compared with the first BM25 system, or else the first
+    system. A system that an overlay removes (`NAME: null` in systems) is removed here, too.
+    """
+    methods: Annotated[dict[str, str], Mapped] = EMPTY
+    """The systems that implement methods in table 1, as in {PAIR: pair}. Methods of pre-training
+    are found by their encoder's objective. Other names add rows [table 1].
+    """
+    curve: tuple[str, ...] = ()
+    """Stages that differ in their number of training queries; the last one has all. The report
+    draws every encoder's measure over this number.
+    """
+    licence: Licence = ""
+    """Licence of the trained models, for their cards, by its identifier at the hub, as in mit or
+    cc-by-4.0; empty: none is stated. It must fit the licences of the collections and of the initial
+    checkpoint.
+    """
+    languages: tuple[Language, ...] = ()
+    """Languages of the text, for the models' cards, by their ISO 639 codes, such as en; or
+    multilingual, or code.
+    """
 
     def check(self, systems: Iterable[str], stages: Iterable[str]) -> None:
-        """Refuse unknown names, and a system that is compared with itself or twice with another."""
+        """Refuse unknown names, and a system that is compared with itself."""
         for stage in self.curve:
             if stage not in stages:
                 words = f" has {show(stage)}, which is not a stage; {suggestion(stage, stages)}"
@@ -258,7 +207,6 @@ class Report:
             if system not in known:
                 words = f" is {show(system)}, which is not a system; {suggestion(system, known)}"
                 raise refusal(("report", "methods", method), words)
-        pairs: set[frozenset[str]] = set()
         for system, baselines in self.compare.items():
             keys = ("report", "compare", system)
             if system not in (EVERY, *known):
@@ -269,50 +217,43 @@ class Report:
                 if baseline not in known:
                     words = f" has {show(baseline)}, which is not a system; "
                     raise refusal(keys, words + suggestion(baseline, known))
-                pair = frozenset([system, baseline])
-                if pair in pairs:
-                    words = f" has {show(baseline)}, but the two are already compared; remove it"
-                    raise refusal(keys, words)
-                pairs.add(pair)
 
 
-Section: Any = Field(default_factory=dict)
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse no seed, and a seed that is listed twice."""
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"the seeds are {show(list(seeds))}; expected one or more, each once")
+    return seeds
+
+
+Seeds = Annotated[
+    tuple[Natural, ...],
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
+    AfterValidator(_distinct),
+]
 
 
 @settings
 class Config:
     """A complete, checked config."""
 
-    results: HomePath = setting(
-        "results",
-        meaning="folder of every artefact; a relative path begins at the working directory",
-    )
-    seed: int = setting(
-        42, meaning="seed of everything random; the data do not depend on it", source="A", low=0
-    )
-    seeds: tuple[Seed, ...] = setting(
-        (),
-        meaning="seeds with which every training runs, beginning with `seed`; entries with a "
-        "`seed` of their own run only with that; an empty list: only `seed`",
-    )
+    results: HomePath = "results"
+    """Folder of every artefact; a relative path begins at the working directory."""
+    seed: Seeds = (42,)
+    """Seed of everything random, such as 7, or a list of seeds with which every training runs, such
+    as [42, 43, 44]; the data do not depend on it. Entries with a `seed` of their own run only with
+    that [A].
+    """
     collections: Annotated[
         dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped
-    ] = Section
-    starts: Annotated[dict[str, Start], Mapped] = Section
-    importance: Annotated[dict[str, Importance], Mapped] = Section
-    encoders: Annotated[dict[str, AnyEncoder], Mapped] = Section
-    stages: Annotated[dict[str, AnyStage], Mapped] = Section
-    systems: Annotated[dict[str, AnySystem], Mapped] = Section
+    ] = EMPTY
+    starts: Annotated[dict[str, Start], Mapped] = EMPTY
+    importance: Annotated[dict[str, Importance], Mapped] = EMPTY
+    encoders: Annotated[dict[str, AnyEncoder], Mapped] = EMPTY
+    stages: Annotated[dict[str, AnyStage], Mapped] = EMPTY
+    systems: Annotated[dict[str, AnySystem], Mapped] = EMPTY
     evaluation: Annotated[Evaluation, Mapped] = Field(default_factory=Evaluation)
     report: Annotated[Report, Mapped] = Field(default_factory=Report)
-
-    def __post_init__(self) -> None:
-        """Refuse seeds that are not all different, or do not begin with `seed`."""
-        if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
-            raise InputError(
-                f"seeds is {show(list(self.seeds))}; allowed: distinct seeds that begin with "
-                f"`seed`, {self.seed}, or [] for that seed alone"
-            )
 
     def values(self) -> dict[str, Any]:
         """Return plain values for `cdmae.config.load`, with all defaults, without seed replicas."""
@@ -322,8 +263,7 @@ class Config:
             sections[section] = {name: entries[name].values() for name in replicas.first(entries)}
         return {
             "results": self.results,
-            "seed": self.seed,
-            "seeds": list(self.seeds),
+            "seed": list(self.seed) if len(self.seed) > 1 else self.seed[0],
             **sections,
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),

@@ -1,6 +1,6 @@
 """Add replicas of the entries that a seed affects, to run a config with several seeds.
 
-With ``seeds: [42, 43]`` the encoder ``mae`` has the replica ``mae@43``, and the retriever ``one``
+With ``seed: [42, 43]`` the encoder ``mae`` has the replica ``mae@43``, and the retriever ``one``
 has ``one@43``, which is made from ``mae@43``. Names in a config cannot contain `MARK`, so a
 replica's name identifies its original. The first seed keeps the plain names: a finished run with
 one seed is the first part of a run with several. Replicas are made once, when the config is loaded;
@@ -50,10 +50,10 @@ def replicate(config: Config) -> Config:
         as_it_is = (
             section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
         )
-        return entry.seed == config.seed and not as_it_is
+        return entry.seed == config.seed[0] and not as_it_is
 
     grown = config
-    for seed in config.seeds[1:]:
+    for seed in config.seed[1:]:
         replicas = {}
         for section in ("encoders", "stages", "systems"):
             names = [name for name in getattr(config, section) if decided(section, name)]

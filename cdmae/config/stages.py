@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from annotated_types import Ge
 from pydantic import Field
 
 from cdmae.config.heads import AnyRetriever
 from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import Positive, Weight, Whole, settings
 
 
 @settings
@@ -22,28 +23,21 @@ class Reranker(Stage):
 
     lengths = ("max_length",)
 
-    kind: Literal["reranker"] = setting(
-        "reranker", meaning="a cross-encoder of query and passage", source="3.4"
-    )
-    max_length: int = setting(
-        192, unit="word-pieces", meaning="length at which pairs are cut", source="SimLM", low=16
-    )
-    forward_factor: int = setting(
-        4,
-        meaning="gradients are computed only for the best group / forward_factor passages",
-        source="SimLM",
-        low=1,
-    )
-    rdrop: float = setting(
-        1.0, meaning="weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6
-    )
+    kind: Literal["reranker"] = "reranker"
+    """A cross-encoder of query and passage [3.4]."""
+    max_length: Annotated[Whole, Ge(16)] = 192
+    """Length at which pairs are cut (word-pieces) [SimLM]."""
+    forward_factor: Positive = 4
+    """Gradients are computed only for the best group / forward_factor passages [SimLM]."""
+    rdrop: Weight = 1.0
+    """Weight of R-Drop; 0 is off [SimLM]."""
 
     def __post_init__(self) -> None:
         """Refuse a group that the factor does not divide."""
         super().__post_init__()
         if self.group % self.forward_factor or self.group // self.forward_factor < 2:
             raise InputError(
-                f"group is {self.group} and forward_factor is {self.forward_factor}; allowed: a "
+                f"group is {self.group} and forward_factor is {self.forward_factor}; expected a "
                 "factor that divides group, with a quotient of at least 2"
             )
 

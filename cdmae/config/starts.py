@@ -2,72 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le
 
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import HomePath, asdict, pick, refusal, rules_of, setting, settings
+from cdmae.fields import HomePath, Of, Real, Whole, asdict, pick, rules_of, settings
 
 
 @settings
 class Start:
     """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
 
-    checkpoint: HomePath = setting(
-        "",
-        meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in "
-        "transformers format: a folder (a relative path begins at the working directory), or a "
-        "name at the Hugging Face hub (name@revision for a commit, tag or branch); "
-        "excludes the other keys",
-        source="4.1: Shitao/RetroMAE",
-    )
-    collection: str = setting(
-        "",
-        meaning="the collection with the text that trains the tokenizer of random initial weights",
-        names="collections",
-    )
-    vocabulary: int = setting(
-        30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20
-    )
-    layers: int = setting(12, meaning="Transformer layers", source="BERT base", low=1, high=1000)
-    hidden: int = setting(
-        768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16
-    )
-    heads: int = setting(
-        12, meaning="attention heads; a divisor of `hidden`", source="BERT base", low=1, high=1000
-    )
-    feedforward: int = setting(
-        3072, unit="dimensions", meaning="inner width", source="BERT base", low=1, high=2**18
-    )
-    positions: int = setting(
-        512, unit="word-pieces", meaning="longest input", source="BERT base", low=8, high=2**16
-    )
-    initializer: float = setting(
-        0.02,
-        meaning="standard deviation of the random weights",
-        source="BERT base",
-        above=0,
-        high=10,
-    )
-    dropout: float = setting(
-        0.1,
-        meaning="share of hidden values that dropout removes in training",
-        source="BERT base",
-        low=0,
-        high=0.9,
-    )
+    checkpoint: HomePath = ""
+    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers
+    format: a folder (a relative path begins at the working directory), or a name at the Hugging
+    Face hub (name@revision for a commit, tag or branch); excludes the other keys [4.1:
+    Shitao/RetroMAE].
+    """
+    collection: Annotated[str, Of("collections")] = ""
+    """The collection with the text that trains the tokenizer of random initial weights."""
+    vocabulary: Annotated[Whole, Ge(100), Le(2**20)] = 30522
+    """Size (word-pieces) [BERT base]."""
+    layers: Annotated[Whole, Ge(1), Le(1000)] = 12
+    """Transformer layers [BERT base]."""
+    hidden: Annotated[Whole, Ge(2), Le(2**16)] = 768
+    """Width d_enc (dimensions) [BERT base]."""
+    heads: Annotated[Whole, Ge(1), Le(1000)] = 12
+    """Attention heads; a divisor of `hidden` [BERT base]."""
+    feedforward: Annotated[Whole, Ge(1), Le(2**18)] = 3072
+    """Inner width (dimensions) [BERT base]."""
+    positions: Annotated[Whole, Ge(8), Le(2**16)] = 512
+    """Longest input (word-pieces) [BERT base]."""
+    initializer: Annotated[Real, Gt(0), Le(10)] = 0.02
+    """Standard deviation of the random weights [BERT base]."""
+    dropout: Annotated[Real, Ge(0), Le(0.9)] = 0.1
+    """Share of hidden values that dropout removes in training [BERT base]."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that conflict with a checkpoint, and sizes that heads cannot divide."""
-        if self.checkpoint:
-            for key, rule in rules_of(self).items():
-                if key != "checkpoint" and getattr(self, key) != rule.default:
-                    raise refusal((key,), " has no effect with a checkpoint; remove one of them")
-        if self.hidden % self.heads:
+        """Refuse sizes that heads cannot divide."""
+        if not self.checkpoint and self.hidden % self.heads:
             raise InputError(
-                f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide "
+                f"hidden is {self.hidden} and heads is {self.heads}; expected heads that divide "
                 "hidden"
             )
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """List the settings without effect: with a checkpoint, all others."""
+        return tuple(key for key in rules_of(self) if self.checkpoint and key != "checkpoint")
 
     def values(self) -> dict[str, Any]:
         """Return the relevant settings: the checkpoint, or everything else."""

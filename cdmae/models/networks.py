@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cdmae.config import pretrained, weight_files
+from cdmae.config import pretrained
 from cdmae.config.pretrained import FAMILIES
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
@@ -32,6 +32,9 @@ PICKLED = (
     "run; allowed: a file of tensors only, preferably model.safetensors (to convert a trusted "
     "pickle, use safetensors.torch.save_file)"
 )
+# the content that Git LFS leaves instead of a large file that was not downloaded
+POINTER = b"version https://git-lfs"
+WEIGHTS = (".bin", ".safetensors")  # suffixes of files of weights
 SYSTEM_ERROR = re.compile(r"os error (\d+)")  # in messages of safetensors
 OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
 
@@ -59,18 +62,15 @@ def read(
     """
     folder, revision = pretrained.divided(str(source))
     with _reported(name, remedy):
-        _check_weight_file(Path(folder))
+        check_downloaded(Path(folder))
         described = _config(folder, revision)
     family = described["model_type"]
     if not isinstance(family, str) or family not in FAMILIES:
         raise InputError(f"{name} has the model type {family!r}; allowed: {', '.join(FAMILIES)}")
-    with _reported(name, remedy):
-        contradiction = pretrained.contradiction(described)
-        if contradiction:
-            found, allowed = contradiction
-            raise InputError(f"its config.json {found}; allowed: {allowed}")
-        with weights.seeded(seed):
-            network, loaded = _from_pretrained(folder, revision, family, kind)
+    if described.get("is_decoder"):  # which would see only the words before a word
+        raise InputError(f"{name} has is_decoder true in its config.json; allowed: an encoder")
+    with _reported(name, remedy), weights.seeded(seed):
+        network, loaded = _from_pretrained(folder, revision, family, kind)
     network = network.float().eval()
     missing = sorted(loaded["missing_keys"])
     unfit = _mismatch(loaded) or _gaps(missing, new) or _surplus(loaded) or _not_finite(network)
@@ -88,17 +88,19 @@ def _reported(name: str, remedy: str) -> Iterator[None]:
             yield
     except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
         raise InputError(f"{name} cannot be read: {PICKLED}{remedy}") from None
-    except weight_files.Damaged as error:
-        raise InputError(f"{name} cannot be read: its {error}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
 
 
-def _check_weight_file(folder: Path) -> None:
-    """Raise `Damaged` for weights in a local folder that cannot be read."""
-    path = weight_files.find(folder)
-    if path:
-        weight_files.read(path)
+def check_downloaded(folder: Path) -> None:
+    """Refuse a model's folder in which Git LFS left pointers instead of large files."""
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in WEIGHTS and path.is_file():
+            with path.open("rb") as file:
+                if file.read(len(POINTER)) == POINTER:
+                    raise InputError(
+                        f"{path.name} is a pointer of Git LFS; run `git lfs pull` in its folder"
+                    )
 
 
 def _config(folder: str, revision: str) -> dict[str, Any]:

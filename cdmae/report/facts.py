@@ -70,7 +70,7 @@ class Facts:
     @property
     def seed(self) -> int:
         """Return the seed of the run, the first one of several."""
-        return int(self.config.get("seed", 42))
+        return self.seeds[0]
 
     @property
     def noise(self) -> float:
@@ -80,7 +80,8 @@ class Facts:
     @property
     def seeds(self) -> list[int]:
         """Return all seeds of the run."""
-        return list(self.config.get("seeds") or [self.seed])
+        given = self.config.get("seed", 42)
+        return given if isinstance(given, list) else [given]
 
     @cache  # noqa: B019
     def trainings(self, *systems: str) -> int:

@@ -54,6 +54,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
     local = Path(name).is_dir()
     logging.disable_progress_bar()  # one bar per file
     try:
+        networks.check_downloaded(Path(name))
         if not local:
             local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
         if not local:  # one request; otherwise loading would wait for a request per file

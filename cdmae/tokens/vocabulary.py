@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
 
@@ -173,9 +172,13 @@ def is_bert(parts: dict[str, Any]) -> bool:
         "normalizer": "BertNormalizer",
         "pre_tokenizer": "BertPreTokenizer",
     }
-    return all(pretrained.part(parts, name).get("type") == kind for name, kind in expected.items())
+    return all((parts.get(name) or {}).get("type") == kind for name, kind in expected.items())
 
 
 def check(parts: dict[str, Any], folder: Path | str) -> None:
     """Raise `InputError` for a tokenizer without word boundaries; parts: its ``tokenizer.json``."""
-    pretrained.check_tokenizer(parts, f"the tokenizer in {folder}")
+    if not parts.get("pre_tokenizer"):
+        raise InputError(
+            f"the tokenizer in {folder} does not divide texts into words: it has no pre_tokenizer; "
+            "allowed: a tokenizer with a pre_tokenizer"
+        )

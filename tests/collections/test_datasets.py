@@ -145,7 +145,7 @@ def test_a_collection_with_too_little_for_the_config_is_refused_by_its_job(
 
     with pytest.raises(InputError) as refused:
         make(most + 1)
-    said = f"{key} is {most + 1}; allowed: up to {most}, the {words.format('collections.mine')}"
+    said = f"{key} is {most + 1}; expected up to {most}, the {words.format('collections.mine')}"
     assert str(refused.value).startswith(said)
     late = derived and quantity == "passages"
     assert (tmp_path / "out").exists() == late, "nothing is written"

@@ -163,7 +163,7 @@ def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, resu
         return
     with pytest.raises(
         InputError,
-        match=rf"^collections\.mine reads all of .*, {where} .*; allowed: a folder outside",
+        match=rf"^collections\.mine reads all of .*, {where} .*; expected a folder outside",
     ):
         load(values)
 

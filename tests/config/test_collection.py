@@ -99,25 +99,16 @@ def test_a_section_that_is_no_mapping_is_the_mistake_that_is_reported(folder, se
     with pytest.raises(InputError) as caught:
         load(values(**{section: value}))
     assert str(caught.value).startswith(f"{section} is ")
-    assert str(caught.value).endswith("; allowed: a mapping of keys to values")
-    assert "\n" not in str(caught.value)
+    assert "a mapping" in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("changed", "sentence"),
+    ("changed", "key"),
     [
-        (
-            {"stages": {"one": {"kind": "retriever", "queries": 2, "group": 3}}},
-            "stages.one.group is 3; allowed: up to 2, the passages of collections.mine",
-        ),
-        (
-            {"evaluation": {"relevant": {"mine": {"dev": 2}}}},
-            "evaluation.relevant.mine.dev is 2; allowed: up to 1, the highest grade of "
-            "collections.mine, split dev",
-        ),
+        ({"stages": {"one": {"kind": "retriever", "queries": 2, "group": 3}}}, "stages.one.group"),
+        ({"evaluation": {"relevant": {"mine": {"dev": 2}}}}, "evaluation.relevant.mine.dev"),
     ],
 )
-def test_a_small_collection_with_too_little_is_refused_before_any_job(folder, changed, sentence):
-    with pytest.raises(InputError) as caught:
+def test_a_small_collection_with_too_little_is_refused_before_any_job(folder, changed, key):
+    with pytest.raises(InputError, match=f"^{key} is .*collections.mine"):
         load(values(**changed))
-    assert str(caught.value) == sentence

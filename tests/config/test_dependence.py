@@ -20,7 +20,7 @@ from cdmae.config.reading import gather
 from cdmae.config.recipe import OF_A_TEACHER
 from cdmae.config.schema import SECTIONS
 from cdmae.errors import InputError
-from cdmae.fields import kinds_of, rules_of
+from cdmae.fields import Of, kinds_of, rules_of
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]
@@ -40,7 +40,7 @@ EDGES = (
 
 def reads(entry, key):
     """Whether a training depends on one of the settings of encoders or stages."""
-    return key in rules_of(entry) and key not in getattr(entry, "unread", {})
+    return key in rules_of(entry) and key not in entry.unread
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def values_of(names):
     """The values of a config, once for one seed: replicas are entries like others."""
     overlays = [FILES / f"{name}.yaml" for name in names if name != "config"]
     values = gather(FILES / "config.yaml", overlays)
-    return {key: value for key, value in values.items() if key != "seeds"}
+    return {**values, "seed": 42}
 
 
 def others(hint, value):
@@ -136,7 +136,7 @@ def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
         if not having:
             continue
         value = values[defaults].get(key, getattr(entries[having[0]], key))
-        edges = "names" in rule.json_schema_extra or key in EDGES
+        edges = key in EDGES or any(isinstance(mark, Of) for mark in rule.metadata)
         after = None if edges else edited(values, defaults, key, rule.annotation, value)
         if after is None:
             continue

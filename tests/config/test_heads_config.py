@@ -38,7 +38,7 @@ def test_heads_are_systems_that_encode_nothing():
     [
         (
             {"kind": "head", "of": "cdmae-stage1", "uses": "dense"},
-            r"allowed: .*\(unified, unified-",
+            r"of is cdmae-stage1.*\(unified, unified-",
         ),
         ({"kind": "head", "of": "unified"}, "uses is missing"),
         (
@@ -47,9 +47,12 @@ def test_heads_are_systems_that_encode_nothing():
         ),
         (
             {"kind": "feedback", "of": "unified"},
-            "sums a dense and a sparse head; allowed: a system",
+            "of is unified, .* expected a dense system",
         ),
-        ({"kind": "feedback", "of": "unified-sparse"}, "whose vectors are sparse"),
+        (
+            {"kind": "feedback", "of": "unified-sparse"},
+            "of is unified-sparse, .* expected a dense system",
+        ),
     ],
 )
 def test_systems_that_do_not_fit_their_heads_are_refused(entry, words):

@@ -159,7 +159,7 @@ def test_measures_are_those_of_the_exported_run(monkeypatch, case):
 def test_measures_that_are_not_computed_are_refused_with_what_is(name):
     with pytest.raises(
         InputError,
-        match="evaluation.measures has .*; allowed: means that pytrec_eval, msmarco, judged and",
+        match="evaluation.measures has .*; expected means that pytrec_eval, msmarco, judged and",
     ):
         read_measure(name)
 
@@ -175,7 +175,7 @@ def test_measures_that_are_not_computed_are_refused_with_what_is(name):
 )
 def test_a_measure_has_one_name(name, written):
     with pytest.raises(
-        InputError, match=re.escape(f"; allowed: {written}, the notation of ir_measures")
+        InputError, match=re.escape(f"; expected {written}, the notation of ir_measures")
     ):
         read_measure(name)
 
@@ -234,7 +234,7 @@ def test_the_job_refuses_a_relevant_grade_that_no_judgment_has(tmp_path):
             output=tmp_path / "measures.tsv",
         )
 
-    sentence = "evaluation.relevant.docs.dev is 3; allowed: up to 2, the highest grade of "
+    sentence = "evaluation.relevant.docs.dev is 3; expected up to 2, the highest grade of "
     with pytest.raises(InputError, match=f"{sentence}collections.docs, split dev"):
         job(3)
     job(2)

@@ -140,7 +140,7 @@ def test_a_dead_regression_is_refused(tiny, tmp_path):
     assert made.check({"entries": 3.0}, 5) == ""
     with pytest.raises(InputError, match="died: .* step 5 are 0; lower learning_rate .now 0.001"):
         made.check({"entries": 0.0}, 5)
-    with pytest.raises(ValueError, match="target is recall and pieces is all; allowed: target rec"):
+    with pytest.raises(ValueError, match="target is recall and pieces is all; expected target rec"):
         stage("sparse", target="recall")
 
 

@@ -151,7 +151,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         common.schedule(stage("retriever"), 5, "tiny")
     with pytest.raises(
-        ValueError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"
+        ValueError, match="warmup_steps is 10.5; expected a share below 1, or whole steps"
     ):
         stage("retriever", warmup_steps=10.5)
 
@@ -254,7 +254,7 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
     assert spreads[0.0] == 0 < 0.1 < spreads[0.1]
     divided, (note,) = retriever.calibrated(recipe, 0.0, "tiny")
     assert divided.temperature == 1 and "to one vector" in note and note in capsys.readouterr().err
-    with pytest.raises(ValueError, match="temperature is 1e-06; allowed: 0, or from 0.001"):
+    with pytest.raises(ValueError, match="temperature is 1e-06; expected 0, or from 0.001"):
         stage("retriever", temperature=1e-6)
 
 
@@ -310,5 +310,5 @@ def test_tokens_of_another_tokenizer_and_a_length_beyond_the_positions_are_error
     write_tokens(tmp_path / "t", Tokens(found.ids, found.starts, found.text_starts, more))
     with pytest.raises(InputError, match="another tokenizer"):
         train(retriever, tiny, tmp_path, stage("retriever"), tokens=tmp_path / "t")
-    with pytest.raises(InputError, match="passage_length is 144; allowed: up to 64"):
+    with pytest.raises(InputError, match="passage_length is 144; expected up to 64"):
         train(retriever, tiny, tmp_path, stage("retriever", passage_length=144))

@@ -40,8 +40,3 @@ def test_a_training_with_topics_ends_and_records_them(tiny, tmp_path):
 def test_more_topics_than_queries_are_refused(tiny, tmp_path):
     with pytest.raises(InputError, match=rf"topics is 99; allowed: up to {QUERIES}, the training"):
         train(retriever, tiny, tmp_path, stage("retriever", topics=99))
-
-
-def test_there_are_no_more_topics_than_training_queries():
-    with pytest.raises(ValueError, match="topics is 9 and train_queries is 8; allowed: at most"):
-        stage("retriever", topics=9, train_queries=8)

@@ -114,7 +114,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
 
 def test_positions_are_those_that_the_embeddings_have(published, encoder):
     assert pretrained.positions(str(published[0])) == 48
-    with pytest.raises(InputError, match="passage_length is 49; allowed: up to 48, the positions"):
+    with pytest.raises(InputError, match="passage_length is 49; expected up to 48, the positions"):
         checkpoint.start_model(
             encoder, "retriever", query_length=16, passage_length=49, precision="fp32"
         )

@@ -44,7 +44,7 @@ def test_condenser_reads_late_cls_and_early_tokens(early, layers):
 
 def test_condenser_needs_late_layers():
     with pytest.raises(
-        InputError, match="early_layers is 3; allowed: up to 2, the initial checkpoint has 3 layers"
+        InputError, match="early_layers is 3; expected up to 2, the initial checkpoint has 3 layers"
     ):
         condenser.Condenser(
             language_model(), as_objective("condenser", SETTINGS, early_layers=3), 5
@@ -284,7 +284,7 @@ def test_simlm_decoder_begins_as_the_last_layers():
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(
         InputError,
-        match="decoder_layers is 4; allowed .* last layers: up to 3, the layers of the initial checkpoint",
+        match="decoder_layers is 4; expected up to 3, the layers of the initial checkpoint",
     ):
         simlm.SimLm(language_model(), as_objective("simlm", SETTINGS, decoder_layers=4), 5)
 

@@ -705,7 +705,7 @@ def test_the_plan_of_a_run_is_that_of_its_run():
         "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
         "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
     }  # fmt: skip
-    longer = {"seeds": [], "pretraining": {"steps": 4000}, "training": {"epochs": 8}}
+    longer = {"seed": 42, "pretraining": {"steps": 4000}, "training": {"epochs": 8}}
     values = gather(ROOT / "config/config.yaml", overrides={"results": "nowhere", **longer})
     jobs = records(values, cores=2)
     planned = tasks_of(Planned(load(values)), jobs, Machine(2), everything=True)

@@ -175,7 +175,7 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             lambda: electra(vocab_size=50),
             PIECES,
-            "generator, which has 50 word-pieces; allowed: a generator with the 40 of the start",
+            "generator, which has 50 word-pieces; expected a generator with the 40 of the start",
         ),
         (
             electra,
@@ -190,7 +190,7 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
         (
             lambda: electra(max_position_embeddings=11),
             PIECES,
-            "max_length is 12; allowed: up to 11, the positions of ",
+            "max_length is 12; expected up to 11, the positions of ",
         ),
         (
             lambda: GPT2LMHeadModel(GPT),
@@ -219,7 +219,7 @@ def test_one_that_cannot_be_read_is_refused(tmp_path):
     name = folder(tmp_path / "generator", electra())
     with pytest.raises(
         InputError,
-        match="but the start has word-pieces of its own; allowed: a generator for a start with a checkpoint",
+        match="but the start has word-pieces of its own; expected a generator for a start with a checkpoint",
     ):
         simlm.load(with_generator(name), language_model())
     (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")

@@ -77,7 +77,7 @@ def test_the_decoder_masks_all_that_the_encoder_masks():
 
 def test_a_decoder_that_masks_less_is_refused():
     settings = as_objective("lexmae", SETTINGS)
-    with pytest.raises(InputError, match="decoder_ratio is 0.2; allowed with objective lexmae"):
+    with pytest.raises(InputError, match="decoder_ratio is 0.2; expected with objective lexmae"):
         replace(settings, decoder_ratio=0.2).check_nested()
 
 

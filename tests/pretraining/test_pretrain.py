@@ -123,7 +123,7 @@ def test_take_step_is_a_snapshot_of_the_longer_schedule(pretrained, inputs, tmp_
     assert all(torch.equal(weights[name], network[f"model.{name}"]) for name in weights)
     assert len((taken / "steps.tsv").read_text().splitlines()) == 5
     assert len(differences(pretrained, taken)) > 20
-    with pytest.raises(InputError, match="take_step is 90; allowed: up to 7"):
+    with pytest.raises(InputError, match="take_step is 90; expected up to 7"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, steps=0, epochs=2, take_step=90))
 
 
@@ -241,7 +241,7 @@ def test_files_that_do_not_fit_together_are_refused(inputs, tmp_path):
         run(inputs, tmp_path, tokens=None)
     with pytest.raises(InputError, match="needs values of importance"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, decoder_masking="importance"))
-    with pytest.raises(InputError, match="max_length is 33; allowed: up to 32, the positions"):
+    with pytest.raises(InputError, match="max_length is 33; expected up to 32, the positions"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, max_length=33))
     tokens = read_tokens(inputs["tokens"])
     write_tokens(tmp_path / "other", dataclasses.replace(tokens, word_starts=np.ones(51, bool)))

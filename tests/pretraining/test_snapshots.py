@@ -92,7 +92,7 @@ def test_steps_that_are_lost_not_reached_or_not_kept_are_refused(inputs, tmp_pat
         InputError, match="resumes from step 5 but the snapshot of step 4 is not in .*; delete"
     ):
         run(inputs, tmp_path, snapshots=[4])
-    with pytest.raises(InputError, match="take_step is 8; allowed: up to 7, the last step"):
+    with pytest.raises(InputError, match="take_step is 8; expected up to 7, the last step"):
         run(inputs, tmp_path / "other", snapshots=[2, 8])
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):
         snapshots.take(name="early", encoder=pretrained, step=4, output=tmp_path / "early")

@@ -134,7 +134,7 @@ def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(fo
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     values = with_system(
-        synthetic_run.config() | {"seeds": list(SEEDS)}, "again", encoder={"seed": 7}
+        synthetic_run.config() | {"seed": list(SEEDS)}, "again", encoder={"seed": 7}
     )
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
     facts_file = read_json(path)
@@ -161,7 +161,7 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
 
 
 def test_seeds_measured_on_different_queries_are_refused(tmp_path):
-    values = synthetic_run.config() | {"seeds": list(SEEDS)}
+    values = synthetic_run.config() | {"seed": list(SEEDS)}
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
     other = tmp_path / "measures" / "mae-stage1@44.tsv"
     other.write_text(other.read_text().replace("dev-00007", "dev-99999"))

@@ -75,7 +75,7 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
         == vectors.shards(other, tiny.tokens, 1)[0][:]
     ).all()
     with pytest.raises(
-        InputError, match="evaluation.lengths is 65; allowed: up to 64, the positions of the model"
+        InputError, match="evaluation.lengths is 65; expected up to 64, the positions of the model"
     ):
         vectors.encode_queries(retriever, tiny.queries, length=65)
 

@@ -105,7 +105,7 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
 
 
 def test_vectors_of_a_replica_are_kept_only_for_the_negatives_that_it_gives(values):
-    jobs = plan(values | {"seeds": [7, 8]})
+    jobs = plan(values | {"seed": [7, 8]})
     encoded = {name for rule, name in jobs if rule == "vectors"}
     tokens = ["out/tokens/small/docs", "out/tokens/small/other"]
     assert "one@8/docs" in encoded, "its runs over training queries need them, too"
@@ -207,7 +207,7 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
     with pytest.raises(
         InputError,
-        match="evaluation.relevant names docs train, which is not evaluated; allowed: spl",
+        match="evaluation.relevant names docs train, which is not evaluated; expected spl",
     ):
         load(values)
 
@@ -247,7 +247,7 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_wher
         assert " --lengths 0 0 16 " in jobs[name].command
     assert jobs["vectors_external", "foreign/other"].params["settings"]["length"] == 16
     for name, message in (
-        ("other", "evaluation.lengths.other is 99999; allowed: up to"),
+        ("other", "evaluation.lengths.other is 99999; expected up to"),
         ("nowhere", "not evaluated"),
     ):
         values["evaluation"]["lengths"] = {name: 99999}

@@ -214,10 +214,6 @@ def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokeniz
     ("change", "message"),
     [
         (
-            lambda parts: parts["model"].update(type="WordLevel"),
-            "is of the type WordLevel; allowed: WordPiece, BPE, ",
-        ),
-        (
             lambda parts: parts.update(pre_tokenizer=None),
             "does not divide texts into words: it has no pre_tokenizer",
         ),

@@ -55,5 +55,5 @@ def test_what_a_job_ends_with_stands_last(fresh, overlay):
     path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
     said = fresh.run(*SMOKE, path, status=1).splitlines()
     log = "results/smoke/logs/collection/pydocs.log"
-    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; allowed: up to ")
+    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; expected up to ")
     assert not (fresh.results / "encoders").exists()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.collections.judged import Parts
-from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.collections.text_files import (
     File,
     Folder,
@@ -30,7 +30,7 @@ from cdmae.collections.text_files import (
     grade,
 )
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings, show
+from cdmae.fields import EMPTY, settings, show
 
 _KEYS = ("_id", "text")  # of every passage and query
 _COLUMNS = "query id, passage id and grade, separated by tabs"
@@ -42,17 +42,14 @@ _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of th
 class Settings(Folder):
     """Settings of a collection in BEIR's layout."""
 
-    path: str = setting(
-        meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path "
-        "begins at the working directory"
-    )
-    titles: bool = setting(
-        True,
-        meaning="whether titles are part of the passages",
-        source="BEIR: title and text joined",
-    )
-    holdout: Shares = setting({}, **HOLDOUT)
-    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+    path: str
+    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the
+    working directory.
+    """
+    titles: bool = True
+    """Whether titles are part of the passages [BEIR: title and text joined]."""
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

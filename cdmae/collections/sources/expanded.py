@@ -13,14 +13,16 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from annotated_types import Ge, Le
 
 from cdmae import collections
 from cdmae.collections import Derived
 from cdmae.collections.text_files import File, text_of_passage
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import HomePath, rules_of, setting, settings, show
+from cdmae.fields import HomePath, Natural, Positive, Whole, rules_of, settings, show
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -37,57 +39,29 @@ class Settings(Derived):
 
     of_a_writer = frozenset(("model", *OF_A_MODEL))
 
-    of: dict[str, Any] = setting(
-        meaning="the collection whose passages are expanded: a `source` and its settings"
-    )
-    texts: HomePath = setting(
-        "",
-        meaning="the file of texts: lines of passage id, tab, text, in the order of the passages, "
-        "also compressed (.gz). A passage may have several lines",
-        source="docT5query: 40 queries per passage",
-    )
-    model: HomePath = setting(
-        "",
-        meaning="instead of `texts`: the sequence-to-sequence model that writes them, in "
-        "transformers format: a folder, or a name or name@revision at the hub",
-        source="docT5query: T5 base, trained to write a passage's queries",
-    )
-    samples: int = setting(
-        40,
-        unit="texts per passage",
-        meaning="number of texts that the model writes for a passage",
-        source="docT5query",
-        low=1,
-        high=1000,
-    )
-    text_length: int = setting(
-        64,
-        unit="word-pieces",
-        meaning="length at which the model's texts end",
-        source="docT5query",
-        low=2,
-        high=10_000,
-    )
-    passage_length: int = setting(
-        512,
-        unit="word-pieces",
-        meaning="length at which the model's input, title and text, is cut",
-        source="docT5query",
-        low=2,
-        high=100_000,
-    )
-    top_k: int = setting(
-        10,
-        meaning="number of the most probable word-pieces among which each is drawn",
-        source="docT5query",
-        low=1,
-    )
-    prompt: str = setting(
-        "",
-        meaning='text before each passage, such as "text2query: "',
-        source="docT5query: none",
-    )
-    seed: int = setting(0, meaning="seed of the model's draws", low=0)
+    of: dict[str, Any]
+    """The collection whose passages are expanded: a `source` and its settings."""
+    texts: HomePath = ""
+    """The file of texts: lines of passage id, tab, text, in the order of the passages, also
+    compressed (.gz). A passage may have several lines [docT5query: 40 queries per passage].
+    """
+    model: HomePath = ""
+    """Instead of `texts`: the sequence-to-sequence model that writes them, in transformers format:
+    a folder, or a name or name@revision at the hub [docT5query: T5 base, trained to write a
+    passage's queries].
+    """
+    samples: Annotated[Whole, Ge(1), Le(1000)] = 40
+    """Number of texts that the model writes for a passage (texts per passage) [docT5query]."""
+    text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
+    """Length at which the model's texts end (word-pieces) [docT5query]."""
+    passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
+    """Length at which the model's input, title and text, is cut (word-pieces) [docT5query]."""
+    top_k: Positive = 10
+    """Number of the most probable word-pieces among which each is drawn [docT5query]."""
+    prompt: str = ""
+    """Text before each passage, such as "text2query: " [docT5query: none]."""
+    seed: Natural = 0
+    """Seed of the model's draws."""
 
     def __post_init__(self) -> None:
         """Convert the settings of the collection; refuse a missing file and an unfit model.
@@ -100,7 +74,7 @@ class Settings(Derived):
             found = "texts and model are both set" if self.texts else "texts is missing"
             raise InputError(f"{found}; allowed: texts, a file, or model, which writes the texts")
         if self.model:
-            pretrained.check_seq2seq(self.model, ("model",))
+            pretrained.check(self.model, ("model",))
         else:
             self._check_texts()
         # settings are frozen

@@ -15,7 +15,7 @@ from cdmae import collections
 from cdmae.collections import Counts, Judgments, Source
 from cdmae.collections.judged import batches
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 class Settings(Source):
     """Settings of a collection that joins the passages of others."""
 
-    of: dict[str, Any] = setting(
-        meaning="the collections to join, by name: for each, a `source` and its settings"
-    )
+    of: dict[str, Any]
+    """The collections to join, by name: for each, a `source` and its settings."""
 
-    splits: tuple[str, ...] = setting(
-        (),
-        meaning="the splits whose queries and judgments are joined, too, such as [train]; "
-        "collections may lack a split",
-    )
+    splits: tuple[str, ...] = ()
+    """The splits whose queries and judgments are joined, too, such as [train]; collections may lack
+    a split.
+    """
 
     def __post_init__(self) -> None:
         """Convert the settings of the collections; refuse fewer than two of them."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from cdmae import collections
 from cdmae.collections import Counts, Derived
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import Natural, settings
 from cdmae.stop_words import STOP_WORDS
 
 if TYPE_CHECKING:
@@ -43,13 +43,12 @@ _WORD = re.compile(r"(?<![\w'-])[A-Za-z]+(?![\w'-])")
 class Settings(Derived):
     """Settings of a collection with further splits of misspelt queries."""
 
-    of: dict[str, Any] = setting(
-        meaning="the collection whose queries are misspelt: a `source` and its settings"
-    )
-    splits: tuple[str, ...] = setting(
-        ("test",), meaning="the splits with judgments that get a second split, such as test_typos"
-    )
-    seed: int = setting(0, meaning="seed of the misspellings", low=0)
+    of: dict[str, Any]
+    """The collection whose queries are misspelt: a `source` and its settings."""
+    splits: tuple[str, ...] = ("test",)
+    """The splits with judgments that get a second split, such as test_typos."""
+    seed: Natural = 0
+    """Seed of the misspellings."""
 
     def __post_init__(self) -> None:
         """Convert the settings of the collection; refuse splits that are listed twice."""

@@ -17,27 +17,24 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.collections.judged import Parts
-from cdmae.collections.leakage import HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.collections.text_files import File, Folder, by_split, check_folder, find, grade
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import EMPTY, settings
 
 
 @settings
 class Settings(Folder):
     """Settings of a collection in MS MARCO's layout."""
 
-    path: str = setting(
-        meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a "
-        "relative path begins at the working directory"
-    )
-    titles: bool = setting(
-        False,
-        meaning="whether passages have titles: collection.tsv then needs three columns",
-        source="official: none",
-    )
-    holdout: Shares = setting({}, **HOLDOUT)
-    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+    path: str
+    """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a relative path begins
+    at the working directory.
+    """
+    titles: bool = False
+    """Whether passages have titles: collection.tsv then needs three columns [official: none]."""
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.collections import judged, pair_rows, table_files
-from cdmae.collections.leakage import DIVIDED, HOLDOUT, HOLDOUT_SEED, Shares
+from cdmae.collections.leakage import DIVIDED, Holdout, HoldoutSeed
 from cdmae.collections.pair_rows import Pair, Passage
 from cdmae.collections.table_files import SUFFIXES, fault, suffix_of
 from cdmae.collections.text_files import Folder, check_readable
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings, show
+from cdmae.fields import EMPTY, settings, show
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -42,26 +42,24 @@ _SAMPLE = 1000  # rows of each table from which the size of a collection is esti
 class Settings(Folder):
     """Settings of a collection of pairs."""
 
-    path: str = setting(
-        meaning="table of pairs (.jsonl, .csv, .tsv, .parquet), or folder with one table per "
-        "split; a relative path begins at the working directory"
-    )
-    query: str = setting(
-        "", meaning="column of the queries; empty: anchor, query or question, whichever exists"
-    )
-    positive: str = setting(
-        "",
-        meaning="column of the relevant passages; empty: positive, pos, positive_passages or "
-        "answer, whichever exists",
-    )
-    corpus: str = setting(
-        "",
-        meaning="table of further passages, with a column text, perhaps title, and perhaps _id, "
-        "id, docid or passage_id",
-    )
-    titles: bool = setting(True, meaning="whether titles are part of the passages")
-    holdout: Shares = setting({}, **HOLDOUT)
-    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+    path: str
+    """Table of pairs (.jsonl, .csv, .tsv, .parquet), or folder with one table per split; a relative
+    path begins at the working directory.
+    """
+    query: str = ""
+    """Column of the queries; empty: anchor, query or question, whichever exists."""
+    positive: str = ""
+    """Column of the relevant passages; empty: positive, pos, positive_passages or answer, whichever
+    exists.
+    """
+    corpus: str = ""
+    """Table of further passages, with a column text, perhaps title, and perhaps _id, id, docid or
+    passage_id.
+    """
+    titles: bool = True
+    """Whether titles are part of the passages."""
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
 
     def parts(self) -> judged.Parts:
         """Find the tables; raises `InputError` for missing tables."""

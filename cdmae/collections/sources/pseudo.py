@@ -29,15 +29,16 @@ from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae import collections
 from cdmae.collections import Counts, Derived, Judgments
 from cdmae.collections.judged import batches
 from cdmae.collections.leakage import (
-    HOLDOUT,
-    HOLDOUT_SEED,
-    Shares,
+    Holdout,
+    HoldoutSeed,
     check_shares,
     expected_after,
     hold_out,
@@ -45,7 +46,7 @@ from cdmae.collections.leakage import (
 )
 from cdmae.collections.text_files import File, text_of_passage
 from cdmae.errors import InputError
-from cdmae.fields import HomePath, setting, settings, show
+from cdmae.fields import EMPTY, HomePath, Natural, Whole, settings, show
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -80,44 +81,33 @@ class Settings(Derived):
 
     of_a_writer = frozenset(("keywords_of", "keywords"))
 
-    of: dict[str, Any] = setting(
-        meaning="the collection that provides the text: a `source` and its settings"
-    )
-    method: Literal["title", "first_sentence", "span", "written", "mixed"] = setting(
-        "first_sentence",
-        meaning="the part of a passage that becomes the query for the rest; or written: the text "
-        "in `texts` or the keywords by `keywords_of`; or mixed: for each passage one of these, by "
-        "a stable hash",
-    )
-    texts: HomePath = setting(
-        "",
-        meaning="for written queries, a file with lines of passage id, tab, query, in the order of "
-        "the passages, also compressed (.gz). The first query of a passage is used; passages may "
-        "lack one",
-        source="GPL: docT5query's queries",
-    )
-    keywords_of: tuple[str, ...] = setting(
-        (),
-        meaning="for written queries, the estimate of importance that chooses the keywords of each "
-        "passage: entries of `importance`, `starts` and `collections`, as in [ami, tiny, docs]",
-        source="CADET: an LLM's keywords",
-    )
-    keywords: int = setting(
-        KEYWORDS, unit="words", meaning="number of keywords in a query", low=LEAST_QUERY, high=100
-    )
-    keep_query: bool = setting(
-        False,
-        meaning="whether a passage keeps the words of its query, as with a teacher, which grades "
-        "the passages",
-    )
-    queries: int = setting(
-        0, meaning="number of training queries, chosen by a stable hash; 0: all", low=0
-    )
-    dev: int = setting(
-        0, meaning="number of further queries, for the split dev, which monitors training", low=0
-    )
-    holdout: Shares = setting({}, **HOLDOUT)
-    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+    of: dict[str, Any]
+    """The collection that provides the text: a `source` and its settings."""
+    method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
+    """The part of a passage that becomes the query for the rest; or written: the text in `texts` or
+    the keywords by `keywords_of`; or mixed: for each passage one of these, by a stable hash.
+    """
+    texts: HomePath = ""
+    """For written queries, a file with lines of passage id, tab, query, in the order of the
+    passages, also compressed (.gz). The first query of a passage is used; passages may lack one
+    [GPL: docT5query's queries].
+    """
+    keywords_of: tuple[str, ...] = ()
+    """For written queries, the estimate of importance that chooses the keywords of each passage:
+    entries of `importance`, `starts` and `collections`, as in [ami, tiny, docs] [CADET: an LLM's
+    keywords].
+    """
+    keywords: Annotated[Whole, Ge(LEAST_QUERY), Le(100)] = KEYWORDS
+    """Number of keywords in a query (words)."""
+    keep_query: bool = False
+    """Whether a passage keeps the words of its query, as with a teacher, which grades the passages.
+    """
+    queries: Natural = 0
+    """Number of training queries, chosen by a stable hash; 0: all."""
+    dev: Natural = 0
+    """Number of further queries, for the split dev, which monitors training."""
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
         """Convert the original collection's settings; raise an error if its source is pseudo.

@@ -16,12 +16,14 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import Ge, Le
 
 from cdmae.collections import Source, judged
 from cdmae.collections.text_files import check_folder
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import Whole, settings
 from cdmae.log import say
 
 if TYPE_CHECKING:
@@ -37,21 +39,12 @@ _HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 class Settings(Source):
     """Settings of a collection in a folder of text files."""
 
-    path: str = setting(
-        meaning="folder with text files in UTF-8; a relative path begins at the working directory"
-    )
-    suffixes: tuple[str, ...] = setting(
-        (".txt", ".md", ".rst"),
-        meaning="suffixes of the files that are read, in upper or lower case",
-    )
-    words: int = setting(
-        100,
-        unit="words",
-        meaning="maximum length of a passage",
-        source="DPR: 100",
-        low=10,
-        high=10_000,
-    )
+    path: str
+    """Folder with text files in UTF-8; a relative path begins at the working directory."""
+    suffixes: tuple[str, ...] = (".txt", ".md", ".rst")
+    """Suffixes of the files that are read, in upper or lower case."""
+    words: Annotated[Whole, Ge(10), Le(10_000)] = 100
+    """Maximum length of a passage (words) [DPR: 100]."""
 
     def folders(self) -> list[Path]:
         """Return the folder; results stored in it would be read as passages by the next run."""

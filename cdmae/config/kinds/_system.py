@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cdmae.config import systems
-from cdmae.fields import Name, asdict, setting, settings, unfit
+from cdmae.fields import REQUIRED, Name, Of, asdict, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 Engine = Literal["exact", "lucene"]
-ENGINE = (
-    "how sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index "
-    "that stores the weights x 100 as whole numbers"
-)
-CANDIDATES = (
-    "the system whose best passages are scored, for a retriever with a vector per word-piece; "
-    "none: all passages are, which a small collection allows"
-)
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
-CANDIDATES_DEPTH = "number of the best passages of `candidates` that are scored"
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
@@ -127,33 +118,22 @@ class Trained(System):
 
     trained = True
 
-    encoder: Name = setting(
-        meaning="the entry of `encoders` with its initial weights", names="encoders"
-    )
-    after: str = setting(
-        "",
-        meaning="the system whose trained weights are the initial weights; empty: those of the "
-        "encoder. A chain of such systems, each with the negatives of the one before, trains in "
-        "rounds",
-        source="ANCE, AR2",
-        names="systems",
-    )
-    stage: Name = setting(meaning="entry of `stages`, of the same kind", names="stages")
-    negatives: Name = setting(
-        meaning="the system whose run gives the negatives", source="3.4", names="systems"
-    )
-    teacher: str = setting(
-        "",
-        meaning="the system to distil from: a reranker, or any other system, which scores only the "
-        "passages that it ranks; empty: no distillation",
-        source="3.4, stage 3",
-        names="systems",
-    )
-    once: bool = setting(
-        False,
-        meaning="true: trained for `seed` only, even with several `seeds`, on the inputs "
-        "for `seed`",
-    )
+    encoder: Annotated[Name, Of("encoders")] = REQUIRED
+    """The entry of `encoders` with its initial weights."""
+    after: Annotated[str, Of("systems")] = ""
+    """The system whose trained weights are the initial weights; empty: those of the encoder. A
+    chain of such systems, each with the negatives of the one before, trains in rounds [ANCE, AR2].
+    """
+    stage: Annotated[Name, Of("stages")] = REQUIRED
+    """Entry of `stages`, of the same kind."""
+    negatives: Annotated[Name, Of("systems")]
+    """The system whose run gives the negatives [3.4]."""
+    teacher: Annotated[str, Of("systems")] = ""
+    """The system to distil from: a reranker, or any other system, which scores only the passages
+    that it ranks; empty: no distillation [3.4, stage 3].
+    """
+    once: bool = False
+    """true: trained for the first seed only, even with several seeds, on the inputs for it."""
 
     @property
     def origin(self) -> str:
@@ -212,14 +192,14 @@ class Trained(System):
         other = config.systems[self.after]
         start = config.encoders[other.encoder].start
         if config.encoders[self.encoder].start != start:
-            words = f", whose initial weights are those of starts.{start}; allowed: the same start"
+            words = f", whose initial weights are those of starts.{start}; expected the same start"
             raise unfit(self, "after", words)
         own = config.stages[self.stage].model()
         theirs = config.stages[other.stage].model()
         for key in WEIGHTS:
             if own.get(key) != theirs.get(key):
                 words = (
-                    f", whose stage {other.stage} has another {key} than {self.stage}; allowed: a "
+                    f", whose stage {other.stage} has another {key} than {self.stage}; expected a "
                     "system with the same head and dimensions"
                 )
                 raise unfit(self, "after", words)
@@ -234,7 +214,7 @@ def check_kind(
         fitting = (
             ", ".join(name for name, entry in entries.items() if fits(entry)) or "there is none"
         )
-        raise unfit(system, key, f", of kind {kind}; allowed: {what} ({fitting})")
+        raise unfit(system, key, f", of kind {kind}; expected {what} ({fitting})")
 
 
 def check_candidates(system: System, config: Config) -> None:
@@ -242,13 +222,13 @@ def check_candidates(system: System, config: Config) -> None:
     if not system.candidates:
         return
     if not system.is_multi(config):
-        words = ", but passages are not known to have a vector per word-piece; allowed: head multi"
+        words = ", but passages are not known to have a vector per word-piece; expected head multi"
         raise unfit(system, "candidates", words)
     searching = "a system that searches a whole collection"
     check_kind(system, "candidates", config.systems, lambda other: other.searches, searching)
     most = config.evaluation.depth
     if system.candidates_depth > most:
-        raise unfit(system, "candidates_depth", f"; allowed: up to evaluation.depth, {most}")
+        raise unfit(system, "candidates_depth", f"; expected up to evaluation.depth, {most}")
 
 
 def check_engine(system: System, config: Config) -> None:
@@ -259,8 +239,8 @@ def check_engine(system: System, config: Config) -> None:
         raise unfit(
             system,
             "engine",
-            ", but nothing in the config says that the vectors are sparse; allowed: exact",
+            ", but nothing in the config says that the vectors are sparse; expected exact",
         )
     if not config.evaluation.keep_vectors:
-        words = ", but evaluation.keep_vectors is false; allowed: exact, or keep_vectors: true"
+        words = ", but evaluation.keep_vectors is false; expected exact, or keep_vectors: true"
         raise unfit(system, "engine", words)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.kinds._system import Columns, Made, Part, System
-from cdmae.fields import refusal, setting, settings, suggestion
+from cdmae.fields import EMPTY, Of, Real, Share, refusal, settings, suggestion
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -19,23 +21,17 @@ class Bm25(System):
     neural = False
     index = answered_by = "bm25"
 
-    kind: Literal["bm25"] = setting(
-        "bm25",
-        meaning="the words of query and passage, by BM25",
-        source="Robertson and Zaragoza 2009",
-    )
-    k1: float = setting(
-        0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100
-    )
-    b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1)
+    kind: Literal["bm25"] = "bm25"
+    """The words of query and passage, by BM25 [Robertson and Zaragoza 2009]."""
+    k1: Annotated[Real, Ge(0), Le(100)] = 0.9
+    """Saturation of term counts [Anserini]."""
+    b: Share = 0.4
+    """Normalisation by length [Anserini]."""
 
-    passages: dict[str, str] = setting(
-        {},
-        meaning="for each collection, another one whose passages are indexed instead: source "
-        "`expanded` of the same collection; empty: every collection's own",
-        source="docT5query, Nogueira and Lin 2019",
-        names="collections",
-    )
+    passages: Annotated[dict[str, str], Of("collections")] = EMPTY
+    """For each collection, another one whose passages are indexed instead: source `expanded` of the
+    same collection; empty: every collection's own [docT5query, Nogueira and Lin 2019].
+    """
 
     def indexed(self, collection: str) -> str:
         """Return the collection whose passages are indexed for the queries of a collection."""
@@ -53,7 +49,7 @@ class Bm25(System):
             own = config.collections[collection].settings
             if expanded.source != "expanded" or expanded.settings.base != own:
                 words = (
-                    f" is {other}, which does not expand the passages of {collection}; allowed: a "
+                    f" is {other}, which does not expand the passages of {collection}; expected a "
                     f"collection with source expanded, whose `of` equals collections.{collection}"
                 )
                 raise refusal(("passages", collection), words)
@@ -64,7 +60,7 @@ class Bm25(System):
         """Refuse to search a collection that is not expanded, if others are."""
         if self.passages and collection not in self.passages:
             words = (
-                f" lacks {collection}, which is searched; allowed: an expanded collection for each "
+                f" lacks {collection}, which is searched; expected an expanded collection for each "
                 "collection"
             )
             raise refusal(("passages",), words)

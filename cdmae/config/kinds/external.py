@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from annotated_types import Ge, Le
 from pydantic import Field
 
 from cdmae.config import pretrained, systems
 from cdmae.config.kinds._system import (
-    CANDIDATES,
-    CANDIDATES_DEPTH,
-    ENGINE,
     Columns,
     Engine,
     Made,
@@ -20,7 +18,7 @@ from cdmae.config.kinds._system import (
     check_candidates,
     check_engine,
 )
-from cdmae.fields import HomePath, setting, settings, unfit
+from cdmae.fields import REQUIRED, HomePath, Natural, Of, Whole, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -35,45 +33,37 @@ class External(System):
     encoded_by = "external"
     third_party = True
 
-    kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
-    model: Annotated[HomePath, Field(min_length=1)] = setting(
-        meaning="a retriever that sentence-transformers loads: a folder (a relative path begins "
-        "at the working directory), or a name or name@revision at the hub"
-    )
-    head: Literal["auto", "dense", "sparse", "multi"] = setting(
-        "auto",
-        meaning="dense: one vector per text; sparse: a weight per word-piece (SPLADE, in the "
-        "format of SparseEncoder, or a language model that is used as one); multi: a vector per "
-        "word-piece (ColBERT, in its own format, PyLate's or MultiVectorEncoder's); auto: "
-        "according to the model's files",
-    )
-    engine: Engine = setting("exact", meaning=ENGINE)
-    candidates: str = setting("", meaning=CANDIDATES, source="ColBERT: BM25", names="systems")
-    candidates_depth: int = setting(
-        1000,
-        unit="passages",
-        meaning=CANDIDATES_DEPTH,
-        source="ColBERT: 1000",
-        low=1,
-        high=100_000,
-    )
-    query_length: int = setting(
-        0, unit="word-pieces", meaning="length at which queries are cut; 0: the model's own", low=0
-    )
-    passage_length: int = setting(
-        0, unit="word-pieces", meaning="length at which passages are cut; 0: the model's own", low=0
-    )
+    kind: Literal["external"] = "external"
+    """The vectors of a published model."""
+    model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
+    """A retriever that sentence-transformers loads: a folder (a relative path begins at the working
+    directory), or a name or name@revision at the hub.
+    """
+    head: Literal["auto", "dense", "sparse", "multi"] = "auto"
+    """dense: one vector per text; sparse: a weight per word-piece (SPLADE, in the format of
+    SparseEncoder, or a language model that is used as one); multi: a vector per word-piece
+    (ColBERT, in its own format, PyLate's or MultiVectorEncoder's); auto: according to the model's
+    files.
+    """
+    engine: Engine = "exact"
+    """How sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index
+    that stores the weights x 100 as whole numbers.
+    """
+    candidates: Annotated[str, Of("systems")] = ""
+    """The system whose best passages are scored, for a retriever with a vector per word-piece;
+    none: all passages are, which a small collection allows [ColBERT: BM25].
+    """
+    candidates_depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    """Number of the best passages of `candidates` that are scored (passages) [ColBERT: 1000]."""
+    query_length: Natural = 0
+    """Length at which queries are cut; 0: the model's own (word-pieces)."""
+    passage_length: Natural = 0
+    """Length at which passages are cut; 0: the model's own (word-pieces)."""
 
-    query_prompt: str = setting(
-        "",
-        meaning='text before each query, such as "query: "; empty: the model\'s own',
-        source="E5, BGE",
-    )
-    passage_prompt: str = setting(
-        "",
-        meaning='text before each passage, such as "passage: "; empty: the model\'s own',
-        source="E5, BGE",
-    )
+    query_prompt: str = ""
+    """Text before each query, such as "query: "; empty: the model's own [E5, BGE]."""
+    passage_prompt: str = ""
+    """Text before each passage, such as "passage: "; empty: the model's own [E5, BGE]."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""
@@ -85,26 +75,21 @@ class External(System):
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a folder that does not contain a retriever with this head."""
-        pretrained.check_retriever(self.model, ("model",))
+        pretrained.check(self.model, ("model",), ("modules.json", "config.json"))
         check_engine(self, config)
         check_candidates(self, config)
         composed = (Path(self.model) / "modules.json").is_file()
         if self.head == "sparse" and not composed and not pretrained.has_lm_head(self.model):
-            words = f", but {self.model} has no language-model head; allowed: auto, dense"
+            words = f", but {self.model} has no language-model head; expected auto, dense"
             raise unfit(self, "head", words)
         if self.head == "sparse" and composed and not pretrained.is_sparse_encoder(self.model):
             # sentence-transformers would add a sparse module with random weights
-            words = f", but the modules of {self.model} make dense vectors; allowed: auto, dense"
+            words = f", but the modules of {self.model} make dense vectors; expected auto, dense"
             raise unfit(self, "head", words)
         if self.head == "multi" and not pretrained.is_multi_encoder(self.model):
             # sentence-transformers would add a projection with random weights
-            words = f", but {self.model} makes one vector per text; allowed: auto, dense"
+            words = f", but {self.model} makes one vector per text; expected auto, dense"
             raise unfit(self, "head", words)
-        if self.query_length and self.is_multi(config):
-            filled = pretrained.query_length(self.model)
-            if filled and self.query_length > filled:
-                words = f"; allowed: up to {filled}, to which {self.model} fills its queries; or 0"
-                raise unfit(self, "query_length", words)
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether the model is sparse; for a model at the hub only `head` can tell."""

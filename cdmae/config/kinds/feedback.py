@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.kinds._system import Columns, System, check_kind
 from cdmae.errors import InputError
-from cdmae.fields import Name, pick, refusal, setting, settings, unfit
+from cdmae.fields import Name, Of, Weight, Whole, pick, refusal, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -26,32 +28,25 @@ class Feedback(System):
 
     answered_by = "feedback"
 
-    kind: Literal["feedback"] = setting(
-        "feedback",
-        meaning="a dense system that searches again: each query vector moves towards the vectors "
-        "of its best passages",
-        source="Li et al. 2021, arXiv 2108.11044",
-    )
-    of: Name = setting(meaning="the dense system that searches twice", names="systems")
-    depth: int = setting(
-        3,
-        unit="passages",
-        meaning="number of best passages of the first search; their mean is the feedback",
-        source="Pyserini",
-        low=1,
-        high=1000,
-    )
-    alpha: float = setting(
-        0.9, meaning="weight of the query's vector", source="Pyserini", low=0, high=1e6
-    )
-    beta: float = setting(
-        0.1, meaning="weight of the passages' mean vector", source="Pyserini", low=0, high=1e6
-    )
+    kind: Literal["feedback"] = "feedback"
+    """A dense system that searches again: each query vector moves towards the vectors of its best
+    passages [Li et al. 2021, arXiv 2108.11044].
+    """
+    of: Annotated[Name, Of("systems")]
+    """The dense system that searches twice."""
+    depth: Annotated[Whole, Ge(1), Le(1000)] = 3
+    """Number of best passages of the first search; their mean is the feedback (passages)
+    [Pyserini].
+    """
+    alpha: Weight = 0.9
+    """Weight of the query's vector [Pyserini]."""
+    beta: Weight = 0.1
+    """Weight of the passages' mean vector [Pyserini]."""
 
     def __post_init__(self) -> None:
         """Refuse settings in which both weights are 0."""
         if not self.alpha and not self.beta:
-            raise InputError("alpha is 0 and beta is 0; allowed: one of them above 0")
+            raise InputError("alpha is 0 and beta is 0; expected one of them above 0")
 
     def parts(self) -> list[str]:
         """Return the name of the system that searches first."""
@@ -75,20 +70,15 @@ class Feedback(System):
         """Refuse a system without vectors, vectors that are not kept, and a depth above a run's."""
         dense = "a system whose vectors are searched"
         check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
-        if config.systems[self.of].is_sparse(config):
-            raise unfit(self, "of", ", whose vectors are sparse; allowed: a dense system")
-        if config.systems[self.of].is_unified(config):
-            words = ", which sums a dense and a sparse head; allowed: a system of kind head"
-            raise unfit(self, "of", words)
-        if config.systems[self.of].is_multi(config):
-            words = ", whose passages have a vector per word-piece; allowed: a dense system"
+        if not config.systems[self.of].is_dense(config):
+            words = ", which has other vectors than one per text; expected a dense system"
             raise unfit(self, "of", words)
         if not config.evaluation.keep_vectors:
-            words = " needs evaluation.keep_vectors, which is false; allowed: true, or remove it"
+            words = " needs evaluation.keep_vectors, which is false; expected true, or remove it"
             raise refusal(("kind",), words)
         if self.depth > config.evaluation.depth:
             most = config.evaluation.depth
-            raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
+            raise unfit(self, "depth", f"; expected up to evaluation.depth, {most}")
 
     def model_of(self, config: Config, name: str) -> str:
         """Return the system with the dense system's trained model."""

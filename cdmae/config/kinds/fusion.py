@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from annotated_types import Gt, Le
 
 from cdmae.config import systems
 from cdmae.config.kinds._system import Columns, Made, Part, System
 from cdmae.errors import InputError
-from cdmae.fields import refusal, setting, settings, show, unfit
+from cdmae.fields import Of, Real, Weight, refusal, settings, show, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -27,28 +27,22 @@ class Fusion(System):
     neural = False
     answered_by = "fusion"
 
-    kind: Literal["fusion"] = setting(
-        "fusion", meaning="the ranks or scores of several systems, summed"
-    )
-    of: tuple[str, ...] = setting(meaning="at least two systems", names="systems")
-    method: Literal["reciprocal_rank", "convex"] = setting(
-        "reciprocal_rank",
-        meaning="the summands: 1 / (k + rank), or scores scaled to 0 .. 1 within each ranking",
-        source="Cormack et al. 2009; convex: Bruch et al. 2023",
-    )
-    k: float = setting(
-        60.0, meaning="constant in 1 / (k + rank)", source="Cormack et al. 2009", above=0, high=1e6
-    )
-    weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
-        (),
-        meaning="weight of each system; empty: equal weights, or the weights that `tuned_on` "
-        "chooses",
-    )
-    tuned_on: tuple[str, ...] = setting(
-        (),
-        meaning="collection and split, as in [pydocs, dev], whose judgments choose the weights by "
-        "the first of the evaluation's measures",
-    )
+    kind: Literal["fusion"] = "fusion"
+    """The ranks or scores of several systems, summed."""
+    of: Annotated[tuple[str, ...], Of("systems")]
+    """At least two systems."""
+    method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
+    """The summands: 1 / (k + rank), or scores scaled to 0 .. 1 within each ranking [Cormack et al.
+    2009; convex: Bruch et al. 2023].
+    """
+    k: Annotated[Real, Gt(0), Le(1e6)] = 60.0
+    """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
+    weights: tuple[Weight, ...] = ()
+    """Weight of each system; empty: equal weights. `tuned_on` chooses other weights."""
+    tuned_on: tuple[str, ...] = ()
+    """Collection and split, as in [pydocs, dev], whose judgments choose the weights by the first of
+    the evaluation's measures.
+    """
 
     def parts(self) -> list[str]:
         """Return the names of the systems that it sums."""
@@ -69,23 +63,21 @@ class Fusion(System):
     def check(self, config: Config, name: str) -> None:
         """Refuse too few systems, and weights that do not match the systems."""
         if len(set(self.of)) < max(2, len(self.of)):
-            raise unfit(self, "of", "; allowed: at least two systems, each once")
+            raise unfit(self, "of", "; expected at least two systems, each once")
         if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
             raise unfit(
-                self, "weights", f"; allowed: one for each of the {len(self.of)} systems, not all 0"
+                self, "weights", f"; expected one for each of the {len(self.of)} systems, not all 0"
             )
-        if self.weights and self.tuned_on:
-            raise unfit(self, "weights", ", but tuned_on chooses them; remove one of the two")
         targets = systems.targets(config)
         if self.tuned_on and self.tuned_on not in targets:
             choices = ", ".join(show(list(target)) for target in targets)
-            offer = f"allowed: one of {choices}" if targets else "there is nothing to choose from"
+            offer = f"expected one of {choices}" if targets else "there is nothing to choose from"
             raise unfit(self, "tuned_on", f"; {offer}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
             raise unfit(
                 self,
                 "tuned_on",
-                f"; allowed with up to {MOST_TUNED} systems, but `of` has {len(self.of)}",
+                f"; expected up to {MOST_TUNED} systems, but `of` has {len(self.of)}",
             )
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
@@ -94,8 +86,8 @@ class Fusion(System):
             entry = config.systems[part]
             if not entry.searches:
                 words = (
-                    f" is {part}, of kind {entry.kind}; allowed in a fusion that gives "
-                    "negatives: systems that search"
+                    f" is {part}, of kind {entry.kind}; expected in a fusion that gives "
+                    "negatives: a system that searches"
                 )
                 raise refusal(("of", index), words)
 

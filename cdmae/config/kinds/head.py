@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cdmae.config import systems
 from cdmae.config.kinds._system import (
-    ENGINE,
     Columns,
     Engine,
     Made,
@@ -15,7 +14,7 @@ from cdmae.config.kinds._system import (
     check_engine,
     check_kind,
 )
-from cdmae.fields import Name, setting, settings
+from cdmae.fields import Name, Of, settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -30,15 +29,18 @@ class Head(System):
     answered_by = "search"
     encoded_by = "vectors"
 
-    kind: Literal["head"] = setting(
-        "head",
-        meaning="one head of a retriever with head unified, searched alone; nothing is trained or "
-        "encoded again",
-        source="UnifieR, KDD 2023",
-    )
-    of: Name = setting(meaning="the retriever with head unified", names="systems")
-    uses: Literal["dense", "sparse"] = setting(meaning="the head to search with")
-    engine: Engine = setting("exact", meaning=ENGINE)
+    kind: Literal["head"] = "head"
+    """One head of a retriever with head unified, searched alone; nothing is trained or encoded
+    again [UnifieR, KDD 2023].
+    """
+    of: Annotated[Name, Of("systems")]
+    """The retriever with head unified."""
+    uses: Literal["dense", "sparse"]
+    """The head to search with."""
+    engine: Engine = "exact"
+    """How sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index
+    that stores the weights x 100 as whole numbers.
+    """
 
     def columns(self, config: Config, name: str) -> Columns:
         """Return the trained system, and the tokenizer of its encoder."""

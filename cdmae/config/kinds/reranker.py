@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.kinds._system import Columns, Made, Part, Trained
-from cdmae.fields import Name, setting, settings, unfit
+from cdmae.fields import Name, Of, Whole, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -19,18 +21,12 @@ class Reranker(Trained):
     scores_draws = True
     answered_by = "reranking"
 
-    kind: Literal["reranker"] = setting(
-        "reranker",
-        meaning="a cross-encoder that a stage trains, on the best passages of another system",
-    )
-    reranks: Name = setting(meaning="the system whose run it reorders", names="systems")
-    depth: int = setting(
-        100,
-        unit="passages",
-        meaning="number of the best passages that it reads from the run",
-        low=1,
-        high=100_000,
-    )
+    kind: Literal["reranker"] = "reranker"
+    """A cross-encoder that a stage trains, on the best passages of another system."""
+    reranks: Annotated[Name, Of("systems")]
+    """The system whose run it reorders."""
+    depth: Annotated[Whole, Ge(1), Le(100_000)] = 100
+    """Number of the best passages that it reads from the run (passages)."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the run to reorder."""
@@ -41,7 +37,7 @@ class Reranker(Trained):
         super().check(config, name)
         most = config.evaluation.depth
         if self.depth > most:
-            raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
+            raise unfit(self, "depth", f"; expected up to evaluation.depth, {most}")
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Add the folders of its model and of the collection's tokens."""

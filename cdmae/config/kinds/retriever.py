@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config import pretrained, systems
 from cdmae.config.kinds._system import (
-    CANDIDATES,
-    CANDIDATES_DEPTH,
-    ENGINE,
     Columns,
     Made,
     Part,
@@ -17,7 +16,7 @@ from cdmae.config.kinds._system import (
     check_engine,
     check_kind,
 )
-from cdmae.fields import rules_of, setting, settings, unfit
+from cdmae.fields import Of, Real, Share, Whole, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -31,53 +30,34 @@ class Retriever(Trained):
     answered_by = "search"
     encoded_by = "vectors"
 
-    kind: Literal["retriever"] = setting(
-        "retriever", meaning="the vectors of an encoder that a stage trains"
-    )
-    in_batch_teacher: str = setting(
-        "",
-        meaning="a second teacher: the trained retriever, with the same start, whose scores of all "
-        "passages of a batch are distilled, too",
-        source="TAS-B: ColBERT",
-        names="systems",
-    )
-    joint_teacher: str = setting(
-        "",
-        meaning="instead of `teacher`: the trained reranker, with the same start, that is trained "
-        "further together with this retriever, by the list-wise loss and by the divergence from "
-        "the retriever; it is written to the subfolder `teacher` of the retriever's folder",
-        source="RocketQAv2, EMNLP 2021",
-        names="systems",
-    )
-    engine: Literal["exact", "lucene", "bm25"] = setting(
-        "exact",
-        meaning=f"{ENGINE}; bm25, of a stage with target recall: by BM25, with the weights x 100 "
-        "as term frequencies",
-        source="bm25: DeepCT, section 3.2",
-    )
-    k1: float = setting(
-        10.0,
-        meaning="with engine bm25: saturation of term frequencies, which go up to 100",
-        source="DeepCT's README, tuned on MS MARCO; its authors call tuning critical",
-        low=0,
-        high=100,
-    )
-    b: float = setting(
-        0.9,
-        meaning="with engine bm25: normalisation by length",
-        source="DeepCT's README, tuned on MS MARCO",
-        low=0,
-        high=1,
-    )
-    candidates: str = setting("", meaning=CANDIDATES, source="ColBERT: BM25", names="systems")
-    candidates_depth: int = setting(
-        1000,
-        unit="passages",
-        meaning=CANDIDATES_DEPTH,
-        source="ColBERT: 1000",
-        low=1,
-        high=100_000,
-    )
+    kind: Literal["retriever"] = "retriever"
+    """The vectors of an encoder that a stage trains."""
+    in_batch_teacher: Annotated[str, Of("systems")] = ""
+    """A second teacher: the trained retriever, with the same start, whose scores of all passages of
+    a batch are distilled, too [TAS-B: ColBERT].
+    """
+    joint_teacher: Annotated[str, Of("systems")] = ""
+    """Instead of `teacher`: the trained reranker, with the same start, that is trained further
+    together with this retriever, by the list-wise loss and by the divergence from the retriever; it
+    is written to the subfolder `teacher` of the retriever's folder [RocketQAv2, EMNLP 2021].
+    """
+    engine: Literal["exact", "lucene", "bm25"] = "exact"
+    """How sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index
+    that stores the weights x 100 as whole numbers; bm25, of a stage with target recall: by BM25,
+    with the weights x 100 as term frequencies [bm25: DeepCT, section 3.2].
+    """
+    k1: Annotated[Real, Ge(0), Le(100)] = 10.0
+    """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README, tuned
+    on MS MARCO; its authors call tuning critical].
+    """
+    b: Share = 0.9
+    """With engine bm25: normalisation by length [DeepCT's README, tuned on MS MARCO]."""
+    candidates: Annotated[str, Of("systems")] = ""
+    """The system whose best passages are scored, for a retriever with a vector per word-piece;
+    none: all passages are, which a small collection allows [ColBERT: BM25].
+    """
+    candidates_depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    """Number of the best passages of `candidates` that are scored (passages) [ColBERT: 1000]."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""
@@ -88,7 +68,7 @@ class Retriever(Trained):
         return super().columns(config, name) | {"folder": name}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a teacher without an effect, and an engine or candidates that do not fit."""
+        """Refuse teachers, an engine or candidates that do not fit."""
         super().check(config, name)
         self._check_taught(config)
         if self.in_batch_teacher:
@@ -99,33 +79,23 @@ class Retriever(Trained):
         check_candidates(self, config)
         if self.engine == "bm25" and config.stages[self.stage].target != "recall":
             words = (
-                f", but the stage {self.stage} has target ranking; allowed: exact, lucene, or a "
+                f", but the stage {self.stage} has target ranking; expected exact, lucene, or a "
                 "stage with target recall"
             )
             raise unfit(self, "engine", words)
-        self._check_constants()
         self._check_lm_head(config)
 
     def _check_taught(self, config: Config) -> None:
-        """Refuse a teacher without an effect, and settings that have no effect without one."""
+        """Refuse settings of the stage that need a teacher, without one."""
         stage = config.stages[self.stage]
         selecting = {key: getattr(stage, key) for key in ("denoise", "labels", "margin_bins")}
         for key, value in selecting.items():
             if value and not self.teacher:
                 words = (
-                    f", where {key} is {value}, which needs a teacher; allowed: a stage with {key} "
+                    f", where {key} is {value}, which needs a teacher; expected a stage with {key} "
                     "0, or a teacher"
                 )
                 raise unfit(self, "stage", words)
-        if stage.head == "sparse" and stage.target == "recall":
-            return
-        if self.teacher and stage.distillation == "none" and not any(selecting.values()):
-            words = (
-                f", but the stage {self.stage} has distillation none, denoise 0, labels 0 and "
-                "margin_bins 0, so that the teacher has no effect; allowed: no teacher, or one of "
-                "these settings"
-            )
-            raise unfit(self, "teacher", words)
 
     def _check_in_batch(self, config: Config) -> None:
         """Refuse a second teacher of another kind or start, or without in-batch negatives."""
@@ -134,46 +104,27 @@ class Retriever(Trained):
             self, "in_batch_teacher", config.systems, lambda one: one.kind == self.kind, trained
         )
         self._check_tokenizer("in_batch_teacher", config)
-        for name in (self.stage, config.systems[self.in_batch_teacher].stage):
-            stage = config.stages[name]
-            if stage.head == "sparse" and stage.target == "recall":
-                words = f", but the stage {name} has target recall; allowed: target ranking"
-                raise unfit(self, "in_batch_teacher", words)
         if not config.stages[self.stage].in_batch:
-            words = f", but the stage {self.stage} has in_batch false; allowed: in_batch true"
+            words = f", but the stage {self.stage} has in_batch false; expected in_batch true"
             raise unfit(self, "in_batch_teacher", words)
 
     def _check_joint(self, config: Config) -> None:
-        """Refuse a joint teacher of another kind or start, or one that has no effect."""
+        """Refuse a joint teacher of another kind or start, or in addition to a teacher."""
         trained = "a trained reranker"
         check_kind(
             self, "joint_teacher", config.systems, lambda one: one.kind == "reranker", trained
         )
         self._check_tokenizer("joint_teacher", config)
         if self.teacher:
-            words = f", but teacher is {self.teacher}; allowed: one of the two"
-            raise unfit(self, "joint_teacher", words)
-        stage = config.stages[self.stage]
-        if stage.head == "sparse" and stage.target == "recall":
-            words = f", but the stage {self.stage} has target recall; allowed: target ranking"
-            raise unfit(self, "joint_teacher", words)
-        if stage.distillation == "none":
-            words = f", but the stage {self.stage} has distillation none; allowed: kl, margin_mse"
+            words = f", but teacher is {self.teacher}; expected one of the two"
             raise unfit(self, "joint_teacher", words)
 
     def _check_tokenizer(self, key: str, config: Config) -> None:
         """Refuse a teacher that reads the texts with another tokenizer."""
         start = config.encoders[config.systems[getattr(self, key)].encoder].start
         if config.encoders[self.encoder].start != start:
-            words = f", which has the tokenizer of starts.{start}; allowed: the same start"
+            words = f", which has the tokenizer of starts.{start}; expected the same start"
             raise unfit(self, key, words)
-
-    def _check_constants(self) -> None:
-        """Refuse BM25's constants for a search that does not read them."""
-        defaults = rules_of(self)
-        for key in ("k1", "b"):
-            if self.engine != "bm25" and getattr(self, key) != defaults[key].default:
-                raise unfit(self, key, f", but engine is {self.engine}; remove it")
 
     def is_sparse(self, config: Config) -> bool:
         """Return whether its stage trains a sparse head."""
@@ -199,7 +150,7 @@ class Retriever(Trained):
         if start.checkpoint and not pretrained.has_lm_head(start.checkpoint):
             words = (
                 f", whose head is {stage.head}, but {start.checkpoint}, the checkpoint of "
-                f"{self.encoder}, has no language-model head; allowed: a checkpoint with one, a "
+                f"{self.encoder}, has no language-model head; expected a checkpoint with one, a "
                 "stage with pieces own, or an encoder that is pre-trained"
             )
             raise unfit(self, "stage", words)

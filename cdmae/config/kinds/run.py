@@ -11,7 +11,7 @@ from cdmae.collections import pair_rows
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_time
 from cdmae.config.kinds._system import System
-from cdmae.fields import HomePath, Keys, Mapped, pick, refusal, setting, settings, show
+from cdmae.fields import HomePath, Keys, Mapped, Of, pick, refusal, settings, show
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Collection, Config
@@ -24,13 +24,13 @@ class TrecRun(System):
     answers = False
     third_party = True
 
-    kind: Literal["run"] = setting("run", meaning="runs of a third-party system, read from files")
-    runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
-        meaning="TREC files of a third-party system, by collection and split, as in {pydocs: "
-        "{dev: runs/theirs.trec}}; or tables of pairs, as of `source: pairs`, whose scored "
-        "passages, or else negatives, are the run; a relative path begins at the working directory",
-        names="collections",
-    )
+    kind: Literal["run"] = "run"
+    """Runs of a third-party system, read from files."""
+    runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped, Of("collections")]
+    """TREC files of a third-party system, by collection and split, as in {pydocs: {dev:
+    runs/theirs.trec}}; or tables of pairs, as of `source: pairs`, whose scored passages, or else
+    negatives, are the run; a relative path begins at the working directory.
+    """
 
     def check(self, config: Config, name: str) -> None:
         """Refuse missing files, and measured splits without a run."""
@@ -41,16 +41,10 @@ class TrecRun(System):
                 if words:
                     raise refusal(keys, f": the split is {split}{words}")
                 pretrained.check_plain(file, keys)
-                if file.startswith("-"):
-                    raise refusal(
-                        keys,
-                        f" is {file}, which a job would read as an option; allowed: an absolute "
-                        "path",
-                    )
                 if not os.path.isfile(file):
                     raise refusal(
                         keys,
-                        f" is {show(file)}, which is not a file; allowed: a run in TREC format",
+                        f" is {show(file)}, which is not a file; expected a run in TREC format",
                     )
                 check_time(file, keys)
                 if collections.readable():
@@ -88,6 +82,6 @@ def _check_table(collection: Collection, file: str, keys: Keys) -> None:
     if not any(pair.negatives or pair.scores for _, pair in pair_rows.read(path, **columns)):
         raise refusal(
             keys,
-            f" is {show(file)}, a table whose rows have neither negatives nor scores; allowed: a "
+            f" is {show(file)}, a table whose rows have neither negatives nor scores; expected a "
             "table with a column such as negative, or a run in TREC format",
         )

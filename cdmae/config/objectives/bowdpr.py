@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Bagged, Pooled
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -14,9 +14,8 @@ class BowDpr(Bagged, Pooled):
 
     in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
 
-    objective: Literal["bowdpr"] = setting(
-        "bowdpr", meaning="the bag of words from the vector", source="Ma et al. 2024"
-    )
+    objective: Literal["bowdpr"] = "bowdpr"
+    """The bag of words from the vector [Ma et al. 2024]."""
 
     def predicted(self, tokens: float) -> float:
         """Count the encoder's masked tokens, and one prediction from [CLS]."""

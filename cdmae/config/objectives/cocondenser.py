@@ -7,7 +7,7 @@ from typing import Any, Literal
 from cdmae.config.encoders import Contextual
 from cdmae.config.objectives.condenser import EarlyLayers
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -16,18 +16,17 @@ class CoCondenser(EarlyLayers, Contextual):
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
-    objective: Literal["cocondenser"] = setting(
-        "cocondenser",
-        meaning="Condenser's head and a contrast of neighbouring spans, or of passages and queries",
-        source="Gao and Callan 2022",
-    )
+    objective: Literal["cocondenser"] = "cocondenser"
+    """Condenser's head and a contrast of neighbouring spans, or of passages and queries [Gao and
+    Callan 2022].
+    """
 
     def __post_init__(self) -> None:
         """Refuse batches without negatives."""
         super().__post_init__()
         if self.batch < 2:
             raise InputError(
-                f"batch is {self.batch}; allowed with objective cocondenser: from 2, because the "
+                f"batch is {self.batch}; expected from 2, because the "
                 "negatives are the other passages of the batch"
             )
 

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.encoders import Layered
-from cdmae.fields import setting, settings, unfit
+from cdmae.fields import Whole, settings, unfit
 
 
 @settings
 class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
-    early_layers: int = setting(
-        0,
-        meaning="encoder layers before the token states that the head reads; 0: half of all layers",
-        source="Condenser: 6 of 12",
-        low=0,
-        high=1000,
-    )
+    early_layers: Annotated[Whole, Ge(0), Le(1000)] = 0
+    """Encoder layers before the token states that the head reads; 0: half of all layers [Condenser:
+    6 of 12].
+    """
 
     def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
         if layers is not None and self.early_layers >= layers:
             raise unfit(
-                self, "early_layers", f"; allowed: up to {layers - 1}, {owner} has {layers} layers"
+                self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
             )
 
     def predicted(self, tokens: float) -> float:
@@ -38,8 +37,5 @@ class Condenser(EarlyLayers):
 
     in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
 
-    objective: Literal["condenser"] = setting(
-        "condenser",
-        meaning="a head over late [CLS] and early token states",
-        source="Gao and Callan 2021",
-    )
+    objective: Literal["condenser"] = "condenser"
+    """A head over late [CLS] and early token states [Gao and Callan 2021]."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le
 
 from cdmae.config.encoders import Pooled
 from cdmae.errors import InputError
-from cdmae.fields import asdict, setting, settings
+from cdmae.fields import Real, Share, Whole, asdict, settings
 
 MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
 
@@ -17,86 +19,51 @@ class Contriever(Pooled):
 
     in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
 
-    objective: Literal["contriever"] = setting(
-        "contriever",
-        meaning="a contrast of two parts of a passage, without masks; the negatives are the other "
-        "passages of the batch, or a queue of earlier ones",
-        source="Izacard et al. 2022",
-    )
-    pooling: Literal["cls", "mean"] = setting(
-        "mean",
-        meaning="the vector that it trains: the state of the first token, or the mean over all "
-        "tokens; should equal the `pooling` of the retrievers that use this encoder",
-        source="Contriever: --pooling average",
-    )
-    cut: Literal["crops", "cloze"] = setting(
-        "crops",
-        meaning="the two parts: two independent crops of a passage, or a crop and the rest of the "
-        "passage (inverse cloze)",
-        source="Contriever, section 3.1; cloze: Lee et al. 2019",
-    )
-    crop_least: float = setting(
-        0.05,
-        meaning="shortest crop, as a share of the passage",
-        source="Contriever: --ratio_min",
-        above=0,
-        high=1,
-    )
-    crop_most: float = setting(
-        0.5,
-        meaning="longest crop, as a share of the passage",
-        source="Contriever: --ratio_max",
-        above=0,
-        high=1,
-    )
-    deletion: float = setting(
-        0.1,
-        meaning="share of the tokens of a crop that are deleted",
-        source="Contriever: --prob_augmentation",
-        low=0,
-        high=0.9,
-    )
-    temperature: float = setting(
-        0.05,
-        meaning="divides the dot products of the contrast",
-        source="Contriever: --temperature",
-        low=0.001,
-        high=100,
-    )
+    objective: Literal["contriever"] = "contriever"
+    """A contrast of two parts of a passage, without masks; the negatives are the other passages of
+    the batch, or a queue of earlier ones [Izacard et al. 2022].
+    """
+    pooling: Literal["cls", "mean"] = "mean"
+    """The vector that it trains: the state of the first token, or the mean over all tokens; should
+    equal the `pooling` of the retrievers that use this encoder [Contriever: --pooling average].
+    """
+    cut: Literal["crops", "cloze"] = "crops"
+    """The two parts: two independent crops of a passage, or a crop and the rest of the passage
+    (inverse cloze) [Contriever, section 3.1; cloze: Lee et al. 2019].
+    """
+    crop_least: Annotated[Real, Gt(0), Le(1)] = 0.05
+    """Shortest crop, as a share of the passage [Contriever: --ratio_min]."""
+    crop_most: Annotated[Real, Gt(0), Le(1)] = 0.5
+    """Longest crop, as a share of the passage [Contriever: --ratio_max]."""
+    deletion: Annotated[Real, Ge(0), Le(0.9)] = 0.1
+    """Share of the tokens of a crop that are deleted [Contriever: --prob_augmentation]."""
+    temperature: Annotated[Real, Ge(0.001), Le(100)] = 0.05
+    """Divides the dot products of the contrast [Contriever: --temperature]."""
 
-    queue: int = setting(
-        0,
-        unit="passages",
-        meaning="earlier passages that are the negatives, encoded by a slower copy of the encoder "
-        "(MoCo); a multiple of `batch`; 0: the negatives are the other passages of the batch",
-        source="Contriever: --queue_size 131072; here 0, as in its src/inbatch.py",
-        low=0,
-        high=2**24,
-    )
-    momentum: float = setting(
-        0.9995,
-        meaning="share of its weights that the slower copy keeps in each step",
-        source="Contriever: --momentum",
-        low=0,
-        high=1,
-    )
+    queue: Annotated[Whole, Ge(0), Le(2**24)] = 0
+    """Earlier passages that are the negatives, encoded by a slower copy of the encoder (MoCo); a
+    multiple of `batch`; 0: the negatives are the other passages of the batch (passages)
+    [Contriever: --queue_size 131072; here 0, as in its src/inbatch.py].
+    """
+    momentum: Share = 0.9995
+    """Share of its weights that the slower copy keeps in each step [Contriever: --momentum]."""
 
     def __post_init__(self) -> None:
         """Refuse batches without negatives, a `crop_most` below `crop_least`, and odd queues."""
         super().__post_init__()
         if self.queue % self.batch:
             raise InputError(
-                f"queue is {self.queue} and batch is {self.batch}; allowed: 0, or a multiple of "
+                f"queue is {self.queue} and batch is {self.batch}; expected 0, or a multiple of "
                 "batch, because each step replaces the oldest batch in the queue"
             )
         if self.batch < 2 and not self.queue:
             raise InputError(
-                f"batch is {self.batch}; allowed with objective contriever: from 2, because the "
+                f"batch is {self.batch}; expected from 2, because the "
                 "negatives are the other passages of the batch"
             )
         if self.crop_most < self.crop_least:
             raise InputError(
-                f"crop_most is {self.crop_most}; allowed: from crop_least, {self.crop_least}, to 1"
+                f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"
             )
 
     @property
@@ -113,11 +80,10 @@ class Contriever(Pooled):
         return ()
 
     @property
-    def unread(self) -> dict[str, str]:
-        """Map the settings without effect to reasons."""
-        masks = dict.fromkeys(MASKS, "objective contriever masks nothing")
-        momentum = {} if self.queue else {"momentum": "queue is 0"}
-        return super().unread | masks | momentum
+    def unread(self) -> tuple[str, ...]:
+        """List the settings without effect: it masks nothing, and only a queue has a momentum."""
+        own = MASKS if self.queue else (*MASKS, "momentum")
+        return (*super().unread, *own)
 
     def values(self) -> dict[str, Any]:
         """Return all settings except the settings of masks, and of a queue that does not exist."""

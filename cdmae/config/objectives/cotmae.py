@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Contextual, Decoded, Layered
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -14,8 +14,5 @@ class CotMae(Layered, Decoded, Contextual):
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
-    objective: Literal["cotmae"] = setting(
-        "cotmae",
-        meaning="a masked auto-encoder that decodes the neighbouring span, or a query",
-        source="Wu et al. 2023",
-    )
+    objective: Literal["cotmae"] = "cotmae"
+    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""

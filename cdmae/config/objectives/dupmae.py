@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Bagged, Decoded
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -15,9 +15,8 @@ class DupMae(Bagged, Decoded):
     in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
     decoder_layers = 1
 
-    objective: Literal["dupmae"] = setting(
-        "dupmae", meaning="enhanced decoding and a bag of words", source="Xiao et al. 2023"
-    )
+    objective: Literal["dupmae"] = "dupmae"
+    """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
 
     def predicted(self, tokens: float) -> float:
         """Count the encoder's masked tokens, and all tokens twice: for decoder and bag of words."""

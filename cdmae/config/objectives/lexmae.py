@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.config.encoders import DecoderMasked, Layered
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -20,12 +20,10 @@ class LexMae(Layered, DecoderMasked):
         "the vocabulary (Shen et al. 2023)"
     )
 
-    objective: Literal["lexmae"] = setting(
-        "lexmae",
-        meaning="a masked auto-encoder whose bottleneck is a distribution over the vocabulary; "
-        "meant for sparse heads",
-        source="Shen et al. 2023",
-    )
+    objective: Literal["lexmae"] = "lexmae"
+    """A masked auto-encoder whose bottleneck is a distribution over the vocabulary; meant for
+    sparse heads [Shen et al. 2023].
+    """
 
     def check(self, config: Config) -> None:
         """Refuse a decoder that masks less than the encoder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Decoded, Layered
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -18,7 +18,7 @@ class Mae(Layered, Decoded):
         "Pre-training for Dense Passage Retrieval*)"
     )
 
-    objective: Literal["mae"] = setting("mae", meaning="a masked auto-encoder", source="3.1")
-    projection: bool = setting(
-        True, meaning="linear projection of the bottleneck, equation 4", source="table 4"
-    )
+    objective: Literal["mae"] = "mae"
+    """A masked auto-encoder [3.1]."""
+    projection: bool = True
+    """Linear projection of the bottleneck, equation 4 [table 4]."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.encoders import Decoded, Layered
-from cdmae.fields import HomePath, setting, settings, unfit
+from cdmae.fields import HomePath, Real, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -23,28 +25,20 @@ class Master(Layered, Decoded):
     )
     spans = 2
 
-    objective: Literal["master"] = setting(
-        "master",
-        meaning="decoders of the passage, of the neighbouring span and of written texts",
-        source="Zhou et al. 2022",
-    )
+    objective: Literal["master"] = "master"
+    """Decoders of the passage, of the neighbouring span and of written texts [Zhou et al. 2022]."""
 
-    complement_ratio: float = setting(
-        0.5,
-        meaning="share of the words that are masked in a second pass of the encoder; from its "
-        "vector, a further decoder restores all other words; 0: without them",
-        source="Zhou et al. 2022, data.py: _whole_word_mask_dual",
-        low=0,
-        high=0.99,
-    )
-    texts: tuple[HomePath, ...] = setting(
-        (),
-        meaning="files of texts that other models wrote for the passages, such as docT5query's "
-        "queries and GPT-2's continuations: lines of passage id, tab, text, also compressed (.gz). "
-        "Every passage needs a text; if it has several in a file, one is drawn per epoch. Each "
-        "file has a decoder of its own",
-        source="Zhou et al. 2022: one file each",
-    )
+    complement_ratio: Annotated[Real, Ge(0), Le(0.99)] = 0.5
+    """Share of the words that are masked in a second pass of the encoder; from its vector, a
+    further decoder restores all other words; 0: without them [Zhou et al. 2022, data.py:
+    _whole_word_mask_dual].
+    """
+    texts: tuple[HomePath, ...] = ()
+    """Files of texts that other models wrote for the passages, such as docT5query's queries and
+    GPT-2's continuations: lines of passage id, tab, text, also compressed (.gz). Every passage
+    needs a text; if it has several in a file, one is drawn per epoch. Each file has a decoder of
+    its own [Zhou et al. 2022: one file each].
+    """
 
     @property
     def asked(self) -> str:
@@ -58,14 +52,14 @@ class Master(Layered, Decoded):
                 raise unfit(
                     self,
                     "texts",
-                    f", but {path} is no file; allowed: files of lines with a passage id, a tab "
+                    f", but {path} is no file; expected files of lines with a passage id, a tab "
                     "and a text",
                 )
         if self.texts and self.masked_by_importance:
             raise unfit(
                 self,
                 "texts",
-                ", but a masking is importance, which texts do not have; allowed: another "
+                ", but a masking is importance, which texts do not have; expected another "
                 "encoder_masking and decoder_masking",
             )
         super().check(config)

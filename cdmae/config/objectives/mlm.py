@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Pretraining
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -14,8 +14,7 @@ class Mlm(Pretraining):
 
     in_words = "with masked language modelling alone; the masked words are {masked}"
 
-    objective: Literal["mlm"] = setting(
-        "mlm",
-        meaning="masked language modelling, without a decoder; ROM with encoder_masking importance",
-        source="Devlin et al. 2019; ROM: Long et al. 2022",
-    )
+    objective: Literal["mlm"] = "mlm"
+    """Masked language modelling, without a decoder; ROM with encoder_masking importance [Devlin et
+    al. 2019; ROM: Long et al. 2022].
+    """

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Encoder
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
 class NotPretrained(Encoder):
     """No pre-training: the initial weights unchanged."""
 
-    objective: Literal["none"] = setting("none", meaning="not pre-trained")
+    objective: Literal["none"] = "none"
+    """Not pre-trained."""

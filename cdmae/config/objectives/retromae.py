@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cdmae.config.encoders import Decoded
-from cdmae.fields import setting, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -15,9 +15,8 @@ class RetroMae(Decoded):
     in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
     decoder_layers = 1
 
-    objective: Literal["retromae"] = setting(
-        "retromae", meaning="enhanced decoding", source="Xiao et al. 2022"
-    )
+    objective: Literal["retromae"] = "retromae"
+    """Enhanced decoding [Xiao et al. 2022]."""
 
     def predicted(self, tokens: float) -> float:
         """Count the encoder's masked tokens, and all tokens for the decoder."""

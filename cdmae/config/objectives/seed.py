@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.config.encoders import Layered, Pooled
-from cdmae.fields import setting, settings
+from cdmae.fields import Whole, settings
 
 
 @settings
@@ -14,27 +16,16 @@ class Seed(Layered, Pooled):
 
     in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
 
-    objective: Literal["seed"] = setting(
-        "seed",
-        meaning="a weak decoder that predicts every token from the vector and a few tokens before "
-        "it",
-        source="Lu et al. 2021",
-    )
-    decoder_layers: int = setting(
-        3,
-        meaning="Transformer layers of the decoder",
-        source="SEED-Encoder: decoder_layers",
-        low=1,
-        high=100,
-    )
-    attention_span: int = setting(
-        2,
-        unit="word-pieces",
-        meaning="tokens that a layer of the decoder sees in addition to the vector",
-        source="SEED-Encoder: decoder_atten_window",
-        low=1,
-        high=2**16,
-    )
+    objective: Literal["seed"] = "seed"
+    """A weak decoder that predicts every token from the vector and a few tokens before it [Lu et
+    al. 2021].
+    """
+    decoder_layers: Annotated[Whole, Ge(1), Le(100)] = 3
+    """Transformer layers of the decoder [SEED-Encoder: decoder_layers]."""
+    attention_span: Annotated[Whole, Ge(1), Le(2**16)] = 2
+    """Tokens that a layer of the decoder sees in addition to the vector (word-pieces)
+    [SEED-Encoder: decoder_atten_window].
+    """
 
     def predicted(self, tokens: float) -> float:
         """Count the encoder's masked tokens, and all tokens for the decoder."""

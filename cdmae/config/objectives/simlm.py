@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.config import pretrained
 from cdmae.config.encoders import Decoded, Layered
-from cdmae.fields import HomePath, setting, settings, unfit
+from cdmae.fields import HomePath, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -18,24 +18,22 @@ class SimLm(Layered, Decoded):
 
     in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
 
-    objective: Literal["simlm"] = setting(
-        "simlm", meaning="replaced language modelling", source="Wang et al. 2023"
-    )
-    generator: HomePath = setting(
-        "",
-        meaning="a frozen generator of words with the start's vocabulary, a folder or a name (or "
-        "name@revision) at the hub in transformers format; empty: a small generator is "
-        "trained with the encoder",
-        source="SimLM: google/electra-base-generator",
-    )
+    objective: Literal["simlm"] = "simlm"
+    """Replaced language modelling [Wang et al. 2023]."""
+    generator: HomePath = ""
+    """A frozen generator of words with the start's vocabulary, a folder or a name (or
+    name@revision) at the hub in transformers format; empty: a small generator is trained with the
+    encoder [SimLM: google/electra-base-generator].
+    """
 
     def check_layers(self, layers: int | None, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""
         if layers is not None and self.decoder_layers > layers:
-            copied = "with objective simlm, whose decoder begins as a copy of the last layers"
-            raise unfit(
-                self, "decoder_layers", f"; allowed {copied}: up to {layers}, the layers of {owner}"
+            words = (
+                f"; expected up to {layers}, the layers of {owner}, since the decoder of simlm "
+                "begins as a copy of the last layers"
             )
+            raise unfit(self, "decoder_layers", words)
 
     def check(self, config: Config) -> None:
         """Refuse settings that the initial model does not allow, and an unsuitable generator."""
@@ -67,11 +65,11 @@ class SimLm(Layered, Decoded):
         """
         if not checkpoint:
             remedy = "a generator for a start with a checkpoint"
-            words = f", but {owner} has word-pieces of its own; allowed: {remedy}"
+            words = f", but {owner} has word-pieces of its own; expected {remedy}"
             raise unfit(self, "generator", words)
         if None not in (pieces, of_start) and pieces != of_start:
             allowed = f"a generator with the {of_start:,} of {owner}"
-            words = f", which has {pieces:,} word-pieces; allowed: {allowed}"
+            words = f", which has {pieces:,} word-pieces; expected {allowed}"
             raise unfit(self, "generator", words)
 
     def predicted(self, tokens: float) -> float:

@@ -21,9 +21,8 @@ from cdmae.collections import Counts, Source
 from cdmae.collections.judged import Parts
 from cdmae.collections.judged import load as load_parts
 from cdmae.collections.leakage import (
-    HOLDOUT,
-    HOLDOUT_SEED,
-    Shares,
+    Holdout,
+    HoldoutSeed,
     check_shares,
     expected_after,
     hold_out,
@@ -32,7 +31,7 @@ from cdmae.collections.leakage import (
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import EMPTY, settings
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -61,35 +60,26 @@ WORDS = {  # words per passage
 class Settings(Source):
     """The keys of a published collection."""
 
-    dataset: str = setting(
-        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 "
-        "(Wikipedia), ...",
-        source="4.1",
-    )
-    splits: dict[str, str] = setting(
-        {},
-        meaning="for each split, the part of its catalogue id after `dataset`, as in {dev: "
-        "dev/small}; empty: `test`, if the dataset has it",
-    )
-    titles: bool = setting(
-        True,
-        meaning="whether titles are part of the passages",
-        source="RocketQA for MS MARCO, BEIR: joined",
-    )
-    title_file: str = setting(
-        "",
-        meaning="file of MS MARCO's titles, one per line: passage id, tab, title; empty: "
-        "RocketQA's release is downloaded",
-    )
-    files: str = setting(
-        PUBLISHED,
-        meaning="folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are "
-        "then not downloaded; files that share a name keep the hub's folders "
-        "(NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the "
-        "working directory",
-    )
-    holdout: Shares = setting({}, **HOLDOUT)
-    holdout_seed: int = setting(0, **HOLDOUT_SEED)
+    dataset: str
+    """Id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia),  [4.1].
+    """
+    splits: dict[str, str] = EMPTY
+    """For each split, the part of its catalogue id after `dataset`, as in {dev: dev/small}; empty:
+    `test`, if the dataset has it.
+    """
+    titles: bool = True
+    """Whether titles are part of the passages [RocketQA for MS MARCO, BEIR: joined]."""
+    title_file: str = ""
+    """File of MS MARCO's titles, one per line: passage id, tab, title; empty: RocketQA's release is
+    downloaded.
+    """
+    files: str = PUBLISHED
+    """Folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are then not
+    downloaded; files that share a name keep the hub's folders
+    (NanoNQ/corpus/train-00000-of-00001.parquet); a relative path begins at the working directory.
+    """
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, a second set of titles, and invalid shares."""

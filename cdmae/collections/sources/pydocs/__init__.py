@@ -19,12 +19,14 @@ import hashlib
 import importlib.metadata
 import platform
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from annotated_types import Ge, Le
 
 from cdmae.collections import Counts, Judgments, Source
 from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
 from cdmae.errors import InputError
-from cdmae.fields import setting, settings
+from cdmae.fields import Natural, Whole, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,27 +70,22 @@ class Settings(Source):
 
     queries_are_cut = True
 
-    size: Literal["smoke", "default", "full"] = setting(
-        "default",
-        meaning="smoke: about 1,000 passages of the standard library; default: about 18,000, the "
-        "packages that this environment pins; full: more packages",
-    )
-    part: Literal[("", *HELD_OUT)] = setting(
-        "",
-        meaning="a package that is held out for zero-shot evaluation; empty: all other packages",
-    )
-    max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
-    train_queries: int = setting(
-        0, meaning="number of training queries to keep, chosen by a stable hash; 0: all", low=0
-    )
+    size: Literal["smoke", "default", "full"] = "default"
+    """smoke: about 1,000 passages of the standard library; default: about 18,000, the packages that
+    this environment pins; full: more packages.
+    """
+    part: Literal[("", *HELD_OUT)] = ""
+    """A package that is held out for zero-shot evaluation; empty: all other packages."""
+    max_words: Annotated[Whole, Ge(20), Le(10_000)] = 120
+    """Longest passage (words)."""
+    train_queries: Natural = 0
+    """Number of training queries to keep, chosen by a stable hash; 0: all."""
 
-    unlabelled: int = setting(
-        0,
-        meaning="number of further training queries, in the split `unlabelled`, whose judgments "
-        "are withheld: a teacher may label them (`labels` of a stage)",
-        source="RocketQA: 1.7 million queries without judgments",
-        low=0,
-    )
+    unlabelled: Natural = 0
+    """Number of further training queries, in the split `unlabelled`, whose judgments are withheld:
+    a teacher may label them (`labels` of a stage) [RocketQA: 1.7 million queries without
+    judgments].
+    """
 
     def __post_init__(self) -> None:
         """Refuse `train_queries` for a held-out part, which has no training queries.
