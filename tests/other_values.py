@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from cdmae.fields import rules_of
+from cdmae.fields import Of, rules_of
 
 # the settings beside which a setting acts, in both trainings
 BESIDE = {
@@ -19,6 +19,7 @@ BESIDE = {
     "momentum": {"queue": 6},
     "labels": {"random_negatives": 0},
     "target": {"pieces": "own"},
+    "cls_dimensions": {"match": "equal"},
 }
 # another value, where those that follow from the type are refused or mean the same
 VALUES = {
@@ -62,7 +63,7 @@ def tried(kind: Any) -> dict[str, FieldInfo]:
         key: rule
         for key, rule in rules_of(kind).items()
         if not (get_origin(rule.annotation) is Literal and len(get_args(rule.annotation)) == 1)
-        and "names" not in (rule.json_schema_extra or {})
+        and not any(isinstance(mark, Of) for mark in rule.metadata)
         and key not in ELSEWHERE
     }
 
