@@ -197,7 +197,7 @@ class Report:
     """
 
     def check(self, systems: Iterable[str], stages: Iterable[str]) -> None:
-        """Refuse unknown names, and a system that is compared with itself."""
+        """Refuse unknown names, and a system that is compared with itself or twice with another."""
         for stage in self.curve:
             if stage not in stages:
                 words = f" has {show(stage)}, which is not a stage; {suggestion(stage, stages)}"
@@ -207,6 +207,7 @@ class Report:
             if system not in known:
                 words = f" is {show(system)}, which is not a system; {suggestion(system, known)}"
                 raise refusal(("report", "methods", method), words)
+        pairs: set[frozenset[str]] = set()
         for system, baselines in self.compare.items():
             keys = ("report", "compare", system)
             if system not in (EVERY, *known):
@@ -217,6 +218,11 @@ class Report:
                 if baseline not in known:
                     words = f" has {show(baseline)}, which is not a system; "
                     raise refusal(keys, words + suggestion(baseline, known))
+                pair = frozenset([system, baseline])
+                if pair in pairs:
+                    words = f" has {show(baseline)}, but the two are already compared; remove it"
+                    raise refusal(keys, words)
+                pairs.add(pair)
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:

@@ -83,11 +83,16 @@ def read(
 @contextmanager
 def _reported(name: str, remedy: str) -> Iterator[None]:
     """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
+    from safetensors import SafetensorError
+
     try:
         with _quiet():
             yield
     except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
         raise InputError(f"{name} cannot be read: {PICKLED}{remedy}") from None
+    except SafetensorError as error:
+        words = f"its model.safetensors, or another file of weights, is cut or damaged ({error})"
+        raise InputError(f"{name} cannot be read: {words}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
 

@@ -87,12 +87,8 @@ def test_a_prompt_and_a_text_have_the_word_pieces_of_both_together(kind, tmp_pat
 
 
 def test_a_prompt_that_fills_the_length_is_refused(tiny):
-    with pytest.raises(ValueError, match="query_prompt has 14 words, but query_length is 16"):
-        stage("retriever", query_prompt="ba " * 14)
     with pytest.raises(ValueError, match="query_prompt is ba, whose last word would run into"):
         stage("retriever", query_prompt="ba")
-    with pytest.raises(ValueError, match="which has no word"):
-        stage("retriever", query_prompt=" ")
     recipe = stage("retriever", query_prompt="babebibobubabebibobubabebibobu: ")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
     queries = sequences.queries(tiny.queries, tiny.encoder, 1)
