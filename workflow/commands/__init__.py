@@ -14,7 +14,7 @@ from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
 from workflow.commands.exporting import crate, export
 from workflow.commands.measuring import check, compare, sizes
-from workflow.commands.planning import adopt, plan
+from workflow.commands.planning import plan
 from workflow.commands.proposing import curve, new
 from workflow.commands.serving import serve
 
@@ -57,7 +57,6 @@ COMMANDS = {
     "new": new,
     "curve": curve,
     "plan": plan,
-    "adopt": adopt,
     "search": search,
     "serve": serve,
     "importance": importance,
