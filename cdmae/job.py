@@ -57,7 +57,7 @@ def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
 
     def work() -> None:
         signal.signal(signal.SIGTERM, _stop)
-        _end_with_parent()
+        end_with_parent()
         gpus, nodes = job.resources.get("gpu"), job.resources.get("nodes", 1)
         values = arguments(function, job, **more)
         if not is_worker:
@@ -93,10 +93,10 @@ def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, 
         known["state"] = _state(job)
     hints = hints_of(function)
     names = [name for name in inspect.signature(function).parameters if name in known]
-    return {name: _value(hints[name], known[name], name) for name in names}
+    return {name: value_of(hints[name], known[name], name) for name in names}
 
 
-def _value(hint: Any, value: Any, name: str) -> Any:
+def value_of(hint: Any, value: Any, name: str) -> Any:
     """Turn a value of Snakemake's object into the type of a parameter."""
     if hint == list[Path]:
         return [Path(path) for path in _all(value)]
@@ -188,7 +188,7 @@ def _stop(number: int, _frame: Any) -> None:
     raise Interrupted("stopped by SIGTERM")
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
 
     A killed workflow engine would otherwise leave its jobs running, and the next run would start
