@@ -17,6 +17,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -149,8 +150,11 @@ def ending(work: Callable[[], Any]) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII locale cannot write every letter
     try:
-        work()
-        sys.stdout.flush()
+        try:
+            work()
+            sys.stdout.flush()
+        finally:
+            _ignore_stops()
     except Exception as error:
         sys.exit(_report(error))
     except Interrupted as stopped:
@@ -191,3 +195,10 @@ def _report(error: Exception) -> int:
 def _say(sentence: str, status: int) -> int:
     print(said(sentence), file=sys.stderr, flush=True)
     return status
+
+
+def _ignore_stops() -> None:
+    """Let the exit functions of libraries run undisturbed: the work has its result or its error."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)

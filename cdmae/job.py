@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 from cdmae import fields
 from cdmae.cli import INTERRUPTED, ending, hints_of, is_settings
 from cdmae.errors import InputError, Interrupted
+from cdmae.files import digest
 
 # the process id of the workflow engine; the job stops itself when that process has ended
 PARENT = "CDMAE_PARENT"
@@ -141,18 +142,12 @@ def _state(job: Any) -> Path:
 
     Its name is a hash of what the state is made from: settings, code and the content of the inputs.
     A training resumes only where all of them match, and returns to its state when a setting does.
-    Hidden files do not count, because Snakemake leaves time stamps in folders.
     """
     if WORKER in os.environ:  # reading all inputs once is enough
         return Path(os.environ[STATE])
-    made = hashlib.sha256(json.dumps([job.params.settings, job.params.code]).encode())
-    for top in map(Path, job.input):
-        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
-            if path.is_file() and not path.name.startswith("."):
-                made.update(f"{path.relative_to(top)} ".encode())
-                with path.open("rb") as file:
-                    made.update(hashlib.file_digest(file, "sha256").digest())
-    return Path(job.params.state, made.hexdigest()[:16])
+    made = [job.params.settings, job.params.code, [digest(path) for path in job.input]]
+    name = hashlib.sha256(json.dumps(made).encode()).hexdigest()[:16]
+    return Path(job.params.state, name)
 
 
 # --- log, signals ---------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cdmae.fields import show
+from workflow.contents import PREFIX
 from workflow.fingerprint import FOLLOWED
 
 SHOWN = 5  # changes in the reason for one job
@@ -34,7 +35,9 @@ def named(before: Iterable[str], now: Iterable[str]) -> list[str]:
 
 
 def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe the change of one key; for a module, only its name."""
+    """Describe the change of one key; for a module or a file, only its name."""
+    if key.startswith(PREFIX):
+        return key
     if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
         return f"code of {key}"
     name = key.removeprefix("settings.")

@@ -4,11 +4,13 @@ its own settings.
 
 import os
 import re
+from pathlib import Path
 from unittest import mock
 
 import pytest
 from made_up import make_model
 from planned import ROOT, changed, plan
+from snakemake.io import is_flagged
 
 from cdmae.config import systems
 from cdmae.config.load import load
@@ -521,6 +523,74 @@ def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(
         InputError, match=f"the path {tmp_path}/.*, which Snakemake would replace; rename the file"
     ):
         plan(values)
+
+
+def test_all_files_that_a_config_names_count_by_their_content_and_none_by_its_time(
+    tmp_path, values, monkeypatch
+):
+    """Tables, texts, runs and models: a time is what `cp -p`, `mv`, archives and `touch` make it."""
+    pair = '{"query": "a", "positive": "b"}\n'
+    for name, text in (("table.jsonl", pair), ("texts.tsv", "p\ta\n"), ("theirs.run", "")):
+        (tmp_path / name).write_text(text)
+    start, generator, foreign, writer = (
+        make_model(tmp_path / name, **described)
+        for name, described in (
+            ("start", {}),
+            ("generator", {}),
+            ("foreign", {}),
+            ("writer", {"is_encoder_decoder": True, "vocab_size": 9}),
+        )
+    )
+    table = {"source": "pairs", "path": str(tmp_path / "table.jsonl")}
+    values["collections"]["mine"] = table
+    values["collections"]["more"] = {"source": "expanded", "of": table, "model": writer}
+    values["starts"]["given"] = {"checkpoint": start}
+    values["encoders"] |= {
+        "simlm": {"objective": "simlm", "start": "given", "generator": generator},
+        "master": {
+            "objective": "master",
+            "texts": [str(tmp_path / "texts.tsv")],
+            "decoder_masking": "uniform",
+        },
+    }
+    splits = {name: str(tmp_path / "theirs.run") for name in ("train", "dev", "test")}
+    runs = {"docs": splits, "other": {"test": splits["test"]}}
+    values["systems"] |= {
+        "theirs": {"kind": "run", "runs": runs},
+        "fed": {"kind": "feedback", "of": "foreign"},
+        "again": values["systems"]["three"] | {"teacher": "theirs", "stage": "own"},
+    }
+    values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
+    values["systems"]["foreign"]["model"] = foreign
+    about = [f"out/collections/{name}/about.json" for name in ("mine", "more")]
+    encoders = [f"out/encoders/{name}" for name in ("simlm", "master")]
+
+    def planned_now():
+        return plan(values, "all", *about, *encoders)
+
+    before = planned_now()
+    readers = {}
+    for job in before.values():
+        for file in job.detail.input:
+            path = str(file)
+            if path.startswith(str(tmp_path)):
+                assert is_flagged(file, "ancient"), path
+                readers.setdefault(path, set()).add((job.record.rule, job.record.name))
+    kinds = {rule for several in readers.values() for rule, _ in several}
+    assert kinds == {
+        "collection", "expansions", "tokenizer", "pretrain", "encode", "search", "read_run",
+    }  # fmt: skip
+    for path in readers:
+        os.utime(path)
+    assert changed(before, planned_now()) == set(), "files that are only touched"
+    different = {frozenset(several): path for path, several in readers.items()}
+    for expected, path in different.items():
+        content = Path(path).read_bytes()
+        other = content[:-1] + b"1" if path.endswith(".safetensors") else content + b"\n"
+        Path(path).write_bytes(other)
+        os.utime(path, (0, 0))
+        assert changed(before, planned_now()) == expected, f"{path} is another, and older"
+        Path(path).write_bytes(content)
 
 
 def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_are_not(

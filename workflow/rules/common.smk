@@ -8,8 +8,9 @@
 #   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
 #                     A list gives several paths, an empty column gives none
 #   params.settings   the settings that a result depends on, as plain values
-#   params.code       the fingerprints of the modules that a result depends on. Snakemake records
-#                     both, and runs a job again if one of them has changed
+#   params.code       the fingerprints of the modules that a result depends on
+#   params.contents   digests of the user's files that a result depends on. Snakemake records all
+#                     three, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
@@ -20,6 +21,7 @@ import os
 import re
 import signal
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,12 +35,13 @@ source = Path(str(workflow.current_basedir)).parents[1]
 if str(source) not in sys.path:
     sys.path.insert(0, str(source))
 
+from cdmae.circumstances import STARTED, now
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
-from cdmae.circumstances import STARTED, now
 from workflow import hooks
+from workflow.contents import Contents
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
 from workflow.fingerprint import fingerprint
 
@@ -53,10 +56,20 @@ def read_config():
     return gather(default, workflow.configfiles, workflow.config_settings.config)
 
 
-try:
+@contextmanager
+def in_a_sentence():
+    """End the process with the message of an `InputError`, and nothing else.
+
+    Snakemake would add text to the message of an `Exception`.
+    """
+    try:
+        yield
+    except InputError as error:
+        raise SystemExit(said(error)) from error
+
+
+with in_a_sentence():
     settings = load(read_config())
-except InputError as error:  # Snakemake would add text to the message of an `Exception`
-    raise SystemExit(said(error)) from error
 
 
 pathvars:
@@ -130,6 +143,7 @@ for name, row in tables["system"].items():
     row["ranking"] = row.get("ranking", "").replace(".", "/", 1)
     if system.kind == "fusion" and system.tuned_on:
         row["judged"] = row["of"]
+contents = Contents(".snakemake/contents.json", writes=workflow.is_main_process)
 COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
 
@@ -147,8 +161,24 @@ def of(pattern):
 
 
 def files_of(pattern):
-    """Fill in the columns of a pattern with the user's files, to which modules add no prefix."""
-    return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]
+    """Fill in the columns of a pattern with the user's files, to which modules add no prefix.
+
+    Their times do not count; `contents_of` is a reason to run again.
+    """
+    return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
+
+
+def contents_of(*patterns):
+    """Return a function that maps the user's files in some patterns to digests of their content."""
+    return lambda wildcards: contents.of(
+        path for pattern in patterns for path in of(pattern)(wildcards)
+    )
+
+
+def run_files(wildcards):
+    """List the files of a third-party system's runs."""
+    runs = settings.systems[wildcards.system].runs
+    return [runs[collection][split] for collection, split in targets(wildcards)]
 
 
 def source_file(name):
@@ -210,10 +240,8 @@ def entry(wildcard, values):
 @cache
 def fingerprints(script, modules):
     """Map the modules that a script imports, and `modules` from settings, to their fingerprints."""
-    try:
+    with in_a_sentence():
         return fingerprint(f"workflow/scripts/{script}.py", modules)
-    except InputError as error:
-        raise SystemExit(said(error)) from error
 
 
 def code(script, modules=None):
@@ -265,18 +293,6 @@ def cores(wildcards, input):
 def network_cores(wildcards):
     """Request up to 8 cores for a wide network, and one for a narrow network."""
     return 8 if is_wide(wildcards) else 1
-
-
-# --- states of trainings --------------------------------------------------------------------------
-
-
-def state(rule):
-    """Return the folder of a training's states, which is no output: Snakemake would delete it.
-
-    CDMAE_STATES is another folder for all states, such as a faster disk.
-    """
-    folder = os.environ.get("CDMAE_STATES") or f"{results}/state"
-    return lambda wildcards, output: f"{folder}/{rule}/{Path(output[0]).name}"
 
 
 # --- settings of jobs -----------------------------------------------------------------------------
@@ -387,12 +403,8 @@ def measuring_sparsity(wildcards):
     return plain({"targets": EVALUATED, "lengths": lengths(wildcards), "encoder": encoder})
 
 
-def facts_of(page):
+def facts_of(page, below):
     """List the contents of the report or of an exhibit, with the paths of their results."""
-    return facts(settings) if page == "report" else exhibit(settings, page)
-
-
-def shown(page):
-    """Return a function that lists the inputs of the report or of an exhibit."""
-    config = replace(settings, results="<results>")
-    return inputs(facts(config) if page == "report" else exhibit(config, page))
+    config = replace(settings, results=below)
+    with in_a_sentence():
+        return facts(config) if page == "report" else exhibit(config, page)

@@ -48,10 +48,11 @@ rule expansions:
         environment
     threads: 8
     resources:
-        gpu=1,
+        gpu=int(device != "cpu"),
         runtime=1440,
     params:
         code=code("expansions", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}", "{collection.writer}"),
         settings=entry("collection", collecting),
     script:
         "../scripts/expansions.py"
@@ -76,6 +77,7 @@ rule keywords:
         environment
     params:
         code=code("keywords", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}"),
         settings=entry("collection", collecting),
     script:
         "../scripts/keywords.py"
@@ -100,6 +102,7 @@ rule collection:
         mem_mb=lambda wildcards, input, attempt: max(16000, 3 * input.size_mb) * attempt,
     params:
         code=code("collection", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}"),
         settings=entry("collection", collecting),
         # checks by this job; a function of the output: a change does not run it again
         needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
@@ -122,6 +125,7 @@ rule tokenizer:
         environment
     params:
         code=code("tokenizer"),
+        contents=contents_of("{start.checkpoint}"),
         settings=entry("start", tokenizing),
         prompted=lambda wildcards, output: systems.prompts(settings, wildcards.start),
     script:

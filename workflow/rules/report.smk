@@ -87,7 +87,7 @@ rule release:
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        unpack(lambda wildcards: shown("report")),
+        unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
         published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
@@ -120,7 +120,7 @@ rule report:
         environment
     params:
         code=code("report"),
-        settings=lambda wildcards: {"facts": facts_of("report")},
+        settings=lambda wildcards: {"facts": facts_of("report", results)},
     script:
         "../scripts/report.py"
 
@@ -147,7 +147,7 @@ rule latency:
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        unpack(lambda wildcards: shown(wildcards.exhibit)),
+        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
         published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
@@ -160,7 +160,7 @@ rule table:
         environment
     params:
         code=code("table"),
-        settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit)},
+        settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
     script:
         "../scripts/table.py"
 

@@ -53,6 +53,7 @@ rule encode:
         runtime=1440,
     params:
         code=code("encode", module_of),
+        contents=contents_of("{system.model_files}"),
         settings=encoding,
     script:
         "../scripts/encode.py"
@@ -85,6 +86,7 @@ rule search:
         runtime=1440,
     params:
         code=code("search", module_of),
+        contents=contents_of("{system.model_files}"),
         settings=searching_vectors,
     script:
         "../scripts/search.py"
@@ -146,10 +148,7 @@ rule fuse:
 rule read_run:
     """The runs of a third-party system, from TREC files or tables of pairs."""
     input:
-        files=lambda wildcards: [
-            local(settings.systems[wildcards.system].runs[collection][split])
-            for collection, split in targets(wildcards)
-        ],
+        files=lambda wildcards: [ancient(local(file)) for file in run_files(wildcards)],
         collections=on_targets("<results>/collections/{collection}/{file}"),
     output:
         directory("<results>/runs/{system}/{part}"),
@@ -163,6 +162,7 @@ rule read_run:
         environment
     params:
         code=code("read_run"),
+        contents=lambda wildcards: contents.of(run_files(wildcards)),
         settings=searching,
     script:
         "../scripts/read_run.py"

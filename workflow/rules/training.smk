@@ -55,8 +55,9 @@ rule pretrain:
         runtime=1440,
     params:
         code=code("pretrain", modules_of),
+        contents=contents_of("{encoder.checkpoint}", "{encoder.texts}", "{encoder.generator}"),
         settings=entry("encoder", pretraining),
-        state=state("pretrain"),
+        state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
     script:
         "../scripts/pretrain.py"
 
@@ -116,7 +117,7 @@ rule train:
             lambda wildcards: [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}"],
         ),
         settings=entry("system", training),
-        state=state("train"),
+        state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:
         "../scripts/train.py"
 
