@@ -684,7 +684,7 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
         with pytest.raises(InputError, match=f"No rule to produce {word}"):
             commands.command(["plan", word])
     config = configs.configured([])
-    _, measuring, table = records(config.values(), "table_latency")
+    measuring, table = records(config.values(), "table_latency")
     assert (measuring.rule, table.rule) == ("latency", "table")
     (task,) = tasks_of(Planned(config), [measuring], Machine(2), everything=True)
     assert 13 < task.seconds < 30, "18 s on an idle core"
