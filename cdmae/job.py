@@ -79,14 +79,15 @@ def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, 
     """Return the arguments of a function by name.
 
     A parameter takes the value of that name in `more`, in ``params.settings``, in the rule's named
-    inputs and outputs, in its other params, or of a wildcard; ``output`` and ``threads`` are the
-    rule's. The path of several files is their folder, and of none is None. Settings become the
-    annotated class.
+    inputs and outputs, in its other params, or of a wildcard; ``output``, ``threads`` and
+    ``memory`` in megabytes are the rule's. The path of several files is their folder, and of none
+    is None. Settings become the annotated class.
     """
     params = dict(job.params.items())
     settings = params.get("settings")
     known = dict(job.wildcards.items()) | params
     known |= {"output": job.output[0], "threads": job.threads}
+    known |= {"memory": job.resources.get("mem_mb")}
     known |= dict(job.output.items()) | dict(job.input.items())
     known |= settings if isinstance(settings, Mapping) else {}
     known |= more

@@ -85,7 +85,7 @@ def takes(
 def test_arguments_are_the_inputs_settings_wildcards_and_threads_of_their_names():
     named = Namedlist(fromdict={"files": "a", "model": Namedlist(), "folder": ["f/a", "f/b"]})
     job = SimpleNamespace(
-        input=named, output=Namedlist(["out"]), threads=3, wildcards=Namedlist(fromdict={"name": "n"}),
+        input=named, output=Namedlist(["out"]), threads=3, resources={}, wildcards=Namedlist(fromdict={"name": "n"}),
         params=Namedlist(fromdict={"settings": {"recipe": {"window": 3}, "seed": 7}, "code": {}}),
     )  # fmt: skip
     assert arguments(takes, job) == {

@@ -58,7 +58,7 @@ def test_every_script_has_the_arguments_that_its_function_needs(jobs, planned, m
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
     for job in planned:
         script = ROOT / f"workflow/scripts/{jobs[job.record.rule]}.py"
-        names = ("input", "output", "params", "wildcards", "threads")
+        names = ("input", "output", "params", "wildcards", "threads", "resources")
         snakemake = SimpleNamespace(**{name: getattr(job.detail, name) for name in names})
         runpy.run_path(str(script), {"snakemake": snakemake}, run_name="__main__")
         function, more = calls[-1]
