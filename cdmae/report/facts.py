@@ -264,9 +264,10 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def read(path: Path | str) -> Facts:
-    """Read the facts file and all files that it names."""
-    named = {name: value for name, value in read_json(path).items() if value}
+def read(facts: Path | str | dict[str, Any]) -> Facts:
+    """Read all files that facts, or a file of facts, name."""
+    given = facts if isinstance(facts, dict) else read_json(facts)
+    named = {name: value for name, value in given.items() if value}
     file = defaultdict(dict, named)
     config = file["config"]
     return Facts(

@@ -61,8 +61,8 @@ ORDER = (
 TITLE = "Importance-aware masking for dense retrieval"
 
 
-def build(facts: Path | str, output: Path | str) -> None:
-    """Write the report of the facts file `facts`."""
+def build(facts: dict[str, Any], output: Path | str) -> None:
+    """Write the report of the facts that `cdmae.report.facts` reads."""
     write(facts_module.read(facts), output)
 
 
@@ -96,7 +96,7 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
-def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
+def write_exhibit(name: str, facts: dict[str, Any] | Path, output: Path) -> None:
     """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
     measured = facts_module.read(facts)
     table = exhibits.table(name, measured)

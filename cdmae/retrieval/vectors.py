@@ -159,25 +159,6 @@ def write(
                 write_json(aside / impacts.BM25, bm25)
 
 
-def write_head(
-    *,
-    vectors: Path,
-    uses: str,
-    output: Path,
-    engine: str = "exact",
-    threads: int = 1,
-) -> None:
-    """Write the vectors of one head of a unified retriever, as links to the folder `vectors`.
-
-    uses: the head, `dense` or `sparse`. engine: see `write`.
-    """
-    with complete(output) as aside:
-        aside.mkdir()
-        dual.link_head(vectors, aside, uses)
-        if engine != "exact":
-            impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
-
-
 def encode_passages(
     model: Path | str,
     tokens: Path | str,
@@ -187,18 +168,37 @@ def encode_passages(
     engine: str = "exact",
     k1: float = 10.0,
     b: float = 0.9,
+    vectors: Path | None = None,
+    uses: str = "",
 ) -> None:
     """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
     Passages are cut at `length` word-pieces, or at the model's own limit if `length` is 0. A killed
-    run resumes after its last complete shard. engine, k1, b: see
-    `write`.
+    run resumes after its last complete shard. engine, k1, b: see `write`. vectors, uses: instead of
+    encoding, links to the vectors of one head, `dense` or `sparse`, in the folder of a unified
+    retriever's vectors.
     """
+    if vectors:
+        _link_head(vectors, Path(output), uses, engine, threads)
+        return
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with Progress(0, unit="passages", label="encode") as progress:
         encoded = shards(model, tokens, threads, length, progress)
         progress.total = sum(map(len, encoded))
         write(Path(output), encoded, key, progress, engine, threads, {"k1": k1, "b": b})
+
+
+def _link_head(vectors: Path, output: Path, uses: str, engine: str, threads: int) -> None:
+    with complete(output) as aside:
+        aside.mkdir()
+        dual.link_head(vectors, aside, uses)
+        if engine != "exact":
+            impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
+
+
+def passages(system: dict[str, Any], tokens: Path, length: int, threads: int) -> list[Shard]:
+    """Return the vectors of a collection by the model in `system`, encoded at every access."""
+    return shards(system["model"], tokens, threads, length, uses=system.get("uses", ""))
 
 
 def shards(

@@ -1,4 +1,4 @@
-"""Commands before and between runs: plan a run, and adopt orphaned training states."""
+"""The command that estimates a run before it begins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import os
 from typing import Any
 
 from cdmae.errors import InputError
-from workflow import state
 from workflow.commands.configs import configured
-from workflow.surroundings import DEVICE, device_here, lock
 
 
 def plan(
@@ -45,8 +43,7 @@ def plan(
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
-    from cdmae.plan.planned import Planned
-    from workflow import recorded
+    from cdmae.plan.planned import Planned, priced
     from workflow.dry_run import dry_run
 
     values = values_of(config)
@@ -61,13 +58,11 @@ def plan(
     if memory is not None:
         bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
-    device_here()
     # jobs request the GPUs of the described machine
-    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
+    os.environ["CDMAE_DEVICE"] = "gpu" if size["gpus"] else "cpu"
     planned = dry_run(configfile, targets, **size, values=values)
-    print(text(Planned(settings), list(planned), machine_, everything=all))
-    for line in recorded.summary(planned.values()):
-        print(f"changed    {line}")
+    jobs = [priced(settings, job) for job in planned]
+    print(text(Planned(settings), jobs, machine_, everything=all))
 
 
 def values_of(config: list[str]) -> dict[str, Any]:
@@ -80,29 +75,3 @@ def values_of(config: list[str]) -> dict[str, Any]:
     except (CliException, ValueError) as error:
         raise InputError(f"{error}; ./run plan --help lists the options") from None
     return values
-
-
-def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
-    """Resume from the newest training states that an edit of the code has orphaned.
-
-    Use this command only after edits that do not change any result. It moves the states to the
-    folders in which the edited code looks for them.
-
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run adopt
-      ./run adopt --configfile mine.yaml
-    """
-    from workflow.dry_run import dry_run
-
-    config = configured(configfile)
-    trainings = {
-        f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
-        for job, details in dry_run(configfile).items()
-        if hasattr(details.params, "state") and all(map(os.path.exists, job.inputs))
-    }
-    with lock(config.results):
-        adopted = [state.adopt(name, folder) for name, folder in trainings.items()]
-    lines = [line for line in adopted if line]
-    print("\n".join(lines or ["there is no older training state to resume from"]))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cdmae.cli import run_command
 from cdmae.collections.store import stream_passages
+from cdmae.job import run
 from cdmae.tokens import tokenise
 
 
@@ -14,4 +14,4 @@ def main(*, tokenizer: Path, collection: Path, output: Path, threads: int = 1):
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

@@ -1,7 +1,7 @@
-"""Add the versions, machine, start time and origin of a run to the facts of its report.
+"""Collect the versions, machine, start time and origin of a run for its report.
 
 A change in these facts alone must not cause the report to be made again. They are therefore not
-parameters of its rule, which runs this module as a script.
+parameters of its rule, whose script calls this module.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ import json
 import os
 import platform
 import subprocess
-import sys
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cdmae.files import read_json, write_json
 from cdmae.plan.describe import describe
 
 STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
 COMMAND = "CDMAE_COMMAND"  # the environment variable with the words of the command, as JSON
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
 
 
@@ -64,8 +62,3 @@ def _git(*words: str) -> str:
     except OSError:
         return ""
     return done.stdout.strip()
-
-
-if __name__ == "__main__":
-    source, target = map(Path, sys.argv[1:])
-    write_json(target, read_json(source) | circumstances())

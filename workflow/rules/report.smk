@@ -1,18 +1,23 @@
 # Measures per query, the models with their cards, and the page at the end.
 
-from cdmae.files import write_json
+cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
+for name, values in cards.items():
+    tables["system"][name]["described"] = list(values["facts"]["about"])
 
-cards = {name: card(settings, name) for name in systems.trained(settings)}
-for name, facts_of_card in cards.items():
-    tables["system"][name]["described"] = list(facts_of_card["about"])
+
+# words, style, claims and exhibits: files that the fingerprint of the code does not follow
+templates = [
+    source_file(path.relative_to(source))
+    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
+    if path.suffix in (".j2", ".css", ".csv")
+]
 
 
 rule measures:
     """Every measure of every query of a system."""
     input:
-        queries=of("<results>/collections/{job.collection}/queries.parquet"),
-        qrels=of("<results>/collections/{job.collection}/qrels.parquet"),
-        runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+        collections=on_targets("<results>/collections/{collection}/{file}"),
+        runs="<results>/runs/{system}/evaluated",
     output:
         "<results>/measures/{system}.tsv",
     log:
@@ -21,20 +26,38 @@ rule measures:
         "<benchmarks>/measures/{system}.tsv"
     conda:
         environment
-    resources:
-        mem_mb=memory_of("measures"),
-        runtime=minutes_of("measures"),
     params:
         code=code("measures"),
         settings=measuring,
-        launch=launch,
-        collections=folders("queries"),
-        needed=needed_of_all,
-    shell:
-        "{params.launch} scripts/measures.py --system {wildcards.system:q} --runs {input.runs:q}"
-        " --collections {params.collections:q} {params.settings} --needed {params.needed:q}"
-        " --output {output:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        # checks by this job; a function of the output: a change does not run it again
+        needed=lambda wildcards, output: {
+            name: systems.needed(settings, name) for name, _ in EVALUATED
+        },
+    script:
+        "../scripts/measures.py"
+
+
+rule sparsity:
+    """The number of entries in a sparse system's vectors, and the cost of searching them."""
+    input:
+        model=of("<results>/trained/{system.network}"),
+        collections=on_targets("<results>/collections/{collection}/{file}"),
+        vectors=on_targets("<results>/vectors/{system}/{collection}"),
+    output:
+        "<results>/sparsity/{system}.json",
+    log:
+        "<logs>/sparsity/{system}.log",
+    benchmark:
+        "<benchmarks>/sparsity/{system}.tsv"
+    wildcard_constraints:
+        system=only(systems.sparse(settings)),
+    conda:
+        environment
+    params:
+        code=code("sparsity", module_of),
+        settings=measuring_sparsity,
+    script:
+        "../scripts/sparsity.py"
 
 
 rule release:
@@ -51,54 +74,20 @@ rule release:
     benchmark:
         "<benchmarks>/release/{system}.tsv"
     wildcard_constraints:
-        system=only(systems.trained(settings)),
+        system=only(cards),
     conda:
         environment
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         code=code("release"),
         settings=entry("system", cards),
-        launch=launch,
-    shell:
-        "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.settings:q} --output {output:q}"
-        " 2>&1 | tee -i {log:q} >&2"
-
-
-rule facts:
-    """The entries that the report or an exhibit shows, with the paths of their results."""
-    output:
-        "<results>/facts/{page}.json",
-    log:
-        "<logs>/facts/{page}.log",
-    wildcard_constraints:
-        page=only(["report", *TABLES, *FIGURES]),
-    localrule: True
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        settings=lambda wildcards: facts_of(wildcards.page, results),
-    run:
-        write_json(output[0], params.settings)
-        Path(log[0]).write_text(f"wrote {output[0]}\n")
-
-
-# words, style, claims and exhibits: files that the fingerprint of the code does not follow
-templates = [
-    source_file(path.relative_to(source))
-    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
-    if path.suffix in (".j2", ".css", ".csv")
-]
+    script:
+        "../scripts/release.py"
 
 
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
-        facts="<results>/facts/report.json",
         published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
@@ -122,25 +111,18 @@ rule report:
             category="Figures",
             labels={"figure": "{name}"},
         ),
-        facts="<results>/facts.json",
+        record="<results>/facts.json",
     log:
         "<logs>/report.log",
     benchmark:
         "<benchmarks>/report.tsv"
     conda:
         environment
-    resources:
-        mem_mb=memory_of("report"),
-        runtime=minutes_of("report"),
     params:
         code=code("report"),
-        launch=launch,
-        folder=subpath(output.page, parent=True),
-    shell:
-        "{params.launch} circumstances.py {input.facts:q} {output.facts:q};"
-        " {params.launch} scripts/report.py --facts {output.facts:q}"
-        " --output {params.folder:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        settings=lambda wildcards: {"facts": facts_of("report", results)},
+    script:
+        "../scripts/report.py"
 
 
 # --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
@@ -156,21 +138,16 @@ rule latency:
         "<benchmarks>/latency.tsv"
     conda:
         environment
-    resources:
-        mem_mb=memory_of("latency"),
-        runtime=minutes_of("latency"),
     params:
         code=code("latency"),
-        launch=launch,
-    shell:
-        "{params.launch} scripts/latency.py --output {output:q}" " 2>&1 | tee -i {log:q} >&2"
+    script:
+        "../scripts/latency.py"
 
 
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
-        facts="<results>/facts/{exhibit}.json",
         published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
@@ -181,17 +158,11 @@ rule table:
         exhibit=only(TABLES),
     conda:
         environment
-    resources:
-        mem_mb=8000,
-        runtime=60,
     params:
         code=code("table"),
-        launch=launch,
-        folder=subpath(output[0], parent=True),
-    shell:
-        "{params.launch} scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
-        " --output {params.folder:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
+    script:
+        "../scripts/table.py"
 
 
 use rule table as figure with:
