@@ -1,20 +1,14 @@
 """The way from a fresh clone to an environment: ./run, envs/start.py and the locked files."""
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
-from snakemake import cli
-from snakemake.api import DAGApi
-from snakemake.settings import types
-=======
-import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
->>>>>>> refs/heads/flow
 
 from cdmae.errors import InputError
 from workflow import commands
@@ -103,33 +97,9 @@ def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, kept, system,
         ("results/encoders/cdmea", "results/encoders/cdmae"),
     ],
 )
-<<<<<<< HEAD
-def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(
-    target, said, rules, monkeypatch
-):
-    monkeypatch.chdir(ROOT)
-    (name,) = targets.ask([target])
-    with pytest.raises(InputError) as refused:
-        targets.check(rules, configs.configured([]))
-    assert str(refused.value).startswith(f"{name} is {said}")
-
-
-@pytest.mark.parametrize("place", ["{}", "./{}", f"{ROOT}/{{}}", "results/../{}", "{}/"])
-def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
-    result = "results/encoders/cdmae"
-    assert handed("-n", place.format(result))[0] == [result]
-    assert handed(place.format(result), "--config", "seed=42")[0] == [result], (
-        "what only Snakemake checks, too"
-    )
-    config = tmp_path / "own.yaml"
-    config.write_text(f"results: {tmp_path}/./out/\n")
-    targets, _ = handed(f"{tmp_path}//out/encoders/cdmae", "--configfile", str(config))
-    assert targets == [f"{tmp_path}/out/encoders/cdmae"]
-=======
 def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, meant):
     said = last_line("-n", target)
     assert said == f"cdmae: {target} is not made by this config; did you mean {meant}?"
->>>>>>> refs/heads/flow
 
 
 def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
@@ -256,15 +226,6 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             "-n --config seed=3 --configfile no.yaml",
             "the config file {}/no.yaml cannot be read: No such file",
         ),
-<<<<<<< HEAD
-        ("serch foo", SERCH),
-        ("--quiet rules progress -n serch", SERCH),
-        ("--rerun-incomplete --cores=2 serch", SERCH),
-        ("--until pretrain -n all serch", SERCH),
-        ("plan serch", SERCH),
-        ("-n --config seed=42 --configfile SMOKE serch", SERCH),
-=======
->>>>>>> refs/heads/flow
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_path, monkeypatch):
@@ -276,11 +237,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
     assert refusal(*words).startswith(said.format(tmp_path))
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("name", ["plan", "adopt", "search", "serve", "importance"])
-=======
-@pytest.mark.parametrize("name", ["plan", "search", "serve", "importance", "sizes"])
->>>>>>> refs/heads/flow
+@pytest.mark.parametrize("name", ["plan", "search", "serve", "importance"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     with pytest.raises(SystemExit) as ended:
         run_start.main([name, "--help"])
