@@ -415,7 +415,7 @@ def test_a_relative_path_of_a_config_begins_at_the_checkout(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
-    sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; allowed: a"
+    sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; "
     assert refusal(word, "--configfile", "own.yaml").startswith(sentence)
 
 
@@ -434,10 +434,8 @@ def test_a_config_file_runs_no_code(line, tmp_path, refusal, monkeypatch):
     (tmp_path / "code.yaml").write_text(code)
     (tmp_path / "null.yaml").write_text("__use_yte__: null\n")
     monkeypatch.chdir(tmp_path)
-    said = (
-        f"{tmp_path}/code.yaml, line 1: the key __use_yte__ makes a config file run code; remove it"
-    )
-    assert refusal(*line.split()) == said
+    said = f"{tmp_path}/code.yaml, line 1: the key __use_yte__"
+    assert refusal(*line.split()).startswith(said)
     assert not (tmp_path / "ran").exists()
 
 
@@ -469,7 +467,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     words, options = commands.read(
         name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"]
     )
-    assert (words, configs.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
+    assert (words, configs.configured(options["configfile"]).seed) == (["sorted", "lists"], (4,))
 
 
 @pytest.mark.parametrize(
