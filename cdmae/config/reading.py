@@ -16,6 +16,8 @@ from cdmae.files import check_file
 # as in 3e-4, which is text in YAML 1.1
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
+TEMPLATE = "__use_yte__"  # the key with which Snakemake runs code in a config file
+
 Place = tuple[str, int]  # a file and a line
 
 
@@ -71,6 +73,8 @@ def _lines(node: yaml.Node | None, file: str, keys: Keys = ()) -> dict[Keys, Pla
         if not key.tag.endswith((":str", ":merge")):
             raise InputError(f"{where}: the key {key.value} is not text; put it in quotation marks")
         path = (*keys, key.value)
+        if path == (TEMPLATE,):
+            raise InputError(f"{where}: the key {TEMPLATE} makes a config file run code; remove it")
         if path in lines and not key.tag.endswith(":merge"):
             raise InputError(f"{where}: the key {key.value} is listed twice")
         lines |= {path: (file, key.start_mark.line + 1)} | _lines(value, file, path)
