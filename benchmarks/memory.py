@@ -4,7 +4,7 @@
     python -m benchmarks.memory --passages 1000000
     python -m benchmarks.memory --checkout ../older             the jobs of another checkout
 
-Each of the workflow's own scripts runs as a process with one thread. Own memory excludes mapped
+Each function of the workflow's jobs runs as a process with one thread. Own memory excludes mapped
 files: the system takes their pages back when memory is scarce. To see which memory grows with the
 collection, compare two sizes.
 """
@@ -12,22 +12,21 @@ collection, compare two sizes.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from benchmarks import processes, zipf
+from benchmarks.calling import command
 from benchmarks.tables import table
 
 ROOT = Path(__file__).resolve().parent.parent
-START = json.dumps({"collection": "made-up", "vocabulary": 30522})
-COUNTING = json.dumps(
-    {"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"}
-)
+START = {"collection": "made-up", "vocabulary": 30522}
+COUNTING = {"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"}
 TAKE = """
 import sys, numpy
 from cdmae.collections.store import take_passages
@@ -39,59 +38,49 @@ NOTHING = "import cdmae.tokens.tokenise, cdmae.retrieval.bm25, cdmae.importance.
 def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each job's name and arguments; later jobs read the output of earlier ones."""
     docs = folder / "docs"
-    at = {"--threads": 1}
-    run = folder / "bm25.parquet"
-    given = {
-        "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},
-        "tokens": {
-            "--tokenizer": folder / "tokenizer",
-            "--collection": docs,
-            "--output": folder / "tokens",
-            **at,
+    tokens, ngrams, run = folder / "tokens", folder / "ngrams", folder / "bm25.parquet"
+    scripts = "workflow.scripts"
+    given: dict[str, dict[str, Any]] = {
+        f"{scripts}.tokenizer:main": {
+            "settings": START,
+            "prompted": {},
+            "collection": docs,
+            "output": folder / "tokenizer",
         },
-        "ngrams": {
-            "--tokens": folder / "tokens",
-            "--settings": COUNTING,
-            "--output": folder / "ngrams",
-            **at,
+        f"{scripts}.tokens:main": {
+            "tokenizer": folder / "tokenizer",
+            "collection": docs,
+            "output": tokens,
         },
-        "importance": {
-            "--ngrams": folder / "ngrams",
-            "--tokens": folder / "tokens",
-            "--settings": COUNTING,
-            "--output": folder / "importance",
-            **at,
+        f"{scripts}.ngrams:main": {"tokens": tokens, "settings": COUNTING, "output": ngrams},
+        f"{scripts}.importance:main": {
+            "ngrams": ngrams,
+            "tokens": tokens,
+            "settings": COUNTING,
+            "output": folder / "importance",
         },
-        "index_bm25": {"--collection": docs, "--folder": folder / "index", **at},
-        "search_bm25": {
-            "--indexes": folder / "index",
-            "--collections": docs,
-            "--splits": "dev",
-            "--outputs": run,
-            "--depth": 1000,
-            "--k1": 0.9,
-            "--b": 0.4,
-            **at,
+        "cdmae.retrieval.bm25:build": {"collection": docs, "folder": folder / "index"},
+        "cdmae.retrieval.lexical:search": {
+            "indexes": [folder / "index"],
+            "collections": [docs],
+            "splits": ["dev"],
+            "outputs": [run],
+            "depth": 1000,
+            "k1": 0.9,
+            "b": 0.4,
         },
-        "export": {
-            "--run": run,
-            "--collection": docs,
-            "--split": "dev",
-            "--system": "bm25",
-            "--output": folder / "bm25.run",
-        },
-        "vectors_external": {
-            "--model": model,
-            "--collection": docs,
-            "--output": folder / "vectors",
-            "--length": 8,
+        "cdmae.retrieval.external:encode_passages": {
+            "model": str(model),
+            "collection": docs,
+            "output": folder / "vectors",
+            "length": 8,
         },
     }
-    yield "imports alone", ["-c", NOTHING]
-    for name, options in given.items():
-        script = [f"workflow/scripts/{name}.py"]
-        yield name, script + [str(part) for option in options.items() for part in option]
-    yield "60 passages, as the report shows", ["-c", TAKE.format(passages - 1), str(docs)]
+    yield "imports alone", [sys.executable, "-c", NOTHING]
+    for name, values in given.items():
+        yield name, command(name, **values)
+    take = [sys.executable, "-c", TAKE.format(passages - 1), str(docs)]
+    yield "60 passages, as the report shows", take
 
 
 def small_model(folder: Path) -> Path:
@@ -135,9 +124,9 @@ def main() -> None:
         folder = Path(name)
         zipf.write_collection(folder / "docs", given.passages, given.queries)
         text = (folder / "docs" / "passages.parquet").stat().st_size
-        for job, command in jobs(folder, given.passages, given.queries, small_model(folder)):
+        for job, words in jobs(folder, given.passages, given.queries, small_model(folder)):
             taken = processes.measure(
-                [sys.executable, *command],
+                words,
                 cwd=given.checkout,
                 env=environment,
                 stderr=subprocess.DEVNULL,

@@ -14,8 +14,6 @@ system reclaims when memory is scarce.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
 import sys
 import tempfile
@@ -25,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import processes, zipf
+from benchmarks.calling import command
 from benchmarks.processes import Taken
 from benchmarks.tables import table
 from cdmae.arrays import write_array
@@ -69,25 +68,19 @@ def counting(folder: Path, passages: int, threads: int) -> list[Point]:
     """Count and score a collection."""
     tokens, ngrams, importance = (folder / name for name in ("tokens", "ngrams", "importance"))
     words = zipf.write_tokens(tokens, passages)
-    common = ["--tokens", tokens, "--settings", json.dumps(SETTINGS), "--threads", threads]
+    common = {"tokens": tokens, "settings": SETTINGS, "threads": threads}
+    scored = common | {"ngrams": ngrams, "output": importance}
     points = [
-        Point("n-grams", words, _script("ngrams", *common, "--output", ngrams)),
-        Point(
-            "importance",
-            words,
-            _script("importance", *common, "--ngrams", ngrams, "--output", importance),
-        ),
+        Point("n-grams", words, _script("ngrams", **common, output=ngrams)),
+        Point("importance", words, _script("importance", **scored)),
     ]
     for output in (tokens, ngrams, importance):
         shutil.rmtree(output)
     return points
 
 
-def _script(rule: str, *arguments: object) -> Taken:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return processes.measure(
-        [sys.executable, ROOT / f"workflow/scripts/{rule}.py", *arguments], env=environment
-    )
+def _script(rule: str, **values: object) -> Taken:
+    return processes.measure(command(f"workflow.scripts.{rule}:main", **values), cwd=ROOT)
 
 
 # --- search ---------------------------------------------------------------------------------------

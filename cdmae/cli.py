@@ -8,7 +8,6 @@ state.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import errno
 import inspect
@@ -19,7 +18,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -40,28 +38,6 @@ _REMEDY = {
 }
 
 
-def run_command(function: Callable[..., Any], arguments: Sequence[str] | None = None) -> NoReturn:
-    """Call a function with the options of the command line, and end the process.
-
-    Every parameter is an option. Simple annotations are Path, str, int, float and bool (a flag).
-    Settings and ``dict`` are JSON text, ``list[...]`` is values separated by spaces, and
-    ``X | None`` is optional, with or without a value. In a list of paths, ``*-of-7`` stands for
-    all seven parts.
-
-    arguments: the arguments to use instead of the command line's.
-    """
-    name = Path(sys.argv[0]).stem.replace("_", "-")
-
-    def work() -> None:
-        given = sys.argv[1:] if arguments is None else arguments
-        values = read_arguments(function, given, name)
-        _end_on_sigterm()
-        _end_with_parent()
-        function(**values)
-
-    ending(work)
-
-
 def read_arguments(
     function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae"
 ) -> dict[str, Any]:
@@ -80,7 +56,7 @@ def read_arguments(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    hints = _hints(function)
+    hints = hints_of(function)
     actions = [
         _add(parser, parameter, hints[key])
         for key, parameter in inspect.signature(function).parameters.items()
@@ -89,7 +65,7 @@ def read_arguments(
     return {key: _read(hints[key], value, key) for key, value in found.items()}
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
     # the annotation's extras name the setting that discriminates between the classes of a union
     hints = typing.get_type_hints(function, include_extras=True)
@@ -146,8 +122,6 @@ def _option(key: str) -> str:
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
-    if hint == list[Path]:
-        return [path for pattern in value for path in _all_parts(pattern)]
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
@@ -156,25 +130,14 @@ def _read(hint: Any, value: Any, key: str) -> Any:
         raise InputError(
             f"{_option(key)} is {fields.show(value)}; allowed: JSON text ({error})"
         ) from None
-    return fields.parse(hint, parsed, key) if _is_settings(hint) else parsed
-
-
-def _all_parts(pattern: Path) -> list[Path]:
-    """List the paths of all parts for ``*-of-7``, in order; return any other path alone."""
-    found = re.search(r"(?<=/)\*-of-(\d+)(?![^/.])", str(pattern))
-    if not found:
-        return [pattern]
-    name = f"-of-{found[1]}"
-    before = pattern.as_posix()[: found.start()]
-    after = pattern.as_posix()[found.end() :]
-    return [Path(f"{before}{number}{name}{after}") for number in range(1, int(found[1]) + 1)]
+    return fields.parse(hint, parsed, key) if is_settings(hint) else parsed
 
 
 def _is_json(hint: Any) -> bool:
-    return _is_settings(hint) or hint is dict or typing.get_origin(hint) is dict
+    return is_settings(hint) or hint is dict or typing.get_origin(hint) is dict
 
 
-def _is_settings(hint: Any) -> bool:
+def is_settings(hint: Any) -> bool:
     """Return whether a hint is a class of settings, or a union of classes."""
     return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
@@ -187,8 +150,11 @@ def ending(work: Callable[[], Any]) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII locale cannot write every letter
     try:
-        work()
-        sys.stdout.flush()
+        try:
+            work()
+            sys.stdout.flush()
+        finally:
+            _ignore_stops()
     except Exception as error:
         sys.exit(_report(error))
     except Interrupted as stopped:
@@ -231,41 +197,8 @@ def _say(sentence: str, status: int) -> int:
     return status
 
 
-def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack, which removes half-written files.
-
-    A second SIGTERM ends the process immediately.
-    """
-
-    def stop(number: int, _frame: types.FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        raise Interrupted("stopped by SIGTERM")
-
+def _ignore_stops() -> None:
+    """Let the exit functions of libraries run undisturbed: the work has its result or its error."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, stop)
-
-
-def _end_with_parent() -> None:
-    """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
-
-    A killed workflow engine would otherwise leave its jobs running, and the next run would start
-    the same jobs a second time.
-    """
-    value = os.environ.get(PARENT, "")
-    if not value:
-        return
-    import psutil
-
-    if not value.isdecimal():
-        raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
-
-    def watch() -> None:
-        with contextlib.suppress(psutil.Error):  # raised as soon as the process does not exist
-            parent = psutil.Process(int(value))
-            while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
-                time.sleep(1)
-        message = f"the workflow (process {value}) has ended, so this job stops, too"
-        print(message, file=sys.stderr, flush=True)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True, name="parent").start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,8 @@
-"""Write files that exist only when complete, and suggest a remedy for damaged files."""
+"""Write files that exist only when complete; name files by their content, damage by its remedy."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -20,6 +21,7 @@ from cdmae.errors import InputError
 
 # seconds without a write after which a hidden file from another host counts as abandoned
 ABANDONED = 24 * 3600
+_DIGITS = 16  # hexadecimal digits of a digest
 LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
 
@@ -84,6 +86,27 @@ def read_json(path: Path | str) -> Any:
     # also raised for bytes that are not UTF-8 and for numbers with thousands of digits
     except ValueError as error:
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
+
+
+def digest(path: Path | str) -> str:
+    """Hash the content of a file, or of all files in a folder with their names there.
+
+    Hidden files do not count. Whatever cannot be read is left to its reader: the digest of a
+    missing file is "missing".
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            inside = sorted(path.rglob("*"))
+            names = [file.relative_to(path).as_posix() for file in inside if file.is_file()]
+            shown = [name for name in names if not re.search(r"(^|/)\.", name)]
+            text = json.dumps([[name, digest(path / name)] for name in shown])
+            return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+        check_file(path)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGITS]
+    except (OSError, InputError):
+        return "missing"
 
 
 def check_file(path: Path | str) -> None:

@@ -12,8 +12,9 @@ Paths are below ``results/``.
 ``importance/{importance}/{start}/{collection}/``, by `importance.ami`
     ``values.npy`` float16 [T], aligned with the tokens' ``ids.npy``; ``ngrams.json`` refers to the
     table of n-grams, which scores new text
-``runs/{system}/{collection}.{split}.parquet``, by `runs`
-    one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>
+``runs/{system}/{part}/{collection}.{split}.parquet``, by `runs`
+    one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>.
+    part: ``evaluated``, or the collection and split again for the queries that a stage trains on
 ``vectors/{system}/{collection}/``, by `retrieval.vectors`
     ``00000.npy``, ``00001.npy``, ... float32 [p, D]; of sparse vectors ``00000.npz``, ... CSR
     matrices of SciPy
@@ -34,19 +35,19 @@ PLACES = {
     "collection": "collections/{collection}",
     "tokens": "tokens/{start}/{collection}",
     "bm25": "bm25/{collection}",
-    "fusion": "fusions/{system}.json",
+    "fusion": "runs/{system}/evaluated/weights.json",
     "tokenizer": "tokenizers/{start}",
     "ngrams": "ngrams/{importance}/{start}/{collection}",
     "importance": "importance/{importance}/{start}/{collection}",
     "encoder": "encoders/{encoder}",
     "masked_terms": "masked_terms/{encoder}.json",
-    "negatives": "negatives/{system}.{collection}.{split}.parquet",
+    "negatives": "runs/{system}/{collection}.{split}/{collection}.{split}.parquet",
     "teacher": "teachers/{system}.parquet",
     "trained": "trained/{system}",
     "model": "models/{system}",
     "vectors": "vectors/{system}/{collection}",
     "sparsity": "sparsity/{system}.json",
-    "run": "runs/{system}/{collection}.{split}.parquet",
+    "run": "runs/{system}/evaluated/{collection}.{split}.parquet",
     "trec": "trec/{system}/{collection}.{split}.run",
     "measures": "measures/{system}.tsv",
     "latency": "latency.json",

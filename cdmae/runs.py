@@ -81,17 +81,25 @@ def write_run(path: Path | str, run: Run) -> None:
         pq.write_table(table, aside, row_group_size=QUERY_GROUP, write_page_checksum=True)
 
 
+def run_file(path: Path | str) -> Path:
+    """Return the file of a run, or of the only run in a folder."""
+    path = Path(path)
+    return next(path.glob("*.parquet"), path) if path.is_dir() else path
+
+
 def count_queries(path: Path | str) -> int:
-    """Return the number of queries Q of a run."""
-    return open_parquet(Path(path), RUN).metadata.num_rows
+    """Return the number of queries Q of a run, in a file or alone in a folder."""
+    return open_parquet(run_file(path), RUN).metadata.num_rows
 
 
 def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     """Read a run; with `rows`, read only these queries' lists and leave the other lists empty.
 
-    Memory holds each list once, regardless of the size of the file.
+    path: a file, or a folder with one run. Memory holds each list once, regardless of the size of
+    the file.
     """
-    file = open_parquet(Path(path), RUN)
+    path = run_file(path)
+    file = open_parquet(path, RUN)
     capacity = 0
     for group in range(file.num_row_groups):
         # counts an empty list as one value
@@ -104,7 +112,7 @@ def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     lengths = np.zeros(len(wanted), np.int64)
     query = 0
     end = 0
-    for batch in read_batches(file, Path(path), QUERIES_AT_ONCE):
+    for batch in read_batches(file, path, QUERIES_AT_ONCE):
         chosen = wanted[query : query + len(batch)]
         batch = batch if chosen.all() else batch.filter(pa.array(chosen))
         lengths[query + np.flatnonzero(chosen)] = batch["passages"].value_lengths().to_numpy()

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from snakemake.rules import Rule
-
-from cdmae.plan.planned import Job
+from cdmae.config.load import load
+from cdmae.plan.planned import Job, priced
 from workflow.dry_run import dry_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,15 +25,11 @@ class Planned(NamedTuple):
     params: dict[str, Any]
     reasons: set[str]
     record: Job
-    megabytes: int
-    minutes: int
-    priority: int
-    command: str
-    rule: Rule
+    detail: Any
 
 
 def plan(
-    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0, shards: int = 1
+    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
 ) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
     with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", ones):
@@ -43,7 +38,6 @@ def plan(
             values={**values, "standalone": True},
             cores=cores,
             gpus=gpus,
-            scatter={"shards": shards},
         )
     return {
         (job.rule, job.name): Planned(
@@ -55,11 +49,7 @@ def plan(
             dict(detail.params.items()),
             {str(reason) for reason in detail.non_derived_params},
             job,
-            detail.resources["mem_mb"],
-            detail.resources["runtime"],
-            priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
-            detail.shellcmd or "",
-            detail.rule,
+            detail,
         )
         for job, detail in known.items()
     }
@@ -67,7 +57,8 @@ def plan(
 
 def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
     """List the jobs as `./run plan` reads them."""
-    return [job.record for job in plan(values, *targets, **machine).values()]
+    config = load(values)
+    return [priced(config, job.record) for job in plan(values, *targets, **machine).values()]
 
 
 def ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
@@ -81,5 +72,5 @@ def changed(before: dict, after: dict) -> set[tuple[str, str]]:
     """
     names = before.keys() & after.keys()
     return {name for name in names if before[name].reasons != after[name].reasons} - {
-        ("facts", "report")
+        ("report", "")
     }

@@ -2,17 +2,14 @@
 
 import errno
 import importlib
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cdmae.cli import read_arguments, run_command
+from cdmae.cli import ending, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.fields import setting, settings
 from cdmae.files import complete
@@ -100,13 +97,9 @@ def test_arguments_that_do_not_fit(arguments, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def ends(function, capsys, *arguments):
-    handler = signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.raises(SystemExit) as caught:
-            run_command(function, arguments)
-    finally:
-        signal.signal(signal.SIGTERM, handler)
+def ends(work, capsys):
+    with pytest.raises(SystemExit) as caught:
+        ending(work)
     return caught.value.code, capsys.readouterr().err
 
 
@@ -166,14 +159,19 @@ def test_a_module_that_is_not_python_is_named_with_its_line(tmp_path, monkeypatc
 
 def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):
     with pytest.raises(ZeroDivisionError):
-        run_command(failing(ZeroDivisionError()), [])
-    seen = []
+        ending(failing(ZeroDivisionError()))
+    assert ends(lambda: None, capsys) == (0, "")
 
-    def work(*, number: int):
-        seen.append(number)
 
-    assert ends(work, capsys, "--number", "3") == (0, "")
-    assert seen == [3]
+def test_a_reader_that_leaves_is_no_error():
+    code = "from cdmae.cli import ending; ending(lambda: print('x' * 2_000_000))"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, **pipes)
+    process.stdout.read(10)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=20), err) == (141, "")
 
 
 @pytest.mark.parametrize(
@@ -185,80 +183,3 @@ def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
         aside.write_text("hal")
         raise error
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
-
-
-def test_a_path_stands_for_all_parts_in_their_order():
-    def main(*, runs: list[Path], output: Path):
-        """Join runs."""
-
-    given = ["--runs", "a/*-of-11.npy", "b/x", "c/*-of-2/d*-of-3", "--output", "o/*-of-2"]
-    found = read_arguments(main, given)
-    names = [f"a/{number}-of-11.npy" for number in range(1, 12)]
-    names += ["b/x", "c/1-of-2/d*-of-3", "c/2-of-2/d*-of-3"]
-    assert found == {"runs": [Path(name) for name in names], "output": Path("o/*-of-2")}
-
-
-WAITS = """
-import sys, time
-from cdmae.cli import run_command
-from cdmae.collections import store
-
-def main(*, seconds: float):
-    try:
-        print("ready", flush=True)
-        time.sleep(seconds)
-    finally:
-        print("tidied up", flush=True)
-
-run_command(main)
-"""
-
-
-def start(tmp_path, code, seconds, **environment):
-    script = tmp_path / "waits.py"
-    script.write_text(code)
-    place = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    command = [sys.executable, script, "--seconds", seconds]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=place)
-
-
-def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(tmp_path):
-    """transformers catches every `Exception` of its modules and tries something else."""
-    code = WAITS.replace(
-        "    finally:", "    except Exception:\n        print('swallowed')\n    finally:"
-    )
-    process = start(tmp_path, code, "30")
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae: stopped by SIGTERM\n")
-
-
-def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
-    parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    process = start(tmp_path, WAITS, "30", CDMAE_PARENT=str(parent.pid))
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.2)
-    assert process.poll() is None
-    parent.kill()
-    parent.wait()
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (75, "tidied up\n")
-    assert f"the workflow (process {parent.pid}) has ended" in err
-
-
-def test_a_parent_that_is_no_process_id_is_refused(capsys, monkeypatch):
-    monkeypatch.setenv("CDMAE_PARENT", "init")
-    sentence = "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n"
-    assert ends(lambda: None, capsys) == (1, sentence)
-
-
-def test_a_reader_that_leaves_is_no_error(tmp_path):
-    code = WAITS.replace('print("ready", flush=True)', 'print("x" * 2_000_000)')
-    process = start(tmp_path, code, "0")
-    process.stdout.read(10)
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    assert (process.wait(timeout=20), err) == (141, "")

@@ -349,6 +349,26 @@ def fill(path: Path, text: str, *, folder: bool) -> None:
         part.write_text(text)
 
 
+def test_content_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+    """The file system may write a rename first: after a power cut, the output would be empty."""
+    synced = []
+
+    def sync(descriptor):
+        name = Path(os.readlink(f"/proc/self/fd/{descriptor}")).relative_to(tmp_path).as_posix()
+        synced.append((re.sub(r"^\..*\.part", "hidden", name), (tmp_path / "out").exists()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with complete(tmp_path / "out") as aside:
+        (aside / "inner").mkdir(parents=True)
+        (aside / "inner/file").write_text("content")
+    assert sorted(synced[:-1]) == [
+        ("hidden", False),
+        ("hidden/inner", False),
+        ("hidden/inner/file", False),
+    ]
+    assert synced[-1] == (".", True)
+
+
 @pytest.mark.parametrize("folder", [False, True])
 def test_hidden_files_of_killed_processes_are_removed_and_other_hidden_files_kept(
     tmp_path, monkeypatch, folder

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
 from cdmae.plan.planned import Job
-from workflow import overlays
-from workflow.targets import ask
 
 if TYPE_CHECKING:
     from snakemake import jobs
@@ -24,13 +22,11 @@ def dry_run(
     cores: int = 1,
     gpus: int = 0,
     values: dict[str, Any] | None = None,
-    scatter: dict[str, int] | None = None,
 ) -> dict[Job, jobs.Job]:
     """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
 
-    configfiles: overlays on the default; values: the values of ``--config``; scatter: the numbers
-    of ``--set-scatter``. Raises `InputError` if the Snakefile or Snakemake refuses the config or
-    the targets.
+    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError` if
+    the Snakefile or Snakemake refuses the config or the targets.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import RuleException, WorkflowError
@@ -43,21 +39,19 @@ def dry_run(
         ResourceSettings,
     )
 
-    overlays.hand_over(configfiles)
-    asked = ask(targets)
+    files = [Path(file) for file in configfiles]
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
-            engine = api.workflow(
-                ResourceSettings(
-                    cores=cores, resources={"gpu": gpus}, overwrite_scatter=scatter or {}
-                ),
-                ConfigSettings(config=values or {}),
+            planned = api.workflow(
+                ResourceSettings(cores=cores, resources={"gpu": gpus}),
+                ConfigSettings(config=values or {}, configfiles=files),
                 snakefile=ROOT / "Snakefile",
             )
-            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # the profiles' settings
-            engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
+            # as in the profiles
+            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV, RerunTrigger.CODE}
+            planned.dag(DAGSettings(targets=set(targets), rerun_triggers=triggers))
             # the API only prints the planned jobs and does not return them
-            workflow = engine._workflow
+            workflow = planned._workflow
             workflow._prepare_dag(
                 forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from cdmae.config import seeds, systems
@@ -21,6 +22,7 @@ TABLES = (
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
+IN_RUNS = {"runs", "mined", "fusions"}
 # and the further facts that the report reads
 REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes", "shades")
 
@@ -90,6 +92,8 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     """List the files and folders that a page or an exhibit reads, in a flat list."""
     parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
+    for part in IN_RUNS & paths.keys():  # files in folders that a rule makes
+        paths[part] = list(dict.fromkeys(map(os.path.dirname, paths[part])))
     paths["latency"] = [sources["latency"]] if sources.get("latency") else []
     paths["collections"] = [
         f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS

@@ -31,7 +31,10 @@ CONFIG = [
 ]
 NEUTRAL = frozenset(
     [".".join(parts).removesuffix(".__init__") for parts in CONFIG]
-    + [f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "layout", "log", "terminal")]
+    + [
+        f"{PACKAGE}.{name}"
+        for name in ("cli", "errors", "fields", "job", "layout", "log", "terminal")
+    ]
 )
 
 

@@ -8,7 +8,6 @@ trainings.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -23,10 +22,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.calling import command
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run, attempt
 
 ROOT = Path(__file__).resolve().parents[2]
+TRAIN = "cdmae.finetuning.retriever:train"
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SMALL = {  # settings that replace config/full.yaml on a CPU
     "start": {"vocabulary": 600, "layers": 1, "hidden": 32, "heads": 2, "feedforward": 64},
@@ -111,7 +112,7 @@ def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
         "state": here.folder / "data/state",
     }
     options |= {name: ready[name] for name in ("tokenizer", "tokens", "importance")}
-    seconds = _script(here, "pretrain", output=output, **options)
+    seconds = _script(here, "cdmae.pretraining.trainer:pretrain", output=output, **options)
     losses = [
         float(line.split("\t")[1]) for line in (output / "steps.tsv").read_text().splitlines()[1:]
     ]
@@ -142,7 +143,7 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
         }
         options |= {key: ready[key] for key in ("encoder", "collection", "tokens", "negatives")}
         if name == "killed":
-            process = _started(_command("train_retriever", options), CDMAE_SAVE_SECONDS="0")
+            process = _started(_command(TRAIN, options), CDMAE_SAVE_SECONDS="0")
             while process.poll() is None and not list((folder / "state").glob("step-*.pt")):
                 time.sleep(0.01)
             process.kill()
@@ -151,7 +152,7 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
                 raise RuntimeError(
                     f"it ended before it was killed: {process.communicate()[0][-300:]}"
                 )
-        seconds = _script(here, "train_retriever", **options)
+        seconds = _script(here, TRAIN, **options)
         weights = load_file(folder / "model/model.safetensors").values()
         trained[name] = torch.cat([weight.flatten().float() for weight in weights])
         yield Row(
@@ -172,32 +173,25 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     )
 
 
-def _script(here: Run, script: str, **options: Any) -> float:
-    """Run a script until it or its time ends; return its seconds.
+def _script(here: Run, function: str, **options: Any) -> float:
+    """Call a function in its own process until it or its time ends; return its seconds.
 
-    Raises an error with the last lines of a script that fails.
+    Raises an error with the last lines of one that fails.
     """
     begun = time.perf_counter()
-    process = _started(_command(script, options))
+    process = _started(_command(function, options))
     said, killed = _heard(process, here.deadline)
     if killed:
-        raise TimeoutError(f"{script}.py was still running: {said[-200:]}")
+        raise TimeoutError(f"{function} was still running: {said[-200:]}")
     if process.returncode:
-        raise RuntimeError(f"{script}.py ended with {process.returncode}: {said[-300:]}")
+        raise RuntimeError(f"{function} ended with {process.returncode}: {said[-300:]}")
     return time.perf_counter() - begun
 
 
-def _command(script: str, options: dict[str, Any]) -> list[str]:
-    command = [sys.executable, str(ROOT / f"workflow/scripts/{script}.py")]
-    for name, value in {
-        "name": "made-up",
-        "seed": 1,
-        "threads": torch.get_num_threads(),
-        **options,
-    }.items():
-        if value != "":
-            command += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    return command
+def _command(function: str, options: dict[str, Any]) -> list[str]:
+    common = {"name": "made-up", "seed": 1, "threads": torch.get_num_threads()}
+    given = {name: value for name, value in options.items() if value != ""}
+    return command(function, **common | given)
 
 
 def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:

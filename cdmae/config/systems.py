@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
-from cdmae.fields import named
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -260,22 +258,3 @@ def shown(config: Config) -> list[str]:
         config
     )
     return list(candidates[0]) if candidates else []
-
-
-def waiting(config: Config) -> dict[str, dict[str, int]]:
-    """Count the trainings in the longest chain that depends on an entry, by section and name."""
-    sections = {"encoders": config.encoders, "systems": config.systems}
-    users: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for section, entries in sections.items():
-        for name, entry in entries.items():
-            for _, other, its_section in named(entry):
-                users.setdefault((its_section, other), []).append((section, name))
-
-    @cache
-    def chain(section: str, name: str) -> int:
-        return max((1 + chain(*user) for user in users.get((section, name), [])), default=0)
-
-    chains = {}
-    for section, entries in sections.items():
-        chains[section] = {name: chain(section, name) for name in entries}
-    return chains

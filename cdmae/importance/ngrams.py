@@ -226,8 +226,8 @@ def _check_number(words: int, pieces: int) -> None:
     most = MOST_WORDS - pieces
     if words > most:
         raise InputError(
-            f"the collection has {words:,} words; at most {most:,} can be counted together: "
-            "count it in shards (--set-scatter shards=8), or pre-train on a smaller collection"
+            f"the collection has {words:,} words; at most {most:,} can be counted: pre-train on a "
+            "smaller collection"
         )
 
 

@@ -30,6 +30,27 @@ class Job(NamedTuple):
     due: bool = True
 
 
+def priced(config: Config, job: Job) -> Job:
+    """Return a job under the name of its work: what it costs depends on the kind of its entry."""
+    name, _, part = job.name.partition("/")
+    mined = "" if part == "evaluated" else "/" + part.replace(".", "/", 1)
+    kind = config.systems[name].kind if name in config.systems else ""
+    if job.rule == "pretrain" and not config.encoders[name].pretrained:
+        return job._replace(rule="untrained")
+    if job.rule == "train":
+        return job._replace(rule=f"train_{kind}")
+    if job.rule == "encode":
+        rules = {"external": "vectors_external", "head": "vectors_head"}
+        return job._replace(rule=rules.get(kind, "vectors"))
+    if job.rule in ("bm25", "search", "rerank", "fuse", "read_run"):
+        of = {"bm25": "search_bm25", "external": "search_external", "feedback": "search_feedback"}
+        mines = {"bm25": "mine_bm25", "external": "mine_external", "feedback": "mine_feedback"}
+        mines |= {"fusion": "mine_fusion", "retriever": "mine", "head": "mine"}
+        rules = mines if mined else of
+        return job._replace(rule=rules.get(kind, job.rule), name=name + mined)
+    return job
+
+
 class Planned:
     """A config with the sizes of its collections, and the dimensions of its networks."""
 

@@ -75,20 +75,11 @@ def known_size(config: Config, collection: str) -> Size | None:
     return Size(*expected) if expected else None
 
 
-def check(config: Config, shards: int = 1) -> None:
+def check(config: Config) -> None:
     """Refuse damaged collections, and collections with too many passages or words to count.
 
-    Estimates have a margin; the counting job itself refuses collections within the margin. shards:
-    the number of jobs that count a collection's words (``--set-scatter shards=N``).
+    Estimates have a margin; the counting job itself refuses collections within the margin.
     """
-    for name, system in config.systems.items():
-        engine = getattr(system, "engine", "exact")
-        if shards > 1 and engine != "exact":
-            words = (
-                f" is {engine}, whose index is made in one job, but shards={shards}; allowed: "
-                "exact, or a run without --set-scatter"
-            )
-            raise refusal(("systems", name, "engine"), words)
     known = {name: known_size(config, name) for name in config.collections}
     _check_exhaustive(config, known)
     for name, corpus in known.items():
@@ -104,12 +95,11 @@ def check(config: Config, shards: int = 1) -> None:
             continue
         unit = config.importance[encoder.importance].unit
         units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
-        if units > MARGIN * MOST_WORDS * shards:
+        if units > MARGIN * MOST_WORDS:
             words = (
                 f" is {encoder.collection}, of about {units:,.0f} {unit}s, "
-                f"whose n-grams cannot be counted with shards={shards}; allowed: up to "
-                f"{MOST_WORDS:,} per shard (--set-scatter shards={math.ceil(units / MOST_WORDS)}), "
-                "or maskings that do not read importance"
+                f"whose n-grams cannot be counted; allowed: up to {MOST_WORDS:,}, or maskings that "
+                "do not read importance"
             )
             raise refusal(("encoders", name, "collection"), words)
 

@@ -31,13 +31,11 @@ def release(
     measures: Path | str,
     facts: dict[str, Any],
     output: Path | str,
-    root: str = "",
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
 
     `cdmae.files.link` links the weights instead of copying them. Hidden files are omitted, because
-    Snakemake keeps a folder's time in a hidden file, which two folders must not share. `root` is
-    the folder of all paths in `facts`, if it is not the working directory.
+    Snakemake keeps a folder's time in a hidden file, which two folders must not share.
     """
     model = Path(model)
     if not (model / "cdmae.json").exists():
@@ -45,7 +43,7 @@ def release(
             f"{model} contains no trained model: cdmae.json is missing; "
             "delete the folder and train it again"
         )
-    about = {name: read_json(Path(root, path)) for name, path in facts["about"].items()}
+    about = {name: read_json(path) for name, path in facts["about"].items()}
     facts = facts | {"about": about}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
     text = card(facts, read_measures(measures), read_json(model / "cdmae.json"), str(output))

@@ -19,7 +19,7 @@ from cdmae.files import read_json
 from cdmae.report.facts import Facts
 
 # the rules that answer evaluated queries, of which a system has one
-ANSWERING = ("search_bm25", "search", "search_external", "search_feedback", "rerank", "fuse")
+ANSWERING = ("bm25", "search", "rerank", "fuse")
 MEGABYTE = 1e6
 FLOAT = 4  # bytes per dimension of a stored vector
 
@@ -101,7 +101,7 @@ def _milliseconds(facts: Facts, system: str) -> float:
     if facts.kind(system).index.startswith("vectors") and not facts.evaluation.keep_vectors:
         return math.nan  # the same job encodes the passages
     jobs = facts.benchmarks
-    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == system)]["seconds"]
+    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["seconds"]
     queries = sum(facts.queries(target) for target in facts.targets)
     return 1000 * float(own.sum(min_count=1)) / queries if queries else math.nan
 

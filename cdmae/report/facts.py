@@ -7,7 +7,6 @@ no costs.
 from __future__ import annotations
 
 import math
-import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,11 +27,6 @@ from cdmae.files import read_json
 from cdmae.report.records import BENCHMARK, Corpus, Training, benchmarks, corpus, training
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
-# the keys of the facts file that hold paths
-FOLDERS = {
-    "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
-    "teachers", "runs", "fusions", "indexes", "latency", "shades",
-}  # fmt: skip
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
 
 
@@ -269,14 +263,10 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def read(path: Path | str, root: str = "") -> Facts:
-    """Read the facts file and all files that it names.
-
-    root: the folder to which the paths are relative, if it is not the working directory.
-    """
-    named = {name: value for name, value in read_json(path).items() if value}
-    for part in FOLDERS & named.keys():
-        named[part] = located(named[part], root)
+def read(facts: Path | str | dict[str, Any]) -> Facts:
+    """Read all files that facts, or a file of facts, name."""
+    given = facts if isinstance(facts, dict) else read_json(facts)
+    named = {name: value for name, value in given.items() if value}
     file = defaultdict(dict, named)
     config = file["config"]
     return Facts(
@@ -302,13 +292,6 @@ def read(path: Path | str, root: str = "") -> Facts:
         sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
         paths=file,
     )
-
-
-def located(paths: Any, root: str) -> Any:
-    """Prepend a folder to a path, or to each path of a mapping."""
-    if isinstance(paths, dict):
-        return {name: os.path.join(root, path) for name, path in paths.items()}
-    return os.path.join(root, paths)
 
 
 def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:

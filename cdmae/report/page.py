@@ -61,12 +61,9 @@ ORDER = (
 TITLE = "Importance-aware masking for dense retrieval"
 
 
-def build(facts: Path | str, output: Path | str, root: str = "") -> None:
-    """Write the report of the facts file `facts`.
-
-    root: the folder to which the paths in the file are relative.
-    """
-    write(facts_module.read(facts, root), output)
+def build(facts: dict[str, Any], output: Path | str) -> None:
+    """Write the report of the facts that `cdmae.report.facts` reads."""
+    write(facts_module.read(facts), output)
 
 
 def write(facts: Facts, output: Path | str) -> None:
@@ -99,13 +96,9 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
-def write_exhibit(name: str, facts: Path | str, output: Path | str, root: str = "") -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`.
-
-    root: the folder to which the paths in the facts file are relative, if it is not the working
-    directory.
-    """
-    measured = facts_module.read(facts, root)
+def write_exhibit(name: str, facts: dict[str, Any] | Path, output: Path) -> None:
+    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
+    measured = facts_module.read(facts)
     table = exhibits.table(name, measured)
     if name.startswith("figure"):
         forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}

@@ -209,6 +209,13 @@ def shards(
     return vectors.cut(count_passages(collection), width(loaded), make, size)
 
 
+def passages(system: dict[str, Any], collection: Path, length: int, _: int) -> list[Shard]:
+    """Return the vectors of a collection by the model in `system`, encoded at every access."""
+    cut = length or system["passage_length"]
+    prompt, head = system["passage_prompt"], system["head"]
+    return shards(system["model"], collection, cut, prompt=prompt, head=head)
+
+
 def encode_queries(
     model: str,
     texts: list[str],

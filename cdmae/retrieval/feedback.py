@@ -8,17 +8,14 @@ Shapes: `Q` queries, `P` passages, `D` dimensions.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdmae.errors import InputError
-from cdmae.retrieval import targets
-from cdmae.retrieval.asking import Question, encode, encode_question
+from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.search import Shards, search
-from cdmae.retrieval.vectors import keep_vectors, read_vectors
-from cdmae.runs import Run, read_run
+from cdmae.retrieval.vectors import keep_vectors
+from cdmae.runs import Run
 from cdmae.training import setup
 
 
@@ -44,54 +41,6 @@ def refined(
         begin += len(shard)
     means = sums / np.maximum(counts, 1)[:, None]
     return (alpha * queries + beta * means).astype(np.float32)
-
-
-def write_runs(
-    *,
-    encoder: dict[str, Any],
-    model: Path | None = None,
-    vectors: list[Path],
-    runs: list[Path],
-    feedback: int,
-    alpha: float,
-    beta: float,
-    collections: list[Path],
-    splits: list[str],
-    lengths: list[int],
-    outputs: list[Path],
-    depth: int,
-    threads: int = 1,
-) -> None:
-    """Search each collection again with refined queries; write a run per target.
-
-    encoder: the dense system's settings for queries, with `encoded_by` (`retrieval.asking.encode`).
-    model: the system's folder, if it was trained here. vectors: one folder per collection. runs,
-    collections, splits, lengths, outputs: one per target. feedback: the number of passages to
-    average. Queries are cut at the target's length, or at the model's own limit if the length is 0.
-    """
-    setup.set_up(threads)
-    system = encoder | ({"model": model} if model else {})
-    folders = dict(zip(dict.fromkeys(collections), vectors, strict=True))
-
-    def find(number: int, texts: list[list[str]], depth: int) -> Run:
-        collection = collections[number]
-        firsts = [
-            read_run(run) for run, own in zip(runs, collections, strict=True) if own == collection
-        ]
-        moved = []
-        shards = read_vectors(folders[collection])
-        for first, asked in zip(firsts, texts, strict=True):
-            if len(first) != len(asked):
-                raise InputError(
-                    f"a first run on {collection} has {len(first)} queries instead of "
-                    f"{len(asked)}; delete the runs of the system and run again"
-                )
-            queries = encode(system, asked, lengths[number], threads)
-            moved.append(refined(queries, shards, first, depth=feedback, alpha=alpha, beta=beta))
-        device = str(setup.device())
-        return search(np.concatenate(moved), shards, depth, threads=threads, device=device)
-
-    targets.search(collections, splits, outputs, depth, find)
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

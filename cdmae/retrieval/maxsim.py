@@ -88,17 +88,11 @@ def search_among(
     candidates: Run,
     depth: int,
     threads: int = 1,
-    *,
-    first: int = 0,
 ) -> Run:
-    """Rank the candidates of each query, ties by row, and keep the best `depth`.
-
-    first: the candidates' row of the shards' first passage, which is row 0 of the result;
-    candidates outside the shards are left out.
-    """
+    """Rank the candidates of each query, ties by row, and keep the best `depth`."""
     query_of = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
     order = np.argsort(candidates.passages, kind="stable")
-    passage_of = candidates.passages[order].astype(np.int64) - first
+    passage_of = candidates.passages[order].astype(np.int64)
     query_of = query_of[order]
     scores = np.empty(len(order), np.float32)
     edges = starts_of([len(shard) for shard in shards])

@@ -19,8 +19,7 @@ from cdmae.finetuning import groups, reranker
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.ranges import WHOLE
-from cdmae.retrieval import by_queries, vectors
+from cdmae.retrieval import vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -104,15 +103,13 @@ def teacher(
     settings: dict[str, Any],
     output: Path,
     threads: int = 1,
-    part: str = WHOLE,
 ) -> None:
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's settings by `Stage.drawn`. They determine the positives and negatives
     that the student draws; no other passage needs a score. If the teacher labels the queries
     (`labelled`), it scores the best mined passages of every query.
-    The precision is the same as in training. A killed run resumes after its last piece. part: the
-    range of the queries to score, such as 3-of-7; the lists of all other queries are empty.
+    The precision is the same as in training. A killed run resumes after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -123,7 +120,7 @@ def teacher(
     queries = sequences.queries_of(collection, settings["split"], model, threads)
     if settings.get("labelled"):
         mined = read_run(negatives)
-        every = np.arange(len(mined))
+        asked = np.arange(len(mined))
         at_once = max(1, PIECE // settings["depth"])
 
         def drawn(index: int) -> np.ndarray:
@@ -131,7 +128,7 @@ def teacher(
     else:
         drawing = {name: value for name, value in settings.items() if name != "epochs"}
         examples, _ = groups.read(collection, negatives, **drawing)
-        every = examples.queries
+        asked = examples.queries
         at_once = max(1, PIECE // (rounds * settings["group"]))
 
         def drawn(index: int) -> np.ndarray:
@@ -144,15 +141,13 @@ def teacher(
         at_once,
     ]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    first, last = by_queries.range_of(part, len(every), at_once)
-    asked = every[first:last]
     with vectors.pieces(output, key) as folder:
         best = ordered(
             judge,
             queries,
             asked,
             passages,
-            lambda index: drawn(first + index),
+            drawn,
             at_once,
             label="teach",
             kept=f"{folder}/",
@@ -173,15 +168,13 @@ def rerank(
     depth: int,
     outputs: list[Path],
     threads: int = 1,
-    part: str = WHOLE,
 ) -> None:
     """Rerank the best `depth` passages of each run; the others follow in their original order.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
     Pairs are cut at the target's length, or at the model's own limit if the length is 0. The scores
     of the other passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall
-    beyond `depth` stays the same. A killed job resumes after its last piece. part: the range of
-    each run's queries to rerank, such as 3-of-7; the lists of all other queries are empty.
+    beyond `depth` stays the same. A killed job resumes after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -213,7 +206,6 @@ def rerank(
                 passages,
                 run,
                 depth,
-                part,
                 label=f"rerank {collection.name}",
                 kept=f"{folder}/{number:03d}-",
             )
@@ -226,18 +218,12 @@ def reorder(
     passages: Tokens,
     run: Run,
     depth: int,
-    part: str = WHOLE,
-    *,
     label: str = "",
     kept: str = "",
 ) -> Run:
-    """Rerank the best `depth` passages per query, for one part of the queries.
-
-    `label` and `kept` are explained in `ordered`.
-    """
+    """Rerank the best `depth` passages per query; `ordered` explains `label` and `kept`."""
     at_once = max(1, PIECE // depth)
-    first, last = by_queries.range_of(part, len(run), at_once)
-    rows = np.arange(first, last)
+    rows = np.arange(len(run))
     lists = [run.ranked(row)[0] for row in rows]
     tops = [listed[:depth] for listed in lists]
     best = ordered(judge, queries, rows, passages, tops.__getitem__, at_once, label, kept)
@@ -248,7 +234,7 @@ def reorder(
         below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
         ranked.append(np.concatenate([top, rest]))
         scores.append(np.concatenate([values, below]))
-    return by_queries.among(Run.of(ranked, scores), first, len(run))
+    return Run.of(ranked, scores)
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

@@ -62,7 +62,6 @@ def search(
     depth: int,
     *,
     candidates: Run | None = None,
-    first: int = 0,
     threads: int = 1,
     device: str = "cpu",
 ) -> Run:
@@ -74,7 +73,6 @@ def search(
     product above 0. Raises `InputError` for vectors that are not finite or differ in width.
 
     candidates: for multi-vectors, a run with the passages to score for each query; None: all.
-    first: the row, in `candidates`, of the shards' first passage.
     """
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
@@ -103,7 +101,7 @@ def search(
                 f"the candidates' run has {len(candidates)} queries instead of {len(queries)}; "
                 "delete it and run again"
             )
-        return maxsim.search_among(queries, shards, candidates, depth, threads, first=first)
+        return maxsim.search_among(queries, shards, candidates, depth, threads)
     depth = min(depth, passages)
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
     if not starts[-1]:

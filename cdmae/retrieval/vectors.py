@@ -32,7 +32,6 @@ from cdmae.models.checkpoint import Model
 from cdmae.models.heads import own
 from cdmae.models.heads.multi import scored
 from cdmae.models.ragged import Ragged, indices
-from cdmae.ranges import WHOLE, Part
 from cdmae.retrieval import dual, entries, impacts, multivectors
 from cdmae.retrieval.asking import Load
 from cdmae.retrieval.dual import DualVectors
@@ -160,18 +159,36 @@ def write(
                 write_json(aside / impacts.BM25, bm25)
 
 
-def write_head(
-    *,
-    vectors: Path,
-    uses: str,
-    output: Path,
-    engine: str = "exact",
+def encode_passages(
+    model: Path | str,
+    tokens: Path | str,
+    output: Path | str,
     threads: int = 1,
+    length: int = 0,
+    engine: str = "exact",
+    k1: float = 0.9,
+    b: float = 0.4,
+    vectors: Path | None = None,
+    uses: str = "",
 ) -> None:
-    """Write the vectors of one head of a unified retriever, as links to the folder `vectors`.
+    """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
 
-    uses: the head, `dense` or `sparse`. engine: see `write`.
+    Passages are cut at `length` word-pieces, or at the model's own limit if `length` is 0. A killed
+    run resumes after its last complete shard. engine, k1, b: see `write`. vectors, uses: instead of
+    encoding, links to the vectors of one head, `dense` or `sparse`, in the folder of a unified
+    retriever's vectors.
     """
+    if vectors:
+        _link_head(vectors, Path(output), uses, engine, threads)
+        return
+    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
+    with Progress(0, unit="passages", label="encode") as progress:
+        encoded = shards(model, tokens, threads, length, progress)
+        progress.total = sum(map(len, encoded))
+        write(Path(output), encoded, key, progress, engine, threads, {"k1": k1, "b": b})
+
+
+def _link_head(vectors: Path, output: Path, uses: str, engine: str, threads: int) -> None:
     with complete(output) as aside:
         aside.mkdir()
         dual.link_head(vectors, aside, uses)
@@ -179,35 +196,9 @@ def write_head(
             impacts.build(read_shards(aside), aside / impacts.FOLDER, threads)
 
 
-def encode_passages(
-    model: Path | str,
-    tokens: Path | str,
-    output: Path | str,
-    threads: int = 1,
-    length: int = 0,
-    part: str = WHOLE,
-    engine: str = "exact",
-    k1: float = 0.9,
-    b: float = 0.4,
-) -> None:
-    """Write a collection's vectors into a folder: float32 shards [p, D] in passage order.
-
-    Passages are cut at `length` word-pieces, or at the model's own limit if `length` is 0. A killed
-    run resumes after its last complete shard. part: the part of the shards to write, such as
-    3-of-7. engine, k1, b: see `write`.
-    """
-    if engine != "exact" and part != WHOLE:
-        raise InputError(
-            f"engine is {engine}, whose index is built by one job, but this job is part {part}; "
-            "allowed: engine: exact, or a run without --set-scatter"
-        )
-    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
-    with Progress(0, unit="passages", label="encode") as progress:
-        encoded = shards(model, tokens, threads, length, progress)
-        first, last = Part.read(part).of(len(encoded))
-        own = encoded[first:last]
-        progress.total = sum(map(len, own))
-        write(Path(output), own, key, progress, engine, threads, {"k1": k1, "b": b})
+def passages(system: dict[str, Any], tokens: Path, length: int, threads: int) -> list[Shard]:
+    """Return the vectors of a collection by the model in `system`, encoded at every access."""
+    return shards(system["model"], tokens, threads, length, uses=system.get("uses", ""))
 
 
 def shards(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,18 +81,6 @@ def stream_tokens(
         tokens = Tokens.of(np.empty(0, dtype), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
             write_array(aside / f"{name}.npy", getattr(tokens, name))
-
-
-def join_tokens(output: Path, folders: list[Path]) -> None:
-    """Join the tokens of ranges of passages into one folder, without loading the ids."""
-
-    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for folder in folders:
-            tokens = read_tokens(folder)
-            yield tokens.ids, np.diff(tokens.edges)
-
-    first = read_tokens(folders[0])
-    stream_tokens(output, parts(), first.ids.dtype.type, first.word_starts)
 
 
 def read_tokens(folder: Path | str) -> Tokens:

@@ -6,7 +6,7 @@ after a failure::
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name includes its checksum
     steps.tsv, ...              the curve and other tables so far, also stored in the state
     snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
-    lease, lease.lock, .job     the process that trains here (`cdmae.training.leases`)
+    lease, lease.lock           the process that trains here (`cdmae.training.leases`)
 
 A state is written to a temporary file, synced and renamed. The last two states are kept.
 """
@@ -30,7 +30,6 @@ import torch
 from cdmae.errors import InputError
 from cdmae.files import complete, link, write_text
 from cdmae.training import leases
-from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
 
 KEPT = 2  # states kept: the newest, and the previous one in case the newest is damaged
@@ -70,21 +69,16 @@ class State:
     rows of text; the first row is the header.
     """
 
-    def __init__(self, folder: Path, name: str, group: Ranks, lease: Lease | None = None) -> None:
-        """Take an existing folder with its lease; without a lease nothing is written."""
+    def __init__(self, folder: Path, name: str, group: Ranks, writes: bool = False) -> None:
+        """Take an existing folder; writes: whether this process, which holds its lease, writes."""
         self.folder = folder
         self.name = name
         self.group = group
-        self._lease = lease
+        self.writes = writes
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
         self._saved_at = time.monotonic()
         self._pause = save_seconds()
-
-    @property
-    def writes(self) -> bool:
-        """Return whether this process writes states: it holds the lease and has not lost it."""
-        return self._lease is not None and not self._lease.lost
 
     def begin(self, table: str, columns: Sequence[str]) -> None:
         """Begin a table, unless the state already has it with the same columns."""
@@ -192,12 +186,12 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
         yield State(folder, name, group)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with leases.held(folder, name) as lease:
+    with leases.held(folder, name):
         # A kill during a save leaves unfinished files.
         for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
             if path.suffix != ".pt":
                 path.unlink()
-        yield State(folder, name, group, lease)
+        yield State(folder, name, group, writes=True)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:

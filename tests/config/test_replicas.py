@@ -85,14 +85,14 @@ def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(conf
     assert (systems["cross@8"].negatives, systems["cross@8"].reranks) == ("one@8", "one@8")
     assert (systems["three@9"].negatives, systems["three@9"].teacher) == ("one@9", "cross@9")
     assert systems["fused@8"].of == ("bm25", "three@8")
-    three = jobs["train_retriever", "three@8"]
+    three = jobs["train", "three@8"]
     assert three.params["settings"]["seed"] == 8
     assert three.inputs["encoder"] == ["out/encoders/cdmae@8"]
-    assert three.inputs["negatives"] == ["out/negatives/one@8.docs.train.parquet"]
+    assert three.inputs["negatives"] == ["out/runs/one@8/docs.train"]
     assert three.inputs["teacher"] == ["out/teachers/three@8.parquet"]
     assert jobs["teacher", "three@8"].inputs["model"] == ["out/trained/cross@8"]
     assert jobs["teacher", "three@8"].params["settings"]["settings"]["seed"] == 8
-    assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
+    assert jobs["rerank", "cross@8/evaluated"].inputs["runs"] == ["out/runs/one@8/evaluated"]
 
 
 def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
@@ -112,7 +112,7 @@ def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
     repeated = sorted((rule, name) for rule, name in before if decided.match(name))
     repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
     for collection in ("docs", "other"):  # kept for `./run search`, and for negatives
-        repeated.remove(("vectors", f"three/{collection}"))
+        repeated.remove(("encode", f"three/{collection}"))
     assert [(rule, name.replace("@8", "")) for rule, name in added if "@8" in name] == repeated
     assert [(rule, name.replace("@9", "")) for rule, name in added if "@9" in name] == repeated
     assert len(added) == 2 * len(repeated)
@@ -168,7 +168,7 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     jobs = plan(values | {"seeds": SEEDS})
     assert jobs["pretrain", "cdmae@8"].params["settings"]["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
-    assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
+    assert jobs["train", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
 
 
 def test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs(values):

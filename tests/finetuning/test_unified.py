@@ -7,7 +7,6 @@ import transformers
 from tiny_models import padded
 from tiny_training import encoder, gradients, same, stage, together, train
 
-from cdmae.cli import read_arguments
 from cdmae.files import read_json
 from cdmae.finetuning import common, losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
@@ -138,8 +137,8 @@ def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
     for uses in ("dense", "sparse"):
         queries = inference.encode_queries(folder, tiny.queries, uses=uses)
         assert abs(queries - both.head(uses)).max() == 0
-        command = ["--vectors", tmp_path / "both", "--uses", uses, "--output", tmp_path / uses]
-        inference.write_head(**read_arguments(inference.write_head, list(map(str, command))))
+        of = {"vectors": tmp_path / "both", "uses": uses}
+        inference.encode_passages(folder, tiny.tokens, tmp_path / uses, **of)
         stored = inference.read_shards(tmp_path / uses)
         made = inference.shards(folder, tiny.tokens, threads=1, uses=uses)
         assert stored[0].shape == made[0].shape

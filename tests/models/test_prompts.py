@@ -118,7 +118,7 @@ def test_the_job_of_the_tokenizer_refuses_a_prompt_that_fills_a_length(
         prompted = {"stages.one.query_prompt": [prompt, lengths]}
         start = {"collection": "tiny", "vocabulary": 160}
         output = tmp_path / "tokenizer"
-        script.main(start=start, prompted=prompted, collection=tiny.collection, output=output)
+        script.main(settings=start, prompted=prompted, collection=tiny.collection, output=output)
         return len(Prompt.read(prompt, output).ids)
 
     long = "babebibobubabebibobubabebibobu: "

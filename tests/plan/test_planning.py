@@ -18,7 +18,7 @@ import tiny_models
 import tiny_tokenizers
 from any_kind import as_objective
 from made_up import make_model
-from planned import plan, records
+from planned import records
 
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
@@ -274,31 +274,19 @@ def test_the_price_of_every_objective():
     assert price == pytest.approx(expected)
 
 
-def test_the_paper_on_h200s_and_what_its_rules_ask_for():
+def test_the_paper_on_h200s():
     """Pre-training takes 6.6 GPU-hours at half of the peak, stage 1 takes 1.4.
 
-    Both were counted by hand elsewhere, with Wikipedia. Rules request a quarter more memory than
-    the plan estimates.
+    Both were counted by hand elsewhere, with Wikipedia.
     """
     overlays = [ROOT / f"config/{name}.yaml" for name in ("paper", "paper-ablations")]
     values = gather(ROOT / "config/config.yaml", overlays)
-    jobs = plan(values, "all", "table_corpus", gpus=8)
-    records = [job.record for job in jobs.values()]
-    tasks = tasks_of(Planned(load(values)), records, Machine(64, 8, "h200"), everything=True)
+    jobs = records(values, "all", "table_corpus", gpus=8)
+    tasks = tasks_of(Planned(load(values)), jobs, Machine(64, 8, "h200"), everything=True)
     hours = {task.name: task.seconds * task.job.gpus / 3600 for task in tasks}
     assert hours["pretrain cdmae"] == pytest.approx(6.6, rel=0.2)
     assert hours["train_retriever cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
     assert hours["teacher cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
-    for task, (key, job) in zip(tasks, jobs.items(), strict=True):
-        assert task.memory / 1e6 <= job.megabytes, key
-    assert jobs["ngrams", "ami/general/msmarco"].megabytes == pytest.approx(26e3, rel=0.05)
-    assert jobs["ngrams", "ami/bert/wikipedia"].megabytes == pytest.approx(111e3, rel=0.05)
-    on_a_node = {rule for (rule, _), job in jobs.items() if job.record.gpus == 8}
-    assert on_a_node == {"pretrain", "train_retriever", "train_reranker"}
-    assert jobs["untrained", "general"].record.gpus == 0
-    hours = {key: job.minutes / 60 for key, job in jobs.items()}
-    assert hours["pretrain", "cdmae"] == pytest.approx(3 * 6.6 / 8 * 989 / 312, rel=0.2)
-    assert max(hours.values()) <= 24
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -323,21 +311,6 @@ def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
     assert 1 < counted.words < 30
 
 
-@pytest.mark.parametrize("file", ["passages.parquet", "queries.parquet"])
-def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_once_deleted(
-    file, values, tmp_path
-):
-    """A dry run, too, asks what jobs need by the sizes of the collections."""
-    values["results"] = str(tmp_path)
-    write_docs(tmp_path / "collections/docs")
-    damaged = tmp_path / "collections/docs" / file
-    damaged.write_bytes(damaged.read_bytes()[:99])
-    with pytest.raises(InputError, match=f"^{damaged} is damaged .*; delete it and run again$"):
-        plan(values)
-    damaged.unlink()
-    assert plan(values)["ngrams", "ami/small/docs"].megabytes
-
-
 @pytest.mark.parametrize(
     ("passages", "unit", "said"),
     [
@@ -349,7 +322,7 @@ def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_onc
         (
             300_000_000,
             "word",
-            "is docs, of about 6,000,000,000 words, .* per shard .--set-scatter shards=2., or mask",
+            "is docs, of about 6,000,000,000 words, whose n-grams cannot be counted",
         ),
         (
             200_000_000,
@@ -707,11 +680,8 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
         "figure_sampling",
         "table_latency",
     ]
-    for word, near in (
-        ("tabel_main", "table_main"),
-        ("results/encoders/cdmea", "results/encoders/cdmae"),
-    ):
-        with pytest.raises(InputError, match=f"{word} is n.*; did you mean {near}?"):
+    for word in ("tabel_main", "results/encoders/cdmea"):
+        with pytest.raises(InputError, match=f"No rule to produce {word}"):
             commands.command(["plan", word])
     config = configs.configured([])
     _, measuring, table = records(config.values(), "table_latency")

@@ -74,7 +74,7 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(config):
         name for name in systems.of_kind(config, "retriever") if config.systems[name].teacher
     ]
     assert len(students) == 3
-    teachers = [jobs["train_retriever", name].inputs["teacher"] for name in students]
+    teachers = [jobs["train", name].inputs["teacher"] for name in students]
     assert teachers == 3 * [[f"{config.results}/teachers/cdmae-stage3.parquet"]]
 
 

@@ -11,7 +11,7 @@ import synthetic_run
 from scipy.stats import friedmanchisquare, ttest_rel
 from synthetic_run import SMALL, rows_of
 
-from cdmae import formats
+from cdmae import circumstances, formats
 from cdmae.evaluation.significance import holm
 from cdmae.report import facts
 from cdmae.report.columns import Column
@@ -21,7 +21,6 @@ from cdmae.report.page import write
 from cdmae.report.pairwise import average_ranks, every_pair, groups
 from cdmae.report.sections import any_two
 from cdmae.report.tables import Cell
-from workflow import circumstances
 
 DEV = Target("pydocs", "dev")
 

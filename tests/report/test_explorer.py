@@ -104,6 +104,4 @@ def test_a_scatter_counts_the_queries_on_either_side():
 def test_the_report_declares_the_files_of_the_first_screen_and_the_explorer(values):
     inputs = plan(values, "report")["report", ""].inputs
     assert inputs["indexes"] == ["out/bm25/docs"]
-    assert set(inputs["runs"]) == {
-        f"out/runs/{name}/docs.dev.parquet" for name in values["systems"]
-    }
+    assert set(inputs["runs"]) == {f"out/runs/{name}/evaluated" for name in values["systems"]}

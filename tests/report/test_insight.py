@@ -204,10 +204,7 @@ def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section
     run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
     assert insight.negatives(run) is None and insight.queries(run) is None
     inputs = plan(values, "report")["report", ""].inputs
-    assert inputs["mined"] == [
-        "out/negatives/bm25.docs.train.parquet",
-        "out/negatives/one.docs.train.parquet",
-    ]
+    assert inputs["mined"] == ["out/runs/bm25/docs.train", "out/runs/one/docs.train"]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]
-    assert "out/runs/one/docs.dev.parquet" in inputs["runs"]
+    assert "out/runs/one/evaluated" in inputs["runs"]
     assert Target(*systems.shown(load(values))) == Target("docs", "dev")

@@ -415,7 +415,7 @@ def test_a_cell_describes_a_training(stage, words):
 @pytest.mark.parametrize("rule", ["report", "table"])  # figure is as table
 def test_a_changed_template_is_a_changed_input(rule):
     """The fingerprint of the code follows imports alone."""
-    rules = (ROOT / "workflow/rules/evaluation.smk").read_text()
+    rules = (ROOT / "workflow/rules/report.smk").read_text()
     assert "templates=templates" in rules.split(f"rule {rule}:")[1].split("output:")[0]
     assert {path.suffix for path in FOLDER.iterdir()} == {".j2"}
 

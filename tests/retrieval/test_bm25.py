@@ -17,7 +17,7 @@ import pytest
 from cdmae.arrays import read_array
 from cdmae.collections.store import PASSAGES
 from cdmae.errors import InputError
-from cdmae.retrieval import bm25, by_queries, lexical, lucene
+from cdmae.retrieval import bm25, lucene
 from cdmae.retrieval.asking import Question
 from cdmae.runs import read_run, write_run
 
@@ -148,22 +148,6 @@ def test_parts_threads_and_chunks_do_not_matter(texts, index, tmp_path, monkeypa
     b = bm25.search(tmp_path / "one", queries, 50)
     for name in ("passages", "scores", "starts"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-
-
-@pytest.mark.parametrize("number", [1, 3, 7])
-def test_parts_of_the_queries_change_no_bit_of_a_run(tiny, tmp_path, number):
-    bm25.build(tiny.collection, tmp_path / "index")
-    how = {"indexes": [tmp_path / "index"], "collections": [tiny.collection] * 2}
-    how |= {"splits": ["train"] * 2, "depth": 20, "k1": 0.9, "b": 0.4}
-    whole = [tmp_path / "whole.parquet", tmp_path / "again.parquet"]
-    lexical.search(**how, outputs=whole)
-    names = [f"{index}-of-{number}" for index in range(1, number + 1)]
-    runs = [[tmp_path / f"{target}.{name}.parquet" for name in names] for target in range(2)]
-    for name, *own in zip(names, *runs, strict=True):
-        lexical.search(**how, outputs=own, part=name)
-    found = [tmp_path / "merged.parquet", tmp_path / "again-merged.parquet"]
-    by_queries.join_runs([*runs[0], *runs[1]], found)
-    assert [path.read_bytes() for path in found] == [path.read_bytes() for path in whole]
 
 
 def test_odd_text(tmp_path):

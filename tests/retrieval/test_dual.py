@@ -7,7 +7,6 @@ from scipy import sparse
 from cdmae.errors import InputError
 from cdmae.retrieval import dual
 from cdmae.retrieval.dual import DualVectors
-from cdmae.retrieval.parts import join_vectors
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard, read_shards
 
@@ -61,12 +60,7 @@ def test_shards_are_stored(tmp_path):
         dual.write(tmp_path, f"{number:05d}", shard)
     read = read_shards(tmp_path)
     assert [shard.shape for shard in read] == [(5, 74), (6, 74)]
-    (tmp_path / "more").mkdir()
-    dual.write(tmp_path / "more", "00000", drawn(2, 4))
-    join_vectors(tmp_path / "all", [tmp_path, tmp_path / "more"])  # the parts of two jobs
-    every = read_shards(tmp_path / "all")
-    assert [len(shard) for shard in every] == [5, 6, 2]
-    whole = dual.joined([shard[:] for shard in every])[:11]
+    whole = dual.joined([shard[:] for shard in read])
     np.testing.assert_array_equal(whole.dense, vectors.dense)
     assert (whole.sparse != vectors.sparse).nnz == 0
     with pytest.raises(InputError, match="does not contain vectors of two heads"):

@@ -8,6 +8,7 @@ from cdmae.errors import InputError
 from cdmae.retrieval import feedback, vectors
 from cdmae.retrieval.asking import Question, ask, encode
 from cdmae.retrieval.search import search
+from cdmae.retrieval.searching import write_runs
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run, write_run
 from tests.retrieval.test_inference import retriever_of
@@ -35,9 +36,9 @@ def test_runs_are_a_second_search(tiny, tmp_path):
     write_run(tmp_path / "first.parquet", first)
     how = {"encoder": {"encoded_by": "vectors"}, "model": model, "vectors": [tmp_path / "vectors"]}
     where = {"collections": [tiny.collection], "splits": ["train"], "lengths": [0]}
-    written = {"runs": [tmp_path / "first.parquet"], "outputs": [tmp_path / "again.parquet"]}
-    weights = {"feedback": 3, "alpha": 0.9, "beta": 0.1}
-    feedback.write_runs(**how, **where, **written, **weights, depth=5)
+    written = {"first": [tmp_path / "first.parquet"], "outputs": [tmp_path / "again.parquet"]}
+    weights = {"feedback": {"depth": 3, "alpha": 0.9, "beta": 0.1}}
+    write_runs(**how, **where, **written, **weights, depth=5, tokens=[], candidates=[])
     run = read_run(tmp_path / "again.parquet")
     passages = np.concatenate([shard[:] for shard in shards])
     best = first.ranked(4)[0][:3]

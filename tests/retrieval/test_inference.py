@@ -13,7 +13,7 @@ from cdmae.errors import InputError
 from cdmae.finetuning import common, groups
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
-from cdmae.retrieval import by_queries, reranking, vectors
+from cdmae.retrieval import reranking, vectors
 from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
@@ -234,44 +234,6 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
         assert new[8:].tolist() == old[8:].tolist()
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
-
-
-def merged(write, folder, number):
-    """Write the runs of `number` parts and merge them; the bytes of the merged run."""
-    runs = [folder / f"{index}-of-{number}.parquet" for index in range(1, number + 1)]
-    for path in runs:
-        write(path, path.stem)
-    by_queries.join_runs(runs, [folder / "merged.parquet"])
-    return (folder / "merged.parquet").read_bytes()
-
-
-@pytest.mark.parametrize("number", [1, 3, 7])
-def test_parts_of_the_queries_change_no_bit_of_a_reranked_run(
-    reranker, tiny, tmp_path, monkeypatch, number
-):
-    monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 5)
-    how = {"model": reranker, "depth": 8, "collections": [tiny.collection], "splits": ["train"]}
-    how |= {"tokens": [tiny.tokens], "lengths": [0], "runs": [tiny.negatives]}
-    reranking.rerank(**how, outputs=[tmp_path / "whole.parquet"])
-    found = merged(
-        lambda path, part: reranking.rerank(**how, outputs=[path], part=part), tmp_path, number
-    )
-    assert found == (tmp_path / "whole.parquet").read_bytes()
-
-
-@pytest.mark.parametrize("number", [1, 3, 7])
-def test_parts_of_the_queries_change_no_bit_of_a_teacher_s_scores(
-    reranker, tiny, tmp_path, monkeypatch, number
-):
-    monkeypatch.setattr(reranking, "PIECE", 40)
-    settings = {"split": "train", "depth": 5, "group": 6, "random_negatives": 3, "seed": 9}
-    how = {"model": reranker, "collection": tiny.collection, "negatives": tiny.negatives}
-    how |= {"tokens": tiny.tokens, "settings": settings | {"epochs": 2}}
-    reranking.teacher(**how, output=tmp_path / "whole.parquet")
-    found = merged(
-        lambda path, part: reranking.teacher(**how, output=path, part=part), tmp_path, number
-    )
-    assert found == (tmp_path / "whole.parquet").read_bytes()
 
 
 def test_a_killed_reranking_goes_on_after_its_last_piece(

@@ -4,10 +4,8 @@ import dataclasses
 import inspect
 import re
 import runpy
-import shlex
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,8 +14,7 @@ from planned import plan
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
-from cdmae.cli import read_arguments
-from cdmae.plan import resources
+from cdmae.job import arguments
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
 
@@ -28,103 +25,53 @@ CHAPTERS = re.findall(
     flags=re.MULTILINE,
 )
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
-TWINS = {
-    "mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external", "mine_fusion": "fuse",
-    "mine_feedback": "search_feedback", "mine_run": "read_run", "figure": "table", "untrained": "pretrain",
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def jobs(rules):
-    """The rules that run a script: those and its path, by name."""
-    return {
-        rule.name: (rule, f"workflow/scripts/{TWINS.get(rule.name, rule.name)}.py")
-        for rule in rules
-        if rule.shellcmd
-    }
+    """The rules that run a script: its name, by the rule's."""
+    return {rule.name: Path(rule.script).stem for rule in rules if rule.script}
+
+
+@pytest.fixture
+def planned(values, tmp_path):
+    """A job of every kind of entry."""
+    return [job for job in every_job(values, tmp_path).values() if job.detail.rule.script]
 
 
 def test_every_chapter_is_included():
     assert sorted(CHAPTERS) == sorted(path.stem for path in (ROOT / "workflow/rules").glob("*.smk"))
 
 
-@pytest.fixture
-def planned(values, tmp_path):
-    """A job of every rule that runs a script."""
-    return {job.record.rule: job for job in every_job(values, tmp_path).values()}
+def test_every_rule_runs_a_script_and_depends_on_its_code(jobs, planned):
+    assert {job.record.rule for job in planned} == jobs.keys()
+    for job in planned:
+        assert f"workflow/scripts/{jobs[job.record.rule]}.py" in job.params["code"], job.record
+    assert {path.stem for path in ROOT.glob("workflow/scripts/*.py")} == set(jobs.values())
 
 
-def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs, planned):
-    launch = r"{params.launch}( --nodes {resources.nodes})?( --gpus {resources.gpu})?"
-    for name, (rule, script) in jobs.items():
-        assert re.search(rf"{launch} {script.removeprefix('workflow/')} ", rule.shellcmd), name
-        assert script in planned[name].params["code"], name
-    scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
-    shards = re.findall(r" (scripts/\w+\.py) ", (ROOT / "workflow/rules/shards.smk").read_text())
-    assert scripts == {script for _, script in jobs.values()} | {
-        f"workflow/{each}" for each in shards
-    }
-
-
-def test_the_command_of_a_rule_is_the_one_that_runs(jobs):
-    """Snakemake prints `shellcmd` but runs what it has compiled; the reason for a failure is found
-    by the first.
-    """
-    for name, (rule, _) in jobs.items():
-        assert rule.shellcmd in rule.run_func.__code__.co_consts, name
-
-
-def test_a_log_that_somebody_made_a_link_is_not_written_through(tmp_path):
-    """In a folder that a group shares; `tee` would empty the file behind it. Snakemake removes logs
-    before a job.
-    """
-    mine, log = tmp_path / "mine.txt", tmp_path / "a.log"
-    mine.write_text("precious")
-    log.symlink_to(mine)
-    rule = 'rule a:\n    output: "out"\n    log: "a.log"\n    shell: "echo said | tee -i {log} > {output}"\n'
-    (tmp_path / "Snakefile").write_text(rule)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--quiet"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    assert (mine.read_text(), log.read_text()) == ("precious", "said\n")
-
-
-def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, planned, monkeypatch):
-    assert jobs.keys() <= planned.keys()
-    for name, (_, script) in jobs.items():
-        commands = []
-        monkeypatch.setattr("cdmae.cli.run_command", commands.append)
-        runpy.run_path(str(ROOT / script), run_name="__main__")
-        parameters = inspect.signature(commands[0]).parameters
+def test_every_script_has_the_arguments_that_its_function_needs(jobs, planned, monkeypatch):
+    """The adapter fills a function's parameters by their names."""
+    calls = []
+    monkeypatch.setattr("cdmae.job.run", lambda function, _, **more: calls.append((function, more)))
+    monkeypatch.setattr("cdmae.job._state", lambda _: Path("state"))
+    monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
+    for job in planned:
+        script = ROOT / f"workflow/scripts/{jobs[job.record.rule]}.py"
+        names = ("input", "output", "params", "wildcards", "threads")
+        snakemake = SimpleNamespace(**{name: getattr(job.detail, name) for name in names})
+        runpy.run_path(str(script), {"snakemake": snakemake}, run_name="__main__")
+        function, more = calls[-1]
         needed = {
             key
-            for key, parameter in parameters.items()
+            for key, parameter in inspect.signature(function).parameters.items()
             if parameter.default is inspect.Parameter.empty
         }
-        options = re.findall(
-            r" --([a-z][a-z0-9-]*) ",
-            planned[name].command.partition(script.removeprefix("workflow/"))[2].replace(" ", "  "),
-        )
-        assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
-
-
-def test_the_commands_of_parts_are_the_ones_that_their_scripts_take(values, monkeypatch):
-    """And `*-of-3` stands for what the job reads."""
-    functions = []
-    monkeypatch.setattr("cdmae.cli.run_command", functions.append)
-    jobs = plan(values, shards=3).values()
-    divided = [job for job in jobs if re.search(r"_part$|_joined$|^ngram_", job.record.rule)]
-    assert len({job.record.rule for job in divided}) == 21
-    for job in divided:
-        script, words = re.search(r" (scripts/\w+\.py) (.*) 2>&1", job.command).groups()
-        runpy.run_path(str(ROOT / "workflow" / script), run_name="__main__")
-        given = read_arguments(functions[-1], shlex.split(words))
-        listed = [
-            str(path)
-            for value in given.values()
-            for path in (value if isinstance(value, list) else [value])
-        ]
-        read = [path for path in job.record.inputs if "/parts/" in path]
-        assert set(read) <= set(listed), job.record
+        given = arguments(function, snakemake, **more)
+        assert needed <= given.keys(), (job.record, needed - given.keys())
+        read = [path for path in job.record.inputs if "/runs/" in path or "/vectors/" in path]
+        passed = str(list(given.values()))
+        assert all(path in passed for path in read), (job.record, given)
 
 
 def every_job(values, folder):
@@ -161,18 +108,18 @@ def every_job(values, folder):
     return plan(values, "all", *more)
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_snakemakes_linter_has_nothing_to_say(monkeypatch, shards):
+def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
     monkeypatch.chdir(ROOT)
-    scattered = ResourceSettings(cores=1, overwrite_scatter={"shards": shards})
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        assert not api.workflow(scattered, snakefile=ROOT / "Snakefile").lint()
+        assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
-def test_what_shows_the_papers_numbers_is_made_again_when_they_change(jobs):
-    for name, (rule, script) in jobs.items():
-        reads = "cdmae.report.paper.published" in fingerprint(script)
-        assert reads == (published.FILE.relative_to(ROOT).as_posix() in rule.input), name
+def test_what_shows_the_papers_numbers_is_made_again_when_they_change(rules, jobs):
+    for rule in rules:
+        if rule.name in jobs:
+            found = fingerprint(f"workflow/scripts/{jobs[rule.name]}.py")
+            reads = "cdmae.report.paper.published" in found
+            assert reads == (published.FILE.relative_to(ROOT).as_posix() in rule.input), rule.name
 
 
 def test_the_profile_of_slurm_hides_the_guessing_of_an_account(caplog, monkeypatch):
@@ -201,52 +148,32 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
         path.parent.name: yaml.safe_load(path.read_text())
         for path in ROOT.glob("workflow/profiles/*/*.yaml")
     }
-    assert profiles.keys() == {"default", "slurm", "kubernetes"}
+    assert profiles.keys() == {"default", "slurm"}
     for profile in profiles.values():
         assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
-        assert profile["rerun-triggers"] == ["mtime", "params", "input", "code"]
+        assert profile["rerun-triggers"] == ["mtime", "params", "input"]
     assert "retries" not in profiles["default"]
     assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
-    assert profiles["kubernetes"]["retries"] > 0
 
 
-def test_every_rule_requests_memory_and_time_so_that_profiles_need_no_defaults(rules):
-    for rule in rules:
-        if rule.output:
-            assert {"mem_mb", "runtime"} <= rule.resources.keys(), rule.name
-    for path in ROOT.glob("workflow/profiles/*/*.yaml"):
-        defaults = yaml.safe_load(path.read_text()).get("default-resources", {})
-        assert not {"mem_mb", "runtime", "gpu"} & defaults.keys(), path
-
-
-# of snakemake-executor-plugin-kubernetes 0.5, which is not installed
-KUBERNETES = {"namespace", "service_account_name", "persistent_volumes"}
-
-
-@pytest.mark.parametrize("executor", ["slurm", "kubernetes"])
-def test_all_keys_of_the_profiles_of_clusters_are_options(executor):
+def test_all_keys_of_the_profile_of_slurm_are_options():
     """Also the keys that are comments."""
     from snakemake.cli import get_argument_parser
 
-    own = KUBERNETES
-    if executor == "slurm":
-        slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
-        own = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
+    slurm = pytest.importorskip("snakemake_executor_plugin_slurm")
+    own = {field.name for field in dataclasses.fields(slurm.ExecutorSettings)}
     parser = get_argument_parser()
     options = {name for action in parser._actions for name in action.option_strings}
-    text = (ROOT / f"workflow/profiles/{executor}/profile.yaml").read_text()
+    text = (ROOT / "workflow/profiles/slurm/profile.yaml").read_text()
     keys = re.findall(r"^(?:# )?([a-z][a-z-]+):(?: |$)", text, flags=re.MULTILINE)
     assert len(keys) > 10
     for key in keys:
-        plugin = key.removeprefix(f"{executor}-").replace("-", "_")
+        plugin = key.removeprefix("slurm-").replace("-", "_")
         assert f"--{key}" in options or plugin in own, key
 
 
-def test_the_page_on_clusters_lists_the_rules_with_gpus(jobs):
+def test_the_page_on_clusters_lists_the_rules_with_gpus(rules):
     page = (ROOT / "docs/clusters.md").read_text()
     (table,) = re.findall(r"\| rules \| GPUs .*\n((?:\|.*\n)+)", page)
     listed = set(re.findall(r"`(\w+)`", table))
-    assert listed == set(resources.ON_SEVERAL + resources.ON_ONE)
-    assert listed == {
-        name for name, (rule, _) in jobs.items() if "{resources.gpu}" in rule.shellcmd
-    } - {"untrained"}
+    assert listed == {rule.name for rule in rules if "gpu" in rule.resources}

@@ -15,9 +15,8 @@ import sentencepiece
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.ranges import Part
 from cdmae.tokens import tokenise, vocabulary
-from cdmae.tokens.corpus import TOKENS, Tokens, join_tokens, stream_tokens, write_tokens
+from cdmae.tokens.corpus import TOKENS, stream_tokens, write_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
@@ -117,19 +116,6 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads, mon
         )
         assert one == other
     assert len(written) == len(texts) and max(written) <= 2 * threads + 2
-
-
-def test_tokens_of_parts_are_joined_to_the_same_files(tmp_path):
-    lengths = np.array([0, 3, 1, 2, 0, 0, 2, 4, 1, 0])
-    tokens = Tokens.of(np.arange(13, dtype=np.uint16), lengths, np.arange(20) < 15)
-    write_tokens(tmp_path / "whole", tokens)
-    for number in (1, 3, 7):
-        folders = [tmp_path / f"{index}-of-{number}" for index in range(number)]
-        for index, folder in enumerate(folders):
-            write_tokens(folder, tokens.part(*Part(index + 1, number).of(len(tokens))))
-        join_tokens(tmp_path / "joined", folders)
-        for path in (tmp_path / "whole").iterdir():
-            assert (tmp_path / "joined" / path.name).read_bytes() == path.read_bytes()
 
 
 def test_training_texts_can_be_read_more_than_once(tmp_path):

@@ -101,7 +101,6 @@ def test_a_finished_training_leaves_no_state(tmp_path):
             (folder / "model").touch()
         assert {path.name for path in (tmp_path / "state").iterdir()} == {
             "lease",
-            "lease.job",
             "lease.lock",
         }
     assert {path.name for path in (tmp_path / "output").iterdir()} == {

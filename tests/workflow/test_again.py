@@ -9,10 +9,10 @@ from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
 
-MEASURED = ["measures cdmae-stage3", "measures fused", "facts report", "report", "default"]
+MEASURED = ["measures cdmae-stage3", "measures fused", "report", "default"]
 STAGE3 = [
-    "train_retriever cdmae-stage3", "vectors cdmae-stage3,pydocs", "vectors cdmae-stage3,scikit-learn",
-    "search cdmae-stage3", "weights fused", "fuse fused", "release cdmae-stage3", *MEASURED,
+    "train cdmae-stage3", "encode cdmae-stage3,pydocs", "encode cdmae-stage3,scikit-learn",
+    "search cdmae-stage3,evaluated", "fuse fused,evaluated", "release cdmae-stage3", *MEASURED,
 ]  # fmt: skip
 
 
@@ -54,7 +54,6 @@ def test_the_evaluation_restarts_no_training(smoke, overlay):
     assert {job.split()[0] for job in found} == {
         "measures",
         "release",
-        "facts",
         "report",
         "default",
     }
@@ -63,16 +62,16 @@ def test_the_evaluation_restarts_no_training(smoke, overlay):
 def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
     """Of a zero-shot collection, of two splits searched together, and of training queries."""
     shutil.rmtree(finished.results / "vectors")
+    targets = [f"results/smoke/runs/cdmae-stage1/{part}" for part in ("evaluated", "pydocs.train")]
     runs = [
-        finished.results / f"runs/cdmae-stage1/{name}.parquet"
-        for name in ("scikit-learn.test", "pydocs.dev")
+        finished.folder / targets[0] / "scikit-learn.test.parquet",
+        finished.folder / targets[0] / "pydocs.dev.parquet",
+        finished.folder / targets[1] / "pydocs.train.parquet",
     ]
-    runs.append(finished.results / "negatives/cdmae-stage1.pydocs.train.parquet")
     before = [path.read_bytes() for path in runs]
-    targets = [str(path.relative_to(finished.folder)) for path in runs]
     kept = overlay("evaluation: {keep_vectors: false}")
     assert jobs(finished.run(*SMOKE, kept, *targets)) == Counter(
-        ["search cdmae-stage1", "mine cdmae-stage1,pydocs,train"]
+        ["search cdmae-stage1,evaluated", "search cdmae-stage1,pydocs.train"]
     )
     assert [path.read_bytes() for path in runs] == before
     assert not (finished.results / "vectors").exists()
@@ -84,14 +83,13 @@ def test_a_change_in_the_kl_restarts_what_imports_it_and_a_comment_nothing(finis
     finished.edit("workflow/scripts/pretrain.py", "\nif __name", "\n# How it begins.\nif __name")
     finished.edit("cdmae/finetuning/losses.py", ".sum(-1).mean()", ".sum(-1).mean() * 1.0")
     found = finished.plan()
-    assert {job for job in found if job.startswith("train_")} == {
-        *(f"train_retriever {name}" for name in (
+    assert {job for job in found if job.startswith("train ")} == {
+        f"train {name}" for name in (
             "none-stage1", "mae-stage1", "cdmae-stage1", "mae-stage1@43", "cdmae-stage1@43",
-            "cdmae-stage2", "cdmae-stage3")),
-        "train_reranker cdmae-reranker",
+            "cdmae-stage2", "cdmae-stage3", "cdmae-reranker")
     }  # fmt: skip
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
-            "mine_bm25", "search_bm25"}  # fmt: skip
+            "bm25"}  # fmt: skip
     assert not kept & {job.split()[0] for job in found}
     assert (
         "Params have changed since last execution: code of cdmae.finetuning.losses" in finished.said

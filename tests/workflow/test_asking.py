@@ -37,7 +37,9 @@ def search(smoke, monkeypatch, capsys):
 def test_it_answers_as_the_run_does(smoke, search, system):
     folder = smoke.results / "collections/pydocs"
     question = read_queries(folder, "dev")["text"][3]
-    ranked = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet").ranked(3)[0][:3]
+    ranked = read_run(smoke.results / f"runs/{system}/evaluated/pydocs.dev.parquet").ranked(3)[0][
+        :3
+    ]
     names = read_passages(folder).take(ranked)["passage_id"].to_pylist()
     said = search("--system", system, "--collection", "pydocs", "--depth", "3", question)
     assert f"{system} on pydocs" in said
@@ -46,7 +48,7 @@ def test_it_answers_as_the_run_does(smoke, search, system):
     about = {"pydocs": {system: answering.described(config, system, "pydocs")}}
     depth = config.evaluation.depth
     engine = Engine(about, {"pydocs": folder}, depth=depth, lengths={})
-    run = read_run(smoke.results / f"runs/{system}/pydocs.dev.parquet")
+    run = read_run(smoke.results / f"runs/{system}/evaluated/pydocs.dev.parquet")
     for row, text in enumerate(read_queries(folder, "dev")["text"][:20]):
         hits = engine.search(text, system, "pydocs", 10).hits
         expected = run.ranked(row)[1][:10]  # passages whose scores differ by rounding may swap
@@ -67,7 +69,7 @@ def test_by_default_it_asks_the_best_on_dev(smoke, search):
 
 
 def test_a_fusion_tells_its_weights(smoke):
-    about = json.loads((smoke.results / "fusions/fused.json").read_text())
+    about = json.loads((smoke.results / "runs/fused/evaluated/weights.json").read_text())
     assert about["on"] == ["pydocs", "dev"] and sum(about["weights"]) == pytest.approx(1)
     assert on_dev(smoke.results / "measures/fused.tsv") == pytest.approx(about["value"], abs=1e-6)
 
@@ -88,10 +90,10 @@ systems:
 
 
 def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, overlay):
-    target = "results/smoke/negatives/mixed.pydocs.train.parquet"
+    target = "results/smoke/runs/mixed/pydocs.train"
     finished.run(*SMOKE, overlay(MIXED), target, "--rerun-triggers", "mtime")
     parts, mixed = (
-        [read_run(finished.results / f"negatives/{name}.pydocs.train.parquet") for name in names]
+        [read_run(finished.results / f"runs/{name}/pydocs.train") for name in names]
         for names in (("bm25", "cdmae-stage1"), ("mixed",))
     )
     expected = Fusion(parts, "convex", 60).run([0.3, 0.7], 1000)

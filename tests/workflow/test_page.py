@@ -135,7 +135,7 @@ def test_a_run_so_small_advises_nothing(first_screen):
 
 
 def test_the_weights_of_a_fusion_are_the_ones_that_were_chosen(smoke, table):
-    about = read_json(smoke.results / "fusions/fused.json")
+    about = read_json(smoke.results / "runs/fused/evaluated/weights.json")
     parts = zip(about["weights"], about["systems"], strict=True)
     assert table("fusions")["fused"]["weights"] == ", ".join(
         f"{weight:g} × {name}" for weight, name in parts

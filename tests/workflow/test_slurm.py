@@ -178,8 +178,7 @@ class Training:
             int(process.name)
             for process in Path("/proc").glob("[0-9]*")
             if (words := command(process)) and Path(words[0]).name.startswith("python")
-            and any(word.endswith(f"workflow/scripts/{self.rule}.py") for word in words)
-            and "--standalone" not in words
+            and any(word.endswith(f".{self.rule}.py") for word in words)
             and "--node-rank" not in words and working(process) == self.checkout.folder
         ]  # fmt: skip
 
@@ -270,7 +269,7 @@ def test_warned_before_the_time_limit(ran, tmp_path):
     retry goes on.
     """
     name = "cdmae-stage1"
-    training = Training(ran, tmp_path / "checkout", "train_retriever", name, f"trained/{name}")
+    training = Training(ran, tmp_path / "checkout", "train", name, f"trained/{name}")
     run(
         "scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes"
     )  # less than the five of the profile

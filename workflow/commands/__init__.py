@@ -14,7 +14,7 @@ from cdmae.errors import InputError
 from workflow.commands.asking import importance, search
 from workflow.commands.exporting import export
 from workflow.commands.measuring import check
-from workflow.commands.planning import adopt, plan
+from workflow.commands.planning import plan
 from workflow.commands.proposing import new
 from workflow.commands.serving import serve
 
@@ -56,7 +56,6 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 COMMANDS = {
     "new": new,
     "plan": plan,
-    "adopt": adopt,
     "search": search,
     "serve": serve,
     "importance": importance,

@@ -1,4 +1,4 @@
-"""Commands before and between runs: plan a run, and adopt orphaned training states."""
+"""The command that estimates a run before it begins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 from cdmae.config.reading import check_typed
 from cdmae.errors import InputError
-from workflow import state
 from workflow.commands.configs import configured
-from workflow.surroundings import DEVICE, device_here, lock
 
 
 def plan(
@@ -20,7 +18,6 @@ def plan(
     gpu: str = "",
     memory: int | None = None,
     config: list[str] = (),  # type: ignore[assignment]
-    set_scatter: list[str] = (),  # type: ignore[assignment]
     all: bool = False,
 ) -> None:
     """Estimate the jobs, hours, disk and memory of a run.
@@ -36,7 +33,6 @@ def plan(
       --all         count finished jobs, too
       --configfile  config files as for a run, which overlay config/config.yaml
       --config      values as for a run, such as 'seeds=[]'
-      --set-scatter shards=N divides jobs as for a run
 
     Times are sums of prices per operation. cdmae/plan/prices.csv lists the prices with their
     sources; none was measured on this machine.
@@ -48,11 +44,10 @@ def plan(
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
-    from cdmae.plan.planned import Planned
-    from workflow import recorded
+    from cdmae.plan.planned import Planned, priced
     from workflow.dry_run import dry_run
 
-    values, scatter = values_of(config, set_scatter)
+    values = values_of(config)
     settings = configured(configfile, values)
     here = machine.here()
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
@@ -64,50 +59,21 @@ def plan(
     if memory is not None:
         bytes_ = memory * 2**30
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
-    device_here()
     # jobs request the GPUs of the described machine
-    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"
-    planned = dry_run(configfile, targets, **size, values=values, scatter=scatter)
-    print(text(Planned(settings), list(planned), machine_, everything=all))
-    for line in recorded.summary(planned.values()):
-        print(f"changed    {line}")
+    os.environ["CDMAE_DEVICE"] = "gpu" if size["gpus"] else "cpu"
+    planned = dry_run(configfile, targets, **size, values=values)
+    jobs = [priced(settings, job) for job in planned]
+    print(text(Planned(settings), jobs, machine_, everything=all))
 
 
-def values_of(config: list[str], set_scatter: list[str]) -> tuple[dict[str, Any], dict[str, int]]:
-    """Read the values of ``--config`` and ``--set-scatter`` in the same way as Snakemake."""
+def values_of(config: list[str]) -> dict[str, Any]:
+    """Read the values of ``--config`` in the same way as Snakemake."""
     from snakemake import cli
     from snakemake.exceptions import CliException
 
     try:
         values = cli.parse_config(config)
-        scatter = cli.parse_set_scatter(set_scatter)
     except (CliException, ValueError) as error:
         raise InputError(f"{error}; ./run plan --help lists the options") from None
     check_typed(config)
-    return values, scatter
-
-
-def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
-    """Resume from the newest training states that an edit of the code has orphaned.
-
-    Use this command only after edits that do not change any result. It moves the states to the
-    folders in which the edited code looks for them.
-
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run adopt
-      ./run adopt --configfile mine.yaml
-    """
-    from workflow.dry_run import dry_run
-
-    config = configured(configfile)
-    trainings = {
-        f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
-        for job, details in dry_run(configfile).items()
-        if hasattr(details.params, "state") and all(map(os.path.exists, job.inputs))
-    }
-    with lock(config.results):
-        adopted = [state.adopt(name, folder) for name, folder in trainings.items()]
-    lines = [line for line in adopted if line]
-    print("\n".join(lines or ["there is no older training state to resume from"]))
+    return values

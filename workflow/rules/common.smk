@@ -1,47 +1,59 @@
 # Reads and checks the config, and helps the rules to fill in their paths and parameters.
 #
 # Key
-#   <results>         a folder of this run; <logs> and <benchmarks> are others
+#   <results>         the folder of this run; <logs> and <benchmarks> are others
 #   {system}          a wildcard: its value comes from the requested path
+#   {part}            of a system's runs: `evaluated`, over all evaluated queries, or
+#                     COLLECTION.SPLIT, over queries on which a stage trains
 #   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
 #                     A list gives several paths, an empty column gives none
-#   {job.collection}  the collections that a job searches: its wildcard's, or all evaluated ones;
-#                     {job.target} is COLLECTION.SPLIT of all evaluated ones
+#   params.settings   the settings that a result depends on, as plain values
 #   params.code       the fingerprints of the modules that a result depends on
-#   params.settings   the settings that a result depends on; options or JSON in a command.
-#                     Snakemake records both, and runs a job again if one of them has changed
-#   other params      functions of `input` or `output`; their changes do not run a job again
+#   params.contents   digests of the user's files that a result depends on. Snakemake records all
+#                     three, and runs a job again if one of them has changed
+#   other params      functions of `input` or `output`: their changes do not run a job again
+#
+# Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
+# one function.
 
+import json
+import os
 import re
 import signal
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from os.path import dirname
+from pathlib import Path
 
+from snakemake.logging import logger
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+source = Path(str(workflow.current_basedir)).parents[1]
+if str(source) not in sys.path:
+    sys.path.insert(0, str(source))
+
+from cdmae.circumstances import STARTED, now
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
-from cdmae.plan import resources as requests
-from cdmae.plan import sizes
-from cdmae.plan.planned import Job, Planned
-from workflow import engine, overlays
-from workflow.circumstances import STARTED, now
+from workflow import hooks
+from workflow.contents import Contents
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
 from workflow.fingerprint import fingerprint
-from workflow.recorded import Options, plain
-from workflow.state import key_of
-from workflow.surroundings import (
-    PASSED,
-    check_prefix,
-    check_records,
-    device_here,
-    image_here,
-    pass_to_jobs,
-    states_here,
-)
-from workflow.targets import check
+
+imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
+
+
+def read_config():
+    """Read the config from its files, or from the workflow that imports this one as a module."""
+    default = source / "config/config.yaml"
+    if imported:
+        return lay({} if config.get("standalone") else read_yaml(default), config)
+    return gather(default, workflow.configfiles, workflow.config_settings.config)
 
 
 @contextmanager
@@ -56,20 +68,7 @@ def in_a_sentence():
         raise SystemExit(said(error)) from error
 
 
-def read_config():
-    """Read the config from its files, or from the workflow that imports this one as a module."""
-    default = source / "config/config.yaml"
-    if engine.imported(workflow):
-        return lay({} if config.get("standalone") else read_yaml(default), config)
-    files = overlays.of(workflow)
-    values = gather(default, files, workflow.config_settings.config)
-    overlays.pass_on(workflow, files)
-    return values
-
-
 with in_a_sentence():
-    shards = engine.shards(workflow)
-    device = device_here()
     settings = load(read_config())
 
 
@@ -79,56 +78,46 @@ pathvars:
     benchmarks="<results>/benchmarks",
 
 
-results = engine.path_of(workflow, "<results>")
-with in_a_sentence():
-    check_prefix(results, settings.results)
+# the results below the prefix of a module
+results = workflow.pathvars.apply(workflow.modifier.path_modifier.replace_prefix("<results>"))
 settings = replace(settings, results=results)
-if workflow.is_main_process:  # once a run, not in every job
-    with in_a_sentence():
-        check_records(source, Path.cwd())
-        sizes.check(settings, shards)
-    os.environ[STARTED] = now()
 
-
-envvars:
-    *[name for name in PASSED if name in os.environ],
-
-
-deployment = engine.deployment(workflow)
-pass_to_jobs(own_environment=not deployment.isdisjoint({"CONDA", "APPTAINER"}))
-
-# SLURM warns all processes of a job before its time limit. Trainers then save their state
-# (cdmae/training/setup.py). This process, the shell and tee must ignore the signal, or they would
-# end, and the trainer with them. Child processes inherit that a signal is ignored.
-signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-# For --sdm conda: all jobs have one environment, for CPUs or for GPUs.
+# For --sdm conda and --sdm apptainer: jobs have one environment, for CPUs or for GPUs.
+device = os.environ.get("CDMAE_DEVICE", "")
 environment = f"../../envs/{device or 'cpu'}.yaml"
 
 
-# For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
-if "APPTAINER" in deployment:
-    with in_a_sentence():
-        image = image_here(source)
+container: os.environ.get("CDMAE_IMAGE", str(source / "envs/cdmae.sif"))
 
-    container: image
+
+# Jobs import this checkout. They end when this process ends, and save the states of trainings. Their
+# libraries print no progress bars, and report no model's name to a service.
+os.environ |= {
+    "PYTHONPATH": str(source),
+    "CDMAE_PARENT": str(os.getpid()),
+    "TQDM_DISABLE": "1",
+    "DISABLE_SAFETENSORS_CONVERSION": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+if workflow.is_main_process:  # once a run, not in every job
+    os.environ[STARTED] = now()
+
+# SLURM warns all processes of a job before its time limit. Trainers then save their state
+# (cdmae/training/setup.py). All other processes must ignore the signal, or they would end, and the
+# trainer with them. Child processes inherit that a signal is ignored.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 # --- paths ----------------------------------------------------------------------------------------
 
-evaluated = list(dict.fromkeys(name for name, _ in systems.targets(settings)))
-TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(settings)]
-COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
-KEPT = settings.evaluation.keep_vectors
+EVALUATED = systems.targets(settings)  # pairs of a collection and a split
+FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")  # of a collection
 
 tables = {
     "collection": {
         name: {
             "files": [str(path) for path in entry.settings.depends()],
-            "threads": entry.settings.threads(),
             **systems.texts(settings, name),
-            # the length at which systems cut its texts; 0: their own lengths
-            "length": settings.evaluation.lengths.get(name, 0),
         }
         for name, entry in settings.collections.items()
     },
@@ -142,71 +131,77 @@ tables = {
     "encoder": systems.encoders(settings),
     "system": systems.systems(settings),
 }
+for name, row in tables["system"].items():
+    system = settings.systems[name]
+    row["network"] = system.model_of(settings, name)  # the system with the trained model in use
+    kept = systems.keeps_vectors(settings, name)
+    # the system whose vectors are searched; if they are not kept, its search encodes the passages
+    row["vectors"] = system.of if system.kind == "feedback" else name if kept else ""
+    row["encoded"] = "" if row["vectors"] else row.get("start", "")
+    row["halved"] = system.of if system.kind == "head" else ""
+    row["first"] = system.of if system.kind == "feedback" else ""
+    row["ranking"] = row.get("ranking", "").replace(".", "/", 1)
+    if system.kind == "fusion" and system.tuned_on:
+        row["judged"] = row["of"]
+contents = Contents(".snakemake/contents.json", writes=workflow.is_main_process)
 COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
 
 def of(pattern):
-    """Fill in the columns of a pattern."""
+    """Fill in the columns of a pattern, and {file} with the files of a collection."""
 
     def paths(wildcards):
         columns = {}
-        for table, column in sorted(COLUMN.findall(pattern), key=lambda found: found[0] != "job"):
-            row = job_row(wildcards) if table == "job" else tables[table][wildcards[table]]
-            columns[f"{table}_{column}"] = row[column] or []
-        return expand(COLUMN.sub(r"{\1_\2}", pattern), **columns, **dict(wildcards.items()))
+        for table, column in COLUMN.findall(pattern):
+            columns[f"{table}_{column}"] = tables[table][wildcards[table]].get(column) or []
+        known = {"file": FILES} | columns | dict(wildcards.items())
+        return expand(COLUMN.sub(r"{\1_\2}", pattern), **known)
 
     return paths
 
 
-def keeps_vectors(wildcards):
-    """Return whether a retriever's vectors are kept; otherwise a search computes them."""
-    return systems.keeps_vectors(settings, wildcards.system)
-
-
-def job_row(wildcards):
-    """Return the collections and the targets (COLLECTION.SPLIT) that a job searches or measures."""
-    return {"collection": wildcards.get("collection") or evaluated, "target": TARGETS}
-
-
-def bm25_indexes(wildcards):
-    """List BM25's index for each collection that a job searches."""
-    own = settings.systems[wildcards.system]
-    names = [wildcards.collection] if "collection" in wildcards.keys() else evaluated
-    return [f"<results>/bm25/{own.indexed(name)}" for name in names]
-
-
 def files_of(pattern):
-    """Fill in the columns of a pattern with the user's files, to which modules add no prefix."""
-    return lambda wildcards: [local(path) for path in of(pattern)(wildcards)]
+    """Fill in the columns of a pattern with the user's files, to which modules add no prefix.
+
+    Their times do not count; `contents_of` is a reason to run again.
+    """
+    return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
 
 
-def candidates(wildcards):
-    """List the runs whose best passages a system scores; none if it scores all passages."""
-    name = tables["system"][wildcards.system].get("candidates")
-    if not name:
-        return []
-    if "split" in wildcards.keys():
-        return f"<results>/negatives/{name}.{wildcards.collection}.{wildcards.split}.parquet"
-    return [f"<results>/runs/{name}/{target}.parquet" for target in TARGETS]
+def contents_of(*patterns):
+    """Return a function that maps the user's files in some patterns to digests of their content."""
+    return lambda wildcards: contents.of(
+        path for pattern in patterns for path in of(pattern)(wildcards)
+    )
 
 
 def run_files(wildcards):
     """List the files of a third-party system's runs."""
-    runs = tables["system"][wildcards.system]["runs"]
-    found = [runs.get(name, {}).get(split) for name, split in targets_of(wildcards)]
-    return [local(file) for file in found]
+    runs = settings.systems[wildcards.system].runs
+    return [runs[collection][split] for collection, split in targets(wildcards)]
 
 
-def folder(name):
-    """Return the folder of an input that is a list of files; "" for an empty list."""
-    return lambda wildcards, input: dirname(next(iter(input[name]), ""))
+def source_file(name):
+    """Return a source file as an input: its path is relative, so that a copy is up to date."""
+    path = source / name
+    return local(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
 
 
-def targets_of(wildcards):
-    """List the (collection, split) pairs of a job: its wildcards', or all that are evaluated."""
-    if "split" in wildcards.keys():
-        return [(wildcards.collection, wildcards.split)]
-    return systems.targets(settings)
+def targets(wildcards):
+    """List the (collection, split) pairs of a {part}: one pair, or all that are evaluated."""
+    part = wildcards.get("part", "evaluated")
+    return EVALUATED if part == "evaluated" else [tuple(part.split("."))]
+
+
+def on_targets(pattern):
+    """Fill in each collection of a {part}, and the columns of a pattern."""
+
+    def paths(wildcards):
+        names = dict.fromkeys(collection for collection, _ in targets(wildcards))
+        patterns = [pattern.replace("{collection}", name) for name in names]
+        return [path for each in patterns for path in of(each)(wildcards)]
+
+    return paths
 
 
 def only(names):
@@ -225,18 +220,20 @@ wildcard_constraints:
     importance=only(settings.importance),
     encoder=only(settings.encoders),
     system=only(settings.systems),
-    split=only({split for *_, split in systems.mined(settings)}),
+    part=only(["evaluated", *{".".join(on) for _, *on in systems.mined(settings)}]),
 
 
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-def entry(wildcard, values, form=plain):
-    """Look up the settings of the entry that a wildcard names.
+def plain(values):
+    """Return settings in the form in which they are recorded: sorted, with lists for tuples."""
+    return json.loads(json.dumps(values, sort_keys=True))
 
-    form: their form in commands: `plain` for JSON, or `Options`.
-    """
-    recorded = {name: form(value) for name, value in values.items()}
+
+def entry(wildcard, values):
+    """Look up the settings of the entry that a wildcard names."""
+    recorded = {name: plain(value) for name, value in values.items()}
     return lookup(dpath=f"{{{wildcard}}}", within=recorded)
 
 
@@ -255,281 +252,159 @@ def code(script, modules=None):
     return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
 
 
+# --- requests -------------------------------------------------------------------------------------
+
+
+def wide(start):
+    """Return whether several cores or a GPU speed up a network with the width of this start."""
+    width = settings.starts[start].known_width()
+    return width is None or width >= 256
+
+
+def is_wide(wildcards):
+    """Return whether several cores or a GPU speed up the network of a system, or of an encoder."""
+    if "encoder" in wildcards.keys():
+        return wide(settings.encoders[wildcards.encoder].start)
+    owner = settings.systems[wildcards.system].model_of(settings, wildcards.system)
+    return not owner or wide(systems.start_of(settings, owner))
+
+
+def gpus(most):
+    """Request up to `most` GPUs for a wide network; the profile grants at most those that exist."""
+    return lambda wildcards: most if device != "cpu" and is_wide(wildcards) else 0
+
+
+def gpus_of_training(wildcards):
+    """Request the paper's node of 8 GPUs, but not more GPUs than a step has texts."""
+    if "encoder" in wildcards.keys():
+        texts = settings.encoders[wildcards.encoder].batch if trains(wildcards) else 0
+    else:
+        texts = training[wildcards.system]["settings"]["queries"]
+    return gpus(min(8, texts))(wildcards)
+
+
+def cores(wildcards, input):
+    """Request one of up to 16 cores per 16 MB of input: small jobs run side by side."""
+    if not all(map(os.path.exists, input)):  # yet
+        return 16
+    return max(1, min(16, int(input.size_mb) // 16))
+
+
+def network_cores(wildcards):
+    """Request up to 8 cores for a wide network, and one for a narrow network."""
+    return 8 if is_wide(wildcards) else 1
+
+
+# --- settings of jobs -----------------------------------------------------------------------------
+
+
+def trains(wildcards):
+    """Return whether an encoder is pre-trained; objective none keeps its initial weights."""
+    return settings.encoders[wildcards.encoder].pretrained
+
+
 def modules_of(wildcards):
     """List the modules that the settings of an encoder name."""
     encoder = settings.encoders[wildcards.encoder]
     objective = [f"cdmae.pretraining.objectives.{encoder.objective}"] if encoder.pretrained else []
-    maskings = dict.fromkeys(encoder.maskings)
-    return objective + [f"cdmae.masking.strategies.{masking}" for masking in maskings]
+    return objective + [
+        f"cdmae.masking.strategies.{name}" for name in dict.fromkeys(encoder.maskings)
+    ]
 
 
-def query_encoder(wildcards):
-    """List the module that encodes the queries of a system with feedback."""
-    row = tables["system"].get(wildcards.system)
-    return [f"cdmae.retrieval.{row['encoder']['encoded_by']}"] if row else []
+def module_of(wildcards):
+    """List the module that encodes the texts of a system."""
+    return [f"cdmae.retrieval.{encoder_of(wildcards)['encoded_by']}"]
 
 
-def state(rule, settings, code):
-    """Return the folder of a training's states, and a hash of its settings and code."""
+def encoder_of(wildcards):
+    """Return the settings of a system that decide the vectors of its queries and passages."""
+    system = settings.systems[wildcards.system]
+    if system.kind == "feedback":
+        return tables["system"][wildcards.system]["encoder"]
+    keys = (
+        "model",
+        "head",
+        "query_length",
+        "passage_length",
+        "query_prompt",
+        "passage_prompt",
+        "uses",
+    )
+    values = {key: value for key, value in system.values().items() if key in keys}
+    return {"encoded_by": system.encoded_by, **values}
 
-    def folder_and_key(wildcards, output):
-        folder = f"{states_here(results)}/{rule}/{Path(output[0]).name}"
-        return [folder, key_of([settings(wildcards), code(wildcards)])]
 
-    return folder_and_key
+def searching(wildcards, **more):
+    """Return the settings of every search: its targets, and the depth of the runs.
 
-
-def where(wildcards):
-    """List the splits that a job searches or measures; `folders` lists their collections."""
-    return {"splits": [split for _, split in targets_of(wildcards)]}
-
-
-def folders(name):
-    """Return a function that lists the folder of each target's collection.
-
-    name: an input that is in these folders. The folders are not always in the results: a storage
-    keeps local copies elsewhere.
+    Stages decide the depth of runs over their training queries.
     """
-
-    def paths(wildcards, input):
-        stored = {Path(path).parent.name: dirname(path) for path in input[name]}
-        return [stored[collection] for collection, _ in targets_of(wildcards)]
-
-    return paths
-
-
-def root_of(name, path):
-    """Return the folder in which a storage keeps local copies of all files; "" without a storage.
-
-    name: an input; path: the same file in the results.
-    """
-
-    def root(wildcards, input):
-        return str(input[name]).removesuffix(f"{results}/{path.format(**dict(wildcards.items()))}")
-
-    return root
+    depth = settings.evaluation.depth
+    if wildcards.part != "evaluated":
+        depth = systems.mined(settings)[(wildcards.system, *targets(wildcards)[0])]
+    return plain({"targets": targets(wildcards), "depth": depth, **more})
 
 
 def lengths(wildcards):
-    """List the lengths at which texts of these collections are cut; 0: the system's own length."""
-    return [tables["collection"][name]["length"] for name, _ in targets_of(wildcards)]
-
-
-def depth(wildcards):
-    """Return the number of passages per query in a run; stages decide it for training queries."""
-    if "split" not in wildcards.keys():
-        return settings.evaluation.depth
-    return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
-
-
-def length(wildcards):
-    """Return the length at which passages are cut; 0: the system's own length."""
-    own = tables["system"][wildcards.system].get("passage_length", 0)
-    return tables["collection"][wildcards.collection]["length"] or own
+    """List the lengths at which texts of the targets are cut; 0: the system's own length."""
+    return [settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)]
 
 
 def chosen(wildcards, *keys):
     """Return some settings of the system that a wildcard names."""
-    row = tables["system"][wildcards.system]
-    return {key: row[key] for key in keys}
+    return {key: tables["system"][wildcards.system][key] for key in keys}
+
+
+def searching_vectors(wildcards):
+    """Add the encoder of the queries, the number of candidates, and the weights of feedback."""
+    system = settings.systems[wildcards.system]
+    more = chosen(wildcards, "candidates_depth") if system.candidates else {}
+    if system.kind == "feedback":
+        more = {"feedback": chosen(wildcards, "depth", "alpha", "beta")}
+    return searching(wildcards, lengths=lengths(wildcards), encoder=encoder_of(wildcards), **more)
 
 
 def encoding(wildcards):
-    """List the settings of a retriever's vectors."""
-    own = chosen(wildcards, "engine")
-    if own["engine"] == "bm25":
-        own |= chosen(wildcards, "k1", "b")
-    return Options(length=length(wildcards), **own)
-
-
-def encoding_external(wildcards):
-    """List the settings of an external retriever's vectors."""
-    own = chosen(wildcards, "model", "passage_prompt", "head", "engine")
-    return Options(length=length(wildcards), **own)
-
-
-def searching(wildcards):
-    """List the settings of a retriever's search."""
+    """Return the settings that decide the vectors of a collection's passages."""
     row = tables["system"][wildcards.system]
-    scored = chosen(wildcards, "candidates_depth") if row.get("candidates") else {}
-    scored |= chosen(wildcards, "uses") if "uses" in row else {}
-    return Options(where(wildcards), lengths=lengths(wildcards), depth=depth(wildcards), **scored)
-
-
-def searching_external(wildcards):
-    """List the settings of an external retriever's search."""
-    lengths_and_prompts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
-    return Options(searching(wildcards), **chosen(wildcards, "model", "head", *lengths_and_prompts))
-
-
-def searching_feedback(wildcards):
-    """List the settings of a search with vector feedback."""
-    feedback = tables["system"][wildcards.system]["depth"]
-    return Options(
-        searching(wildcards), feedback=feedback, **chosen(wildcards, "encoder", "alpha", "beta")
+    if row["halved"]:
+        return {"encoded_by": "vectors", **chosen(wildcards, "uses", "engine")}
+    length = settings.evaluation.lengths.get(wildcards.collection, 0) or row.get(
+        "passage_length", 0
     )
-
-
-def sparse_encoder(wildcards):
-    """List the settings of a sparse system that decide the vectors of queries."""
-    system = settings.systems[wildcards.system]
-    keys = ("model", "head", "query_length", "query_prompt", "uses")
-    own = {key: value for key, value in system.values().items() if key in keys}
-    return {"encoded_by": system.encoded_by, **own}
-
-
-def measuring_sparsity(wildcards):
-    """List the settings that decide the vectors of a sparse system's queries."""
-    encoder = sparse_encoder(wildcards)
-    return Options(where(wildcards), lengths=lengths(wildcards), encoder=encoder)
-
-
-def trained_folder(wildcards):
-    """Return the folder of a system's trained model; an empty list for a third-party model."""
-    model = settings.systems[wildcards.system].model_of(settings, wildcards.system)
-    return f"{results}/trained/{model}" if model else []
-
-
-def searching_bm25(wildcards):
-    """List the settings of a search by BM25."""
-    return Options(where(wildcards), depth=depth(wildcards), **chosen(wildcards, "k1", "b"))
-
-
-def reranking(wildcards):
-    """List the settings of a reranker, which has its own depth."""
-    return Options(searching(wildcards), **chosen(wildcards, "depth"))
+    keys = ["engine", *(key for key in ("model", "passage_prompt", "head") if key in row)]
+    keys += ["k1", "b"] if row["engine"] == "bm25" else []
+    return plain(
+        {
+            "encoded_by": settings.systems[wildcards.system].encoded_by,
+            "length": length,
+            **chosen(wildcards, *keys),
+        }
+    )
 
 
 def fusing(wildcards):
-    """List the settings of a fusion whose weights are known."""
-    return Options(depth=depth(wildcards))
-
-
-def reading(wildcards):
-    """List the settings of runs from files."""
-    return Options(where(wildcards), depth=depth(wildcards))
-
-
-def drawing(wildcards):
-    """List the settings that decide which candidates a teacher scores."""
-    stage = settings.stages[settings.systems[wildcards.system].stage]
-    return Options(settings=stage.drawn())
+    """Add the systems, and how they are weighted."""
+    keys = ("of", "method", "k", "weights", "tuned", "tuned_run")
+    more = chosen(wildcards, *keys) | {"tuned_depth": settings.evaluation.depth}
+    return searching(wildcards, **more)
 
 
 def measuring(wildcards):
-    """List the collections and splits on which a system is measured, and the measures of each."""
-    targets = targets_of(wildcards)
-    measures = [
-        " ".join(settings.evaluation.measured(collection, split)) for collection, split in targets
-    ]
-    return Options(
-        where(wildcards), names=[collection for collection, _ in targets], measures=measures
-    )
+    """Return the evaluated targets and the measures of each."""
+    measures = [" ".join(settings.evaluation.measured(*target)) for target in EVALUATED]
+    return plain({"targets": EVALUATED, "measures": measures})
+
+
+def measuring_sparsity(wildcards):
+    """Return the evaluated targets, and the encoder of a sparse system's queries."""
+    encoder = encoder_of(wildcards)
+    return plain({"targets": EVALUATED, "lengths": lengths(wildcards), "encoder": encoder})
 
 
 def facts_of(page, below):
-    """List the contents of the report or of an exhibit, with paths below a folder."""
+    """List the contents of the report or of an exhibit, with the paths of their results."""
     config = replace(settings, results=below)
-    return facts(config) if page == "report" else exhibit(config, page)
-
-
-# --- arguments ------------------------------------------------------------------------------------
-
-
-def launch(wildcards, input):
-    """Return the path of workflow/launch, which runs a script."""
-    return source_path("workflow/launch")
-
-
-def needed(wildcards, output):
-    """List the settings that need enough of a collection, whose job checks them."""
-    return plain(systems.needed(settings, Path(output[0]).parent.name))
-
-
-def needed_of_all(wildcards, output):
-    """List the settings that need enough of each evaluated collection.
-
-    A function of the output: a change runs no job again.
-    """
-    return plain({name: systems.needed(settings, name) for name in evaluated})
-
-
-def prompted(wildcards, output):
-    """List the prompts that a tokenizer reads, and their lengths; its job checks them."""
-    return plain(systems.prompts(settings, wildcards.start))
-
-
-# --- resources ------------------------------------------------------------------------------------
-
-planned = Planned(settings)
-trainings = systems.waiting(settings)
-waiting_for = {"encoder": trainings["encoders"], "system": trainings["systems"]}
-FIRST = 100_000  # more than the priorities of all jobs that can run at the same time
-
-
-def waiting(wildcard, rule=""):
-    """Return the priority of an entry's jobs: the number of trainings in the chain that waits.
-
-    The longest chain decides when a run ends. Jobs that request several GPUs of this machine come
-    before all others. Snakemake keeps no GPU free for a job, so jobs with one GPU could delay them
-    indefinitely. On a cluster, its own queue decides.
-    """
-
-    def priority(wildcards):
-        gpus = requested(rule, wildcards).gpus if rule else 0
-        several = min(gpus, engine.granted_gpus(workflow)) > 1
-        return several * FIRST + waiting_for[wildcard][wildcards[wildcard]]
-
-    return priority
-
-
-def requested(rule, wildcards, threads=1):
-    """Return a job as the plan prices it, with the GPUs that it requests.
-
-    The job requests no GPUs if CDMAE_DEVICE is cpu.
-    """
-    job = Job(rule, "/".join(wildcards), threads=threads)
-    return job._replace(gpus=0 if device == "cpu" else requests.gpus(planned, job))
-
-
-def gpus_of(rule):
-    """Request GPUs by the network and the work of a job."""
-    return lambda wildcards: requested(rule, wildcards).gpus
-
-
-def memory_of(rule):
-    """Request the megabytes that the plan estimates, and more at each further attempt."""
-
-    def megabytes(wildcards, threads, attempt):
-        return requests.megabytes(planned, requested(rule, wildcards, threads), attempt)
-
-    return megabytes
-
-
-def minutes_of(rule):
-    """Request three times the minutes that the plan estimates."""
-
-    def minutes(wildcards, threads, attempt):
-        return requests.minutes(planned, requested(rule, wildcards, threads), attempt)
-
-    return minutes
-
-
-def cores(most):
-    """Count cores by the size of the inputs, one per 16 MB: small jobs run side by side."""
-
-    def number(wildcards, input):
-        if not all(map(os.path.exists, input)):
-            return most
-        files = []
-        for path in map(Path, input):
-            files += path.rglob("*") if path.is_dir() else [path]
-        size = sum(file.stat().st_size for file in files if file.is_file())
-        return max(1, min(most, size >> 24))
-
-    return number
-
-
-def network_cores(rule, most):
-    """Count cores by the width of a job's network: one for a narrow network."""
-    return lambda wildcards: requests.cores(planned, Job(rule, "/".join(wildcards)), most)
+    with in_a_sentence():
+        return facts(config) if page == "report" else exhibit(config, page)

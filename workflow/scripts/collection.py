@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.cli import run_command
 from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
+from cdmae.job import run
 from cdmae.log import say
 
 
@@ -48,4 +48,9 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(
+        main,
+        snakemake,
+        name=snakemake.wildcards.collection,
+        output=Path(snakemake.output[0]).parent,
+    )

@@ -1,7 +1,7 @@
 """Write texts for a collection's passages by a sequence-to-sequence model."""
 
-from cdmae.cli import run_command
-from cdmae.retrieval import expansion
+from cdmae.job import run
+from cdmae.retrieval.expansion import write_texts
 
 if __name__ == "__main__":
-    run_command(expansion.write_texts)
+    run(write_texts, snakemake)

@@ -1,29 +1,53 @@
-"""Fuse the runs of several systems into one run per target."""
+"""Fuse the runs of several systems, with weights that are given, equal or tuned."""
 
 from pathlib import Path
 
-from cdmae.cli import run_command
-from cdmae.errors import InputError
-from cdmae.files import read_json
+from cdmae.collections.store import read_qrels, read_queries
+from cdmae.evaluation.tuning import best_weights
+from cdmae.files import write_json
+from cdmae.job import on_targets, run
+from cdmae.log import say
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run, write_run
 
 
-def main(*, weights: Path, runs: list[Path], outputs: list[Path], depth: int):
-    """Fuse the runs of several systems.
+def main(
+    *,
+    of: list[str],
+    method: str,
+    k: float,
+    weights: list[float],
+    tuned: list[str],
+    tuned_run: str,
+    tuned_depth: int,
+    tuned_runs: list[Path],
+    judged: Path | None,
+    runs: list[Path],
+    output: Path,
+    outputs: list[Path],
+    depth: int,
+):
+    """Fuse the runs of the systems `of`, and write the weights next to the fused runs.
 
-    runs: for each output in turn, one run of every system that `weights` names.
+    runs: for each output in turn, one run of every system. tuned: a split and a measure; the
+    weights maximise this measure of the systems' runs in the folders `tuned_runs` on the split of
+    the collection `judged`. Without it, weights are given or equal.
     """
-    about = read_json(weights)
-    systems = len(about["systems"])
-    if len(runs) != systems * len(outputs):
-        raise InputError(
-            f"--runs has {len(runs)} files; allowed: {systems} for each of {len(outputs)} outputs"
-        )
-    for number, output in enumerate(outputs):
-        parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]
-        write_run(output, Fusion(parts, about["method"], about["k"]).run(about["weights"], depth))
+    about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
+    if judged:
+        split, measure = tuned
+        parts = [read_run(folder / f"{tuned_run}.parquet") for folder in tuned_runs]
+        fusion = Fusion(parts, method, k)
+        queries = read_queries(judged, split)["query_id"]
+        qrels = read_qrels(judged, split)
+        best, value = best_weights(fusion, qrels, queries, measure, tuned_depth)
+        about |= {"weights": best, "on": [judged.name, split], "measure": measure, "value": value}
+        say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, of, strict=True)))
+    for number, path in enumerate(outputs):
+        parts = [read_run(run) for run in runs[number * len(of) : (number + 1) * len(of)]]
+        write_run(path, Fusion(parts, method, k).run(about["weights"], depth))
+    write_json(output / "weights.json", about)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake, **on_targets(snakemake, "runs"))

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import run_command
 from cdmae.importance import ami
+from cdmae.job import run
 from cdmae.tokens.corpus import read_tokens
 
 
@@ -15,4 +15,4 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

@@ -1,7 +1,9 @@
 """Index titles and texts of a collection with Lucene."""
 
-from cdmae.cli import run_command
+from pathlib import Path
+
+from cdmae.job import run
 from cdmae.retrieval import bm25
 
 if __name__ == "__main__":
-    run_command(bm25.build)
+    run(bm25.build, snakemake, folder=Path(snakemake.output[0]))

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from benchmarks.latency import measure
-from cdmae.cli import run_command
 from cdmae.files import write_json
+from cdmae.job import run
 
 
 def main(*, output: Path):
@@ -13,4 +13,4 @@ def main(*, output: Path):
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

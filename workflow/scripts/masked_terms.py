@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import run_command
 from cdmae.files import write_json
+from cdmae.job import run
 from cdmae.masking import terms
 from cdmae.tokens.corpus import read_tokens
 
@@ -27,4 +27,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

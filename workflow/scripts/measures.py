@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from cdmae.cli import run_command
 from cdmae.collections import Counts, Judgments, check_needed
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
+from cdmae.job import on_targets, run
 from cdmae.runs import read_run
 
 
@@ -31,7 +31,7 @@ def main(
     are checked again, because a change of `evaluation.relevant` does not run that job again.
     """
     frames = []
-    for name, collection, split, run, wanted in zip(
+    for name, collection, split, path, wanted in zip(
         names, collections, splits, runs, measures, strict=True
     ):
         query_ids = read_queries(collection, split)["query_id"]
@@ -39,7 +39,7 @@ def main(
         counts = Counts(splits={split: Judgments(None, int(qrels["grade"].max()))})
         check_needed(needed[name], name, counts)
         judgments = f"the judgments of {collection}, split {split},"
-        found = measure(read_run(run), qrels, query_ids, wanted.split(), judgments)
+        found = measure(read_run(path), qrels, query_ids, wanted.split(), judgments)
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(
@@ -50,4 +50,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake, **on_targets(snakemake, "runs"))

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import run_command
 from cdmae.importance import ngrams
+from cdmae.job import run
 from cdmae.tokens.corpus import read_tokens
 
 
@@ -20,4 +20,4 @@ def main(*, tokens: Path, settings: dict[str, Any], output: Path, threads: int =
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cdmae.cli import run_command
 from cdmae.collections import pair_rows
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.files import read_json
+from cdmae.job import on_targets, run
 from cdmae.retrieval import pair_run, trec
 from cdmae.runs import write_run
 
@@ -32,4 +32,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake, **on_targets(snakemake))

@@ -1,7 +1,20 @@
 """Write the report: tables, figures, and one page that opens offline."""
 
-from cdmae.cli import run_command
+from pathlib import Path
+from typing import Any
+
+from cdmae.circumstances import circumstances
+from cdmae.files import write_json
+from cdmae.job import run
 from cdmae.report import page
 
+
+def main(*, facts: dict[str, Any], output: Path, record: Path):
+    """Write the page of the facts, its tables and its figures, and a record of the facts."""
+    facts |= circumstances()
+    page.build(facts, output)
+    write_json(record, facts)
+
+
 if __name__ == "__main__":
-    run_command(page.build)
+    run(main, snakemake, output=Path(snakemake.output.page).parent)

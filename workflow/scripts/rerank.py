@@ -1,7 +1,7 @@
 """Rerank the best passages of other systems' runs."""
 
-from cdmae.cli import run_command
+from cdmae.job import on_targets, run
 from cdmae.retrieval import reranking
 
 if __name__ == "__main__":
-    run_command(reranking.rerank)
+    run(reranking.rerank, snakemake, **on_targets(snakemake, "runs"))

@@ -1,7 +1,7 @@
 """Copy the weights that another encoder's pre-training saved at an earlier step."""
 
-from cdmae.cli import run_command
+from cdmae.job import run
 from cdmae.pretraining import snapshots
 
 if __name__ == "__main__":
-    run_command(snapshots.take)
+    run(snapshots.take, snakemake, name=snakemake.wildcards.encoder)

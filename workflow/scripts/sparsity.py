@@ -1,7 +1,7 @@
 """Measure the sparsity of a sparse retriever's vectors."""
 
-from cdmae.cli import run_command
+from cdmae.job import on_targets, run
 from cdmae.retrieval import sparsity
 
 if __name__ == "__main__":
-    run_command(sparsity.measure)
+    run(sparsity.measure, snakemake, **on_targets(snakemake))

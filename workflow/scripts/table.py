@@ -1,7 +1,14 @@
 """Write one of the paper's tables or figures from the results of this run."""
 
-from cdmae.cli import run_command
+from pathlib import Path
+
+from cdmae.job import run
 from cdmae.report import page
 
 if __name__ == "__main__":
-    run_command(page.write_exhibit)
+    run(
+        page.write_exhibit,
+        snakemake,
+        name=snakemake.wildcards.exhibit,
+        output=Path(snakemake.output[0]).parent,
+    )

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae.cli import run_command
 from cdmae.files import complete
+from cdmae.job import run
 from cdmae.tokens import prompts, tokenise
 
 
 def main(
     *,
-    start: dict[str, Any],
+    settings: dict[str, Any],
     prompted: dict[str, Any],
     collection: Path | None = None,
     output: Path,
@@ -20,10 +20,10 @@ def main(
     prompted: for each prompt of a stage, its text, and by setting the lengths at which it is cut.
     One that leaves no room for a text is refused now rather than after the pre-training.
     """
-    if start.get("checkpoint"):
-        tokenizer = tokenise.load_tokenizer(start["checkpoint"])
+    if settings.get("checkpoint"):
+        tokenizer = tokenise.load_tokenizer(settings["checkpoint"])
     else:
-        tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), start["vocabulary"])
+        tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), settings["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
     for key, (text, lengths) in prompted.items():
@@ -31,4 +31,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run(main, snakemake)

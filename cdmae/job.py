@@ -1,0 +1,287 @@
+"""Run a function as a job of Snakemake: the adapter of every script in ``workflow/scripts``.
+
+A script imports one function and passes it to `run` with the object ``snakemake`` of its rule. The
+function's parameters are filled by name from the rule's inputs, wildcards and parameters.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import inspect
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import typing
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from cdmae import fields
+from cdmae.cli import INTERRUPTED, ending, hints_of, is_settings
+from cdmae.errors import InputError, Interrupted
+from cdmae.files import digest
+
+# the process id of the workflow engine; the job stops itself when that process has ended
+PARENT = "CDMAE_PARENT"
+WORKER = "TORCHELASTIC_RUN_ID"  # torchrun sets it in the processes that it starts
+STATE = "CDMAE_STATE"  # the folder of the training's state, for these processes
+# A step of srun per node. torchrun must ignore USR1, a warning for the trainers, because tasks of
+# srun start with the default action, which ends the process.
+ON_EVERY_NODE = """trap "" USR1
+exec "$0" -m torch.distributed.run --nnodes "$1" --node-rank "$SLURM_NODEID" \
+    --nproc-per-node "$2" --master-addr "$3" --master-port "$4" "$5"
+"""
+
+_locks: list[FileLock] = []  # of this job's GPUs; the system releases them when the process ends
+
+
+def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
+    """Call a function with the inputs, output, parameters and threads of a job; end the process.
+
+    job: the object ``snakemake`` of a script. more: further arguments by name. Everything that the
+    job prints goes to its log and to the terminal. With several GPUs, the script runs once per GPU
+    (torchrun); on several nodes, by srun.
+    """
+    is_worker = WORKER in os.environ
+    if not is_worker:
+        _print_to(job.log[0])
+
+    def work() -> None:
+        signal.signal(signal.SIGTERM, _stop)
+        end_with_parent()
+        gpus, nodes = job.resources.get("gpu"), job.resources.get("nodes", 1)
+        values = arguments(function, job, **more)
+        if not is_worker:
+            os.environ[STATE] = str(values.get("state", ""))
+        if nodes > 1 and not is_worker:
+            _start_on_nodes(nodes, gpus)
+        if gpus is not None and not is_worker:
+            _choose_gpus(gpus)
+            if gpus > 1:
+                _start_on_gpus(gpus)
+                return
+        function(**values)
+
+    ending(work)
+
+
+def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, Any]:
+    """Return the arguments of a function by name.
+
+    A parameter takes the value of that name in `more`, in ``params.settings``, in the rule's named
+    inputs and outputs, in its other params, or of a wildcard; ``output`` and ``threads`` are the
+    rule's. The path of several files is their folder, and of none is None. Settings become the
+    annotated class.
+    """
+    params = dict(job.params.items())
+    settings = params.get("settings")
+    known = dict(job.wildcards.items()) | params
+    known |= {"output": job.output[0], "threads": job.threads}
+    known |= dict(job.output.items()) | dict(job.input.items())
+    known |= settings if isinstance(settings, Mapping) else {}
+    known |= more
+    if "state" in known:
+        known["state"] = _state(job)
+    hints = hints_of(function)
+    names = [name for name in inspect.signature(function).parameters if name in known]
+    return {name: value_of(hints[name], known[name], name) for name in names}
+
+
+def value_of(hint: Any, value: Any, name: str) -> Any:
+    """Turn a value of Snakemake's object into the type of a parameter."""
+    if hint == list[Path]:
+        return [Path(path) for path in _all(value)]
+    if hint is Path:
+        paths = [value] if isinstance(value, str | Path) else list(value)
+        return Path(paths[0]).parent if len(paths) > 1 else Path(paths[0]) if paths else None
+    return fields.parse(hint, value, name) if is_settings(hint) else value
+
+
+def on_targets(job: Any, *runs: str) -> dict[str, Any]:
+    """Return the arguments of a function that searches or measures targets, one entry per target.
+
+    ``params.settings`` of the job lists the targets, as pairs of a collection and a split. runs:
+    the inputs that are folders of runs; their files are listed target by target.
+    """
+    targets = job.params.settings["targets"]
+    found = {Path(file).parent for file in job.input.get("collections", [])}
+    folders = {folder.name: folder for folder in found}
+    files = [f"{collection}.{split}.parquet" for collection, split in targets]
+    output = Path(job.output[0])
+    if not output.suffix:
+        output.mkdir(exist_ok=True)
+    return {
+        "names": [collection for collection, _ in targets],
+        "collections": [folders.get(collection) for collection, _ in targets],
+        "splits": [split for _, split in targets],
+        "outputs": [output / file for file in files],
+        **{
+            name: [Path(folder, file) for file in files for folder in _all(job.input[name])]
+            for name in runs
+        },
+    }
+
+
+def _all(paths: Any) -> list[str]:
+    """List the paths of an input, which is a text if it has one path."""
+    return [paths] if isinstance(paths, str) else list(paths)
+
+
+def _state(job: Any) -> Path:
+    """Return the folder of a training's state, below ``params.state``.
+
+    Its name is a hash of what the state is made from: settings, code and the content of the inputs.
+    A training resumes only where all of them match, and returns to its state when a setting does.
+    """
+    if WORKER in os.environ:  # reading all inputs once is enough
+        return Path(os.environ[STATE])
+    made = [job.params.settings, job.params.code, [digest(path) for path in job.input]]
+    name = hashlib.sha256(json.dumps(made).encode()).hexdigest()[:16]
+    return Path(job.params.state, name)
+
+
+# --- log, signals ---------------------------------------------------------------------------------
+
+
+def _print_to(log: str) -> None:
+    """Send the output of this process, and of those that it starts, to a log and the terminal."""
+    # libraries print no progress bars, because jobs log progress as lines, and read no terminal
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    tee = subprocess.Popen(["tee", "-i", log], stdin=subprocess.PIPE, stdout=sys.stderr)
+    for number in (1, 2):
+        os.dup2(tee.stdin.fileno(), number)
+    tee.stdin.close()
+    sys.stdout, sys.stderr = (
+        open(number, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        for number in (1, 2)
+    )
+
+    def close() -> None:
+        """Wait for the last lines: the workflow reads the log when this process has ended."""
+        sys.stdout.flush()
+        for number in (1, 2):
+            os.dup2(0, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            tee.wait(10)  # longer only if a child process survives this one
+
+    atexit.register(close)
+
+
+def _stop(number: int, _frame: Any) -> None:
+    """Unwind the stack, which removes half-written files; a second signal ends immediately."""
+    signal.signal(number, signal.SIG_DFL)
+    raise Interrupted("stopped by SIGTERM")
+
+
+def end_with_parent() -> None:
+    """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it ends.
+
+    A killed workflow engine would otherwise leave its jobs running, and the next run would start
+    the same jobs a second time.
+    """
+    value = os.environ.get(PARENT, "")
+    if not value:
+        return
+    import psutil
+
+    def watch() -> None:
+        with contextlib.suppress(psutil.Error):  # raised as soon as the process does not exist
+            parent = psutil.Process(int(value))
+            while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(1)
+        message = f"the workflow (process {value}) has ended, so this job stops, too"
+        print(message, file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
+
+
+# --- GPUs and nodes -------------------------------------------------------------------------------
+
+
+def _choose_gpus(number: int) -> None:
+    """Choose GPUs that no other job on this machine uses, and lock them until this process ends.
+
+    If too few are free, or locks or nvidia-smi are missing, the GPUs that the user or the cluster
+    allows are kept: on a cluster, GPU 0 of one job may be another card than GPU 0 of the next.
+    """
+    if not number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        return
+    cards = os.environ.get("CUDA_VISIBLE_DEVICES") or _listed()
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cdmae")
+    taken: list[str] = []
+    for card in cards.replace(",", " ").split():
+        # several hosts may share the folder
+        path = folder / f"gpu-{socket.gethostname()}-{card.replace('/', '_')}.lock"
+        with contextlib.suppress(OSError, Timeout):
+            folder.mkdir(parents=True, exist_ok=True)
+            if len(taken) < number:
+                _locks.append(FileLock(path, timeout=0, fallback_to_soft=False))
+                _locks[-1].acquire()
+                taken.append(card)
+    if len(taken) == number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
+
+
+def _listed() -> str:
+    """List the GPUs of this machine."""
+    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _start_on_gpus(number: int) -> None:
+    """Run this script in a process per GPU of this machine."""
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=number,
+        run_id=str(uuid.uuid4()),
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=0,
+    )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    try:
+        elastic_launch(config, sys.executable)(sys.argv[0])
+    except ChildFailedError as failed:  # the process itself has printed the reason
+        sys.exit(max(1, next(iter(failed.failures.values())).exitcode))
+    except SignalException:
+        sys.exit(INTERRUPTED)
+
+
+def _start_on_nodes(nodes: int, gpus: int) -> None:
+    """Run this script in a process per GPU of several nodes, from the first node of a SLURM job."""
+    if "SLURM_JOB_ID" not in os.environ:
+        raise InputError(f"{nodes} nodes are requested; allowed outside a SLURM job: 1")
+    if gpus % nodes:
+        raise InputError(
+            f"{gpus} GPUs cannot be divided among {nodes} nodes; allowed: a multiple of {nodes}"
+        )
+    if not gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    # a process of this node only; srun ends its tasks on all nodes when the job ends
+    os.environ.pop(PARENT, None)
+    port = 20000 + int(os.environ["SLURM_JOB_ID"]) % 10000
+    words = [nodes, max(1, gpus // nodes), socket.gethostname(), port, sys.argv[0]]
+    step = ["--nodes", nodes, "--ntasks", nodes, "--ntasks-per-node", 1]
+    step += ["--mem", 0, "--cpu-bind", "none", "--kill-on-bad-exit"]
+    command = ["srun", *step, "bash", "-c", ON_EVERY_NODE, sys.executable, *words]
+    os.execvp("srun", list(map(str, command)))

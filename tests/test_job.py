@@ -1,0 +1,281 @@
+"""The adapter of the scripts: arguments, log, end, GPUs, nodes, and states of trainings."""
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake.iocontainers import Namedlist
+
+from cdmae.fields import setting, settings
+from cdmae.job import arguments, on_targets
+
+ROOT = Path(__file__).resolve().parent.parent
+# A job as Snakemake gives it to a script, with a file beside it as its input.
+JOB = """
+import os, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from snakemake.iocontainers import Namedlist
+from cdmae.errors import InputError
+from cdmae.job import run
+
+def job(**resources):
+    named = lambda **values: Namedlist(fromdict=values)
+    return SimpleNamespace(
+        input=named(text="input"), output=Namedlist(["output"]), log=Namedlist(["a.log"]), threads=2,
+        params=named(settings={settings}, code={{"module": "1"}}, state="state"),
+        wildcards=named(system="mae"), resources=named(**resources),
+    )
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """A function that starts a script in a folder, of which it is the only output."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "input").write_text("one")
+    for name in ("XDG_CACHE_HOME", "CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "CDMAE_PARENT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def begin(code, values="{}", **environment):
+        script = tmp_path / "script.py"
+        script.write_text(JOB.format(settings=values) + textwrap.dedent(code))
+        place = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.PIPE}
+        return subprocess.Popen([sys.executable, script], env=place, text=True, **pipes)
+
+    return begin
+
+
+@pytest.fixture
+def ended(start, tmp_path):
+    """A function that runs a script to its end: its status, and the lines of its log."""
+
+    def run(code, values="{}", **environment):
+        process = start(code, values, **environment)
+        said = process.communicate("typed\n", timeout=100)[1]
+        log = (tmp_path / "a.log").read_text()
+        assert said == log, "the terminal shows what the log has"
+        return process.returncode, log.splitlines()
+
+    return run
+
+
+@settings
+class Recipe:
+    window: int = setting(4, meaning="words", low=2)
+
+
+def takes(
+    *, name: str, recipe: Recipe, model: Path | None, files: list[Path], folder: Path, seed: int, output: Path,
+    threads: int, other: float = 0.5,
+):  # fmt: skip
+    raise AssertionError
+
+
+def test_arguments_are_the_inputs_settings_wildcards_and_threads_of_their_names():
+    named = Namedlist(fromdict={"files": "a", "model": Namedlist(), "folder": ["f/a", "f/b"]})
+    job = SimpleNamespace(
+        input=named, output=Namedlist(["out"]), threads=3, wildcards=Namedlist(fromdict={"name": "n"}),
+        params=Namedlist(fromdict={"settings": {"recipe": {"window": 3}, "seed": 7}, "code": {}}),
+    )  # fmt: skip
+    assert arguments(takes, job) == {
+        "name": "n", "recipe": Recipe(3), "model": None, "files": [Path("a")], "folder": Path("f"), "seed": 7, "threads": 3,
+        "output": Path("out"),
+    }  # fmt: skip
+    assert arguments(takes, job, name="other", model="m")["model"] == Path("m")
+
+
+def test_runs_are_listed_target_by_target(tmp_path):
+    targets = [["docs", "dev"], ["docs", "test"], ["more", "test"]]
+    job = SimpleNamespace(
+        input=Namedlist(
+            fromdict={
+                "collections": ["c/docs/a", "c/docs/b", "c/more/a"],
+                "runs": ["r/a/evaluated", "r/b/evaluated"],
+            }
+        ),
+        output=[str(tmp_path / "evaluated")],
+        params=SimpleNamespace(settings={"targets": targets}),
+    )
+    found = on_targets(job, "runs")
+    assert found["collections"] == [Path("c/docs"), Path("c/docs"), Path("c/more")]
+    assert found["splits"] == ["dev", "test", "test"]
+    assert list(map(str, found["runs"][:3])) == [
+        "r/a/evaluated/docs.dev.parquet",
+        "r/b/evaluated/docs.dev.parquet",
+        "r/a/evaluated/docs.test.parquet",
+    ]
+    assert found["outputs"][2] == tmp_path / "evaluated/more.test.parquet"
+
+
+def test_all_that_a_job_and_its_children_print_is_in_the_log_and_nothing_is_read(ended):
+    code = """
+    def work(system: str):
+        print("of", system, sys.stdin.read())
+        os.system("echo from a child")
+    run(work, job())
+    """
+    assert ended(code) == (0, ["of mae ", "from a child"])
+
+
+def test_a_mistake_is_the_last_sentence_and_a_fault_has_its_traceback(ended):
+    code = """
+    def work():
+        raise InputError("window is 1; allowed: from 2")
+    run(work, job())
+    """
+    assert ended(code) == (1, ["cdmae: window is 1; allowed: from 2"])
+    status, lines = ended(code.replace("InputError", "KeyError"))
+    assert status == 1 and lines[0].startswith("Traceback") and lines[-1].startswith("KeyError")
+
+
+WAITS = """
+def work():
+    try:
+        Path("ready").touch()
+        time.sleep(60)
+    except Exception:
+        print("swallowed")
+    finally:
+        print("tidied up")
+run(work, job())
+"""
+
+
+def wait_for(path):
+    while not path.exists():
+        time.sleep(0.05)
+
+
+def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(start, tmp_path):
+    """transformers catches every `Exception` of its modules and tries something else."""
+    process = start(WAITS)
+    wait_for(tmp_path / "ready")
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=20)[1]
+    assert (process.returncode, said) == (75, "tidied up\ncdmae: stopped by SIGTERM\n")
+    assert (tmp_path / "a.log").read_text() == said
+
+
+def test_a_job_ends_itself_when_the_workflow_has_gone(start, tmp_path):
+    parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = start(WAITS, CDMAE_PARENT=str(parent.pid))
+    wait_for(tmp_path / "ready")
+    assert process.poll() is None
+    parent.kill()
+    parent.wait()
+    said = process.communicate(timeout=20)[1]
+    assert process.returncode == 75 and "tidied up" in said
+    assert f"the workflow (process {parent.pid}) has ended" in said
+
+
+RANKS = """
+def work():
+    print("rank", os.environ.get("RANK"), "of", os.environ.get("WORLD_SIZE"))
+    {fault}
+run(work, job(gpu=2))
+"""
+
+
+def test_several_gpus_have_a_process_each_whose_mistake_is_told(ended):
+    status, lines = ended(RANKS.format(fault=""))
+    assert status == 0 and {"rank 0 of 2", "rank 1 of 2"} <= set(lines)
+    fault = "if os.environ['RANK'] == '1': raise InputError('no room')"
+    status, lines = ended(RANKS.format(fault=fault))
+    assert status == 1 and "cdmae: no room" in lines
+    assert not [line for line in lines if line.startswith("Traceback")]
+
+
+CARDS = """
+def work():
+    print("cards", os.environ.get("CUDA_VISIBLE_DEVICES"))
+run(work, job({resources}))
+"""
+
+
+def test_jobs_that_run_at_once_take_different_cards(ended, tmp_path, programs):
+    """Of all of them, and of those that the user leaves them; a CPU's job sees none."""
+    programs({"nvidia-smi": "seq 0 3"})
+    one = CARDS.format(resources="gpu=1")
+    assert ended(one)[1] == ["cards 0"]
+    assert ended(one, CUDA_VISIBLE_DEVICES="5")[1] == ["cards 5"]
+    assert ended(CARDS.format(resources="gpu=0"))[1] == ["cards "]
+    assert ended(CARDS.format(resources=""))[1] == ["cards None"]
+    with open(tmp_path / f"home/.cache/cdmae/gpu-{socket.gethostname()}-0.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert ended(one)[1] == ["cards 1"]
+        assert ended(one, CUDA_VISIBLE_DEVICES="0,3")[1] == ["cards 3"]
+        two = "gpu=2"
+        # another one's card 0, or it would not be ours
+        cards = ended(CARDS.format(resources=two), CUDA_VISIBLE_DEVICES="0,3")[1]
+        assert {line for line in cards if line.startswith("cards")} == {"cards 0,3"}
+
+
+def test_cards_are_kept_where_nvidia_smi_or_a_cache_is_missing(ended, tmp_path, programs):
+    """Nodes with cards of another maker, and containers, have no nvidia-smi."""
+    programs({"nvidia-smi": "exit 9"})
+    one = CARDS.format(resources="gpu=1")
+    assert ended(one)[1] == ["cards None"]
+    (tmp_path / "file").touch()
+    chosen = {"CUDA_VISIBLE_DEVICES": "2,3", "XDG_CACHE_HOME": str(tmp_path / "file")}
+    assert ended(one, **chosen)[1] == ["cards 2,3"]
+
+
+SRUN = """all="$*"; echo "srun ${all%%bash*}"; while [ "$1" != bash ]; do shift; done
+for SLURM_NODEID in 0 1; do export SLURM_NODEID; "$@"; done"""
+PYTHON = 'echo "python $* parent=${CDMAE_PARENT-unset}"; trap -p USR1'
+
+
+def test_several_nodes_get_a_torchrun_each(ended, tmp_path, programs):
+    """The first is the master; no node waits for a parent that lives on another, and none dies of a
+    warning.
+    """
+    folder = programs({"srun": SRUN, "python": PYTHON})
+    code = f"""
+    import socket
+    socket.gethostname = lambda: "head"
+    sys.executable = "{folder}/python"
+    run(print, job(gpu=4, nodes=2))
+    """
+    place = {"SLURM_JOB_ID": "10012345", "CDMAE_PARENT": str(os.getpid())}
+    status, lines = ended(code, **place)
+    assert status == 0 and lines[0].startswith("srun --nodes 2 --ntasks 2 --ntasks-per-node 1 ")
+    for node, (line, trap) in enumerate(zip(lines[1::2], lines[2::2], strict=True)):
+        assert line == (
+            f"python -m torch.distributed.run --nnodes 2 --node-rank {node} --nproc-per-node 2 "
+            f"--master-addr head --master-port 22345 {tmp_path}/script.py parent=unset"
+        )
+        assert trap == "trap -- '' SIGUSR1"
+    assert ended(code)[1] == ["cdmae: 2 nodes are requested; allowed outside a SLURM job: 1"]
+    said = ended(code.replace("gpu=4", "gpu=3"), **place)[1]
+    assert said == ["cdmae: 3 GPUs cannot be divided among 2 nodes; allowed: a multiple of 2"]
+
+
+def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(ended, tmp_path):
+    code = """
+    def work(state: Path):
+        print(state)
+    run(work, job())
+    """
+
+    def name(code=code, values="{'a': 1}"):
+        ((line,)) = ended(code, values)[1]
+        assert line.startswith("state/") and len(line) == 22
+        return line
+
+    first = name()
+    (tmp_path / "input").write_text("one")
+    assert name() == first, "made again in the same bits"
+    assert name(values="{'a': 2}") != first
+    (tmp_path / "input").write_text("two")
+    assert name() != first

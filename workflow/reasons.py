@@ -1,0 +1,72 @@
+"""Name the settings and modules that are the reason to run a job again.
+
+Snakemake prints the old and the new text of every parameter; a job's settings have dozens of keys.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cdmae.fields import show
+from workflow.contents import PREFIX
+from workflow.fingerprint import FOLLOWED
+
+SHOWN = 5  # changes in the reason for one job
+
+
+def words(before: Iterable[str], now: Iterable[str]) -> str:
+    """Name the first settings and modules that differ between two sets of recorded parameters."""
+    changes = named(before, now)
+    more = len(changes) - SHOWN
+    return "; ".join([*changes[:SHOWN], f"{more} more"] if more > 0 else changes)
+
+
+def named(before: Iterable[str], now: Iterable[str]) -> list[str]:
+    """Name the settings and modules that differ between two sets of recorded parameters."""
+    try:
+        old, new = flat(before), flat(now)
+    except (SyntaxError, TypeError, ValueError):
+        return ["its parameters were recorded by another version of the workflow"]
+    # as text, because nan differs from itself
+    keys = [key for key in old | new if repr(old.get(key)) != repr(new.get(key))]
+    return [in_words(key, old, new) for key in keys]
+
+
+def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Describe the change of one key; for a module or a file, only its name."""
+    if key.startswith(PREFIX):
+        return key
+    if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
+        return f"code of {key}"
+    name = key.removeprefix("settings.")
+    if key not in before:
+        return f"{name} is {show(now[key])} and was not set"
+    if key not in now:
+        return f"{name} was {show(before[key])} and is not set"
+    return f"{name} was {show(before[key])} and is {show(now[key])}"
+
+
+def flat(recorded: Iterable[str]) -> dict[str, Any]:
+    """Read recorded parameters as one mapping; dots join the keys of nested mappings."""
+    values: dict[str, Any] = {}
+    for text in recorded:
+        tree = _Numbers().visit(ast.parse(text, mode="eval"))
+        values |= _flat(dict(ast.literal_eval(tree)))
+    return values
+
+
+class _Numbers(ast.NodeTransformer):
+    """Read ``inf`` and ``nan``, which `repr` writes as names, as numbers."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802 (the name that ast calls)
+        return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{above}{key}"
+        found |= _flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
+    return found

@@ -1,0 +1,240 @@
+# Passages, queries and judgments; tokenizers; passages in word-pieces; the importance of each word
+# (equations 7 and 8); BM25's indexes.
+
+from cdmae import collections
+
+collecting = {
+    name: {
+        "settings": entry.values(),
+        "version": entry.settings.version() if collections.readable() else {},
+    }
+    for name, entry in settings.collections.items()
+}
+sources = {name: [entry.module] for name, entry in settings.collections.items()}
+expanded = [name for name, entry in settings.collections.items() if entry.settings.writer]
+asked_by_keywords = [
+    name for name, entry in settings.collections.items() if entry.settings.keywords_of
+]
+tokenizing = {name: {"settings": start.tokenizer()} for name, start in settings.starts.items()}
+counting = {name: {"settings": entry.counting()} for name, entry in settings.importance.items()}
+estimating = {name: {"settings": entry.values()} for name, entry in settings.importance.items()}
+masking = {
+    name: {
+        "settings": settings.encoders[name].masking(),
+        "seed": settings.encoders[name].seed,
+        "example": settings.report.example,
+    }
+    for name in systems.masked_by_importance(settings)
+}
+strategies = [
+    f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")
+]
+
+
+rule expansions:
+    """Texts for the passages of a collection, such as queries, by a sequence-to-sequence model."""
+    input:
+        files=files_of("{collection.files}"),
+        model=files_of("{collection.writer}"),
+    output:
+        "<results>/expansions/{collection}.tsv",
+    log:
+        "<logs>/expansions/{collection}.log",
+    benchmark:
+        "<benchmarks>/expansions/{collection}.tsv"
+    wildcard_constraints:
+        collection=only(expanded),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=int(device != "cpu"),
+        runtime=1440,
+    params:
+        code=code("expansions", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}", "{collection.writer}"),
+        settings=entry("collection", collecting),
+    script:
+        "../scripts/expansions.py"
+
+
+rule keywords:
+    """The most important words of each passage of a collection, which become its queries."""
+    input:
+        files=files_of("{collection.files}"),
+        importance=of("<results>/importance/{collection.estimate}"),
+        ngrams=of("<results>/ngrams/{collection.estimate}"),
+        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
+    output:
+        "<results>/keywords/{collection}.tsv",
+    log:
+        "<logs>/keywords/{collection}.log",
+    benchmark:
+        "<benchmarks>/keywords/{collection}.tsv"
+    wildcard_constraints:
+        collection=only(asked_by_keywords),
+    conda:
+        environment
+    params:
+        code=code("keywords", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}"),
+        settings=entry("collection", collecting),
+    script:
+        "../scripts/keywords.py"
+
+
+rule collection:
+    """Passages, queries and judgments from their source."""
+    input:
+        files=files_of("{collection.files}"),
+        texts=of("<results>/{collection.texts}"),
+    output:
+        expand("<results>/collections/{collection}/{file}", file=FILES, allow_missing=True),
+    log:
+        "<logs>/collection/{collection}.log",
+    benchmark:
+        "<benchmarks>/collection/{collection}.tsv"
+    priority: 100  # errors in the user's files are reported before anything is trained
+    conda:
+        environment
+    threads: lambda wildcards: settings.collections[wildcards.collection].settings.threads()
+    resources:
+        mem_mb=lambda wildcards, input, attempt: max(16000, 3 * input.size_mb) * attempt,
+    params:
+        code=code("collection", lookup(dpath="{collection}", within=sources)),
+        contents=contents_of("{collection.files}"),
+        settings=entry("collection", collecting),
+        # checks by this job; a function of the output: a change does not run it again
+        needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
+    script:
+        "../scripts/collection.py"
+
+
+rule tokenizer:
+    """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
+    input:
+        collection=of("<results>/collections/{start.vocabulary}/{file}"),
+        checkpoint=files_of("{start.checkpoint}"),
+    output:
+        directory("<results>/tokenizers/{start}"),
+    log:
+        "<logs>/tokenizer/{start}.log",
+    benchmark:
+        "<benchmarks>/tokenizer/{start}.tsv"
+    conda:
+        environment
+    params:
+        code=code("tokenizer"),
+        contents=contents_of("{start.checkpoint}"),
+        settings=entry("start", tokenizing),
+        prompted=lambda wildcards, output: systems.prompts(settings, wildcards.start),
+    script:
+        "../scripts/tokenizer.py"
+
+
+rule tokens:
+    """A collection in word-pieces."""
+    input:
+        tokenizer="<results>/tokenizers/{start}",
+        collection=of("<results>/collections/{collection}/{file}"),
+    output:
+        directory("<results>/tokens/{start}/{collection}"),
+    log:
+        "<logs>/tokens/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/tokens/{start}/{collection}.tsv"
+    conda:
+        environment
+    threads: cores
+    params:
+        code=code("tokens"),
+    script:
+        "../scripts/tokens.py"
+
+
+rule ngrams:
+    """The exact counts of all n-grams."""
+    input:
+        tokens="<results>/tokens/{start}/{collection}",
+        tokenizer="<results>/tokenizers/{start}",
+    output:
+        directory("<results>/ngrams/{importance}/{start}/{collection}"),
+    log:
+        "<logs>/ngrams/{importance}/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
+    conda:
+        environment
+    threads: cores
+    resources:
+        mem_mb=lambda wildcards, input, attempt: max(8000, 20 * input.size_mb) * attempt,
+    params:
+        code=code("ngrams"),
+        settings=entry("importance", counting),
+    script:
+        "../scripts/ngrams.py"
+
+
+rule importance:
+    """The importance of every word-piece, and the table that scores new text."""
+    input:
+        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
+        tokens="<results>/tokens/{start}/{collection}",
+    output:
+        directory("<results>/importance/{importance}/{start}/{collection}"),
+    log:
+        "<logs>/importance/{importance}/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+    conda:
+        environment
+    threads: cores
+    params:
+        code=code("importance"),
+        settings=entry("importance", estimating),
+    script:
+        "../scripts/importance.py"
+
+
+rule masked_terms:
+    """The words that importance-aware and uniform masks cover."""
+    input:
+        tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
+        tokenizer=of("<results>/tokenizers/{encoder.start}"),
+        importance=of(
+            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
+        ),
+    output:
+        "<results>/masked_terms/{encoder}.json",
+    log:
+        "<logs>/masked_terms/{encoder}.log",
+    benchmark:
+        "<benchmarks>/masked_terms/{encoder}.tsv"
+    wildcard_constraints:
+        encoder=only(masking),
+    conda:
+        environment
+    params:
+        code=code("masked_terms", lambda wildcards: strategies),
+        settings=entry("encoder", masking),
+    script:
+        "../scripts/masked_terms.py"
+
+
+rule index_bm25:
+    """An inverted index of titles and texts."""
+    input:
+        collection=of("<results>/collections/{collection}/{file}"),
+    output:
+        directory("<results>/bm25/{collection}"),
+    log:
+        "<logs>/index_bm25/{collection}.log",
+    benchmark:
+        "<benchmarks>/index_bm25/{collection}.tsv"
+    conda:
+        environment
+    threads: cores
+    params:
+        code=code("index_bm25"),
+    script:
+        "../scripts/index_bm25.py"

@@ -1,0 +1,184 @@
+# Measures per query, the models with their cards, and the page at the end.
+
+cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
+for name, values in cards.items():
+    tables["system"][name]["described"] = list(values["facts"]["about"])
+
+
+# words, style, claims and exhibits: files that the fingerprint of the code does not follow
+templates = [
+    source_file(path.relative_to(source))
+    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
+    if path.suffix in (".j2", ".css", ".csv")
+]
+
+
+rule measures:
+    """Every measure of every query of a system."""
+    input:
+        collections=on_targets("<results>/collections/{collection}/{file}"),
+        runs="<results>/runs/{system}/evaluated",
+    output:
+        "<results>/measures/{system}.tsv",
+    log:
+        "<logs>/measures/{system}.log",
+    benchmark:
+        "<benchmarks>/measures/{system}.tsv"
+    conda:
+        environment
+    params:
+        code=code("measures"),
+        settings=measuring,
+        # checks by this job; a function of the output: a change does not run it again
+        needed=lambda wildcards, output: {
+            name: systems.needed(settings, name) for name, _ in EVALUATED
+        },
+    script:
+        "../scripts/measures.py"
+
+
+rule sparsity:
+    """The number of entries in a sparse system's vectors, and the cost of searching them."""
+    input:
+        model=of("<results>/trained/{system.network}"),
+        collections=on_targets("<results>/collections/{collection}/{file}"),
+        vectors=on_targets("<results>/vectors/{system}/{collection}"),
+    output:
+        "<results>/sparsity/{system}.json",
+    log:
+        "<logs>/sparsity/{system}.log",
+    benchmark:
+        "<benchmarks>/sparsity/{system}.tsv"
+    wildcard_constraints:
+        system=only(systems.sparse(settings)),
+    conda:
+        environment
+    params:
+        code=code("sparsity", module_of),
+        settings=measuring_sparsity,
+    script:
+        "../scripts/sparsity.py"
+
+
+rule release:
+    """A trained model in the layout of sentence-transformers, with its card."""
+    input:
+        model="<results>/trained/{system}",
+        measures="<results>/measures/{system}.tsv",
+        about=of("<results>/collections/{system.described}/about.json"),
+        template=source_file("cdmae/report/templates/card.md.j2"),
+    output:
+        directory("<results>/models/{system}"),
+    log:
+        "<logs>/release/{system}.log",
+    benchmark:
+        "<benchmarks>/release/{system}.tsv"
+    wildcard_constraints:
+        system=only(cards),
+    conda:
+        environment
+    params:
+        code=code("release"),
+        settings=entry("system", cards),
+    script:
+        "../scripts/release.py"
+
+
+rule report:
+    """Tables, figures and one page that opens offline."""
+    input:
+        unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
+        published=source_file("config/paper_results.csv"),
+        templates=templates,
+    output:
+        page=report(
+            "<results>/report/index.html",
+            caption="../report/page.rst",
+            category="Report",
+            labels={"page": "the whole report"},
+        ),
+        tables=report(
+            directory("<results>/report/tables"),
+            patterns=["{name}.html"],
+            caption="../report/tables.rst",
+            category="Tables",
+            labels={"table": "{name}"},
+        ),
+        figures=report(
+            directory("<results>/report/figures"),
+            patterns=["{name}.svg"],
+            caption="../report/figures.rst",
+            category="Figures",
+            labels={"figure": "{name}"},
+        ),
+        record="<results>/facts.json",
+    log:
+        "<logs>/report.log",
+    benchmark:
+        "<benchmarks>/report.tsv"
+    conda:
+        environment
+    params:
+        code=code("report"),
+        settings=lambda wildcards: {"facts": facts_of("report", results)},
+    script:
+        "../scripts/report.py"
+
+
+# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
+
+
+rule latency:
+    """The milliseconds that each method takes to mask a batch: for table_latency."""
+    output:
+        "<results>/latency.json",
+    log:
+        "<logs>/latency.log",
+    benchmark:
+        "<benchmarks>/latency.tsv"
+    conda:
+        environment
+    params:
+        code=code("latency"),
+    script:
+        "../scripts/latency.py"
+
+
+rule table:
+    """A table of the paper, with the measured numbers next to the published ones."""
+    input:
+        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
+        published=source_file("config/paper_results.csv"),
+        templates=templates,
+    output:
+        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
+    log:
+        "<logs>/table/{exhibit}.log",
+    wildcard_constraints:
+        exhibit=only(TABLES),
+    conda:
+        environment
+    params:
+        code=code("table"),
+        settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
+    script:
+        "../scripts/table.py"
+
+
+use rule table as figure with:
+    # A figure of the paper, with the measured numbers next to the published ones.
+    output:
+        multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
+    log:
+        "<logs>/figure/{exhibit}.log",
+    wildcard_constraints:
+        exhibit=only(FIGURES),
+
+
+for exhibit_name in (*TABLES, *FIGURES):
+
+    rule:
+        name:
+            exhibit_name
+        input:
+            f"<results>/tables/{exhibit_name}.csv",

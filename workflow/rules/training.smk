@@ -1,0 +1,151 @@
+# Masked auto-encoders (equations 1 to 6 and 9): the decoder is discarded, the encoder kept. Stages 1
+# to 3 and the reranker (equations 10 and 11): a stage is a config entry; stages differ in the system
+# that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
+
+snapshots = {
+    name: {"step": encoder.take_step}
+    for name, encoder in settings.encoders.items()
+    if encoder.snapshot_of
+}
+pretraining = {
+    name: {
+        "settings": encoder.values(),
+        "start": settings.starts[encoder.start].values(),
+        "snapshots": systems.snapshots(settings, name),
+        "seed": encoder.seed,
+    }
+    for name, encoder in settings.encoders.items()
+}
+training = {}
+for name in systems.trained(settings):
+    system = settings.systems[name]
+    recipe = settings.stages[system.stage].values(**system.teachers())
+    training[name] = {"kind": system.kind, "settings": recipe, "seed": recipe["seed"]}
+taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
+
+
+rule pretrain:
+    """An encoder, pre-trained by its objective; with objective none, its initial weights."""
+    input:
+        tokenizer=of("<results>/tokenizers/{encoder.start}"),
+        checkpoint=files_of("{encoder.checkpoint}"),
+        after=of("<results>/encoders/{encoder.after}"),
+        tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
+        importance=of(
+            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
+        ),
+        asked=of("<results>/collections/{encoder.asked}/{file}"),
+        texts=files_of("{encoder.texts}"),
+        generator=files_of("{encoder.generator}"),
+    output:
+        directory("<results>/encoders/{encoder}"),
+    log:
+        "<logs>/pretrain/{encoder}.log",
+    benchmark:
+        "<benchmarks>/pretrain/{encoder}.tsv"
+    wildcard_constraints:
+        encoder=only(settings.encoders.keys() - snapshots.keys()),
+    conda:
+        environment
+    threads: lambda wildcards: network_cores(wildcards) if trains(wildcards) else 1
+    resources:
+        gpu=gpus_of_training,
+        nodes=1,
+        mem_mb=lambda wildcards, input, attempt: max(32000, 3 * input.size_mb) * attempt,
+        runtime=1440,
+    params:
+        code=code("pretrain", modules_of),
+        contents=contents_of("{encoder.checkpoint}", "{encoder.texts}", "{encoder.generator}"),
+        settings=entry("encoder", pretraining),
+        state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
+    script:
+        "../scripts/pretrain.py"
+
+
+rule snapshot:
+    """The weights that the training of another encoder kept at an earlier step."""
+    input:
+        encoder=of("<results>/encoders/{encoder.snapshot_of}"),
+    output:
+        directory("<results>/encoders/{encoder}"),
+    log:
+        "<logs>/snapshot/{encoder}.log",
+    benchmark:
+        "<benchmarks>/snapshot/{encoder}.tsv"
+    wildcard_constraints:
+        encoder=only(snapshots),
+    conda:
+        environment
+    params:
+        code=code("snapshot"),
+        settings=entry("encoder", snapshots),
+    script:
+        "../scripts/snapshot.py"
+
+
+rule train:
+    """A retriever or a reranker: equation 10 or list-wise, or equation 11 with a teacher."""
+    input:
+        encoder=of("<results>/encoders/{system.encoder}"),
+        after=of("<results>/trained/{system.after}"),
+        collection=of("<results>/collections/{system.corpus}/{file}"),
+        tokens=of("<results>/tokens/{system.start}/{system.corpus}"),
+        negatives=of("<results>/runs/{system.negatives}/{system.corpus}.{system.split}"),
+        teacher=of("<results>/teachers/{system.scores}.parquet"),
+        ranking=of("<results>/runs/{system.ranking}"),
+        in_batch_teacher=of("<results>/trained/{system.in_batch_teacher}"),
+        joint_teacher=of("<results>/trained/{system.joint_teacher}"),
+    output:
+        directory("<results>/trained/{system}"),
+    log:
+        "<logs>/train/{system}.log",
+    benchmark:
+        "<benchmarks>/train/{system}.tsv"
+    wildcard_constraints:
+        system=only(training),
+    conda:
+        environment
+    threads: network_cores
+    resources:
+        gpu=gpus_of_training,
+        nodes=1,
+        mem_mb=lambda wildcards, input, attempt: max(32000, 3 * input.size_mb) * attempt,
+        runtime=1440,
+    params:
+        code=code(
+            "train",
+            lambda wildcards: [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}"],
+        ),
+        settings=entry("system", training),
+        state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
+    script:
+        "../scripts/train.py"
+
+
+rule teacher:
+    """A reranker's scores of the candidates and judged passages that a student is trained on."""
+    input:
+        model=of("<results>/trained/{system.teacher}"),
+        collection=of("<results>/collections/{system.corpus}/{file}"),
+        tokens=of("<results>/tokens/{system.teacher_start}/{system.corpus}"),
+        negatives=of("<results>/runs/{system.negatives}/{system.corpus}.{system.split}"),
+    output:
+        "<results>/teachers/{system}.parquet",
+    log:
+        "<logs>/teacher/{system}.log",
+    benchmark:
+        "<benchmarks>/teacher/{system}.tsv"
+    wildcard_constraints:
+        system=only(taught),
+    conda:
+        environment
+    threads: network_cores
+    resources:
+        gpu=gpus(1),
+    params:
+        code=code("teacher"),
+        settings=lambda wildcards: plain(
+            {"settings": settings.stages[settings.systems[wildcards.system].stage].drawn()}
+        ),
+    script:
+        "../scripts/teacher.py"
