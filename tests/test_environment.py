@@ -1,8 +1,11 @@
 """The way from a fresh clone to an environment: ./run, envs/start.py and the locked files."""
 
 import importlib.util
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
