@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from cdmae.errors import InputError
 
-PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float16), dense
-    "h200": 989e12,
-    "h100": 989e12,
-    "a100": 312e12,
-    "l40s": 362e12,
-    "v100": 125e12,
-    "rtx4090": 165e12,
+PEAK = {  # floating-point operations per second of a GPU: in bf16 or fp16, dense, and in float32
+    "h200": (989e12, 67e12),
+    "h100": (989e12, 67e12),
+    "a100": (312e12, 19.5e12),
+    "l40s": (362e12, 91.6e12),
+    "v100": (125e12, 15.7e12),
+    "rtx4090": (165e12, 82.6e12),
+    "t4": (65e12, 8.1e12),
 }
+NOTES = {"v100": "needs torch's build for CUDA 12.6, see docs/clusters.md"}
 UTILISED = 0.45  # achieved share of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a CPU core that runs a network
 
@@ -42,9 +44,12 @@ class Machine:
         if self.gpus and self.gpu not in PEAK:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
-    def rate(self, cores: int, gpus: int) -> float:
-        """Return the operations per second of the GPUs, or of the cores if there are no GPUs."""
-        return gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
+    def rate(self, cores: int, gpus: int, float32: bool = False) -> float:
+        """Return the operations per second of the GPUs, or of the cores if there are no GPUs.
+
+        float32: whether GPUs compute in float32, and not in mixed precision.
+        """
+        return gpus * PEAK[self.gpu][float32] * UTILISED if gpus else cores * CORE
 
 
 def here() -> Machine:

@@ -1,7 +1,7 @@
 """Estimate a run before it begins: the operations of its networks, GPU-hours, and disk.
 
-Operations follow exactly from the config and the sizes of its collections. The hours divide them by
-the speed of a device. Work without networks, such as counting, BM25 and measures, is left out.
+Operations follow from the config and the sizes of its collections. The hours divide them by the
+speed of a device. The time of other work, such as counting, BM25 and measures, is left out.
 """
 
 from __future__ import annotations
@@ -21,28 +21,40 @@ from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
 from cdmae.layout import place
 from cdmae.plan import flops
 from cdmae.plan.flops import BACKWARD, Network
+from cdmae.plan.machine import NOTES, Machine
 from cdmae.plan.sizes import PIECES_A_WORD, Size, size
 
 if TYPE_CHECKING:
     from cdmae.config.recipe import Stage
     from cdmae.config.schema import Config
-    from cdmae.plan.machine import Machine
 
 DIMENSIONS = 128  # of a third-party multi-vector model: ColBERT's
 CROSS = 4 / 3  # cost of a decoder's layer with attention to the passage, in encoder layers
 ENTRIES = 200  # nonzero entries of a sparse passage vector
 WEIGHT = 4  # bytes of a float32
 HIT = 8  # bytes of a passage and its score in a run
+TEXT = 3.6  # bytes of a word: 6 in English, of which Parquet keeps 0.6
+INDEX = 2.5  # bytes of a word in Lucene's index (benchmarks/bm25.py)
+PIECE = 2  # bytes of a word-piece, and of its importance
+COUNT = 4  # bytes of the count of an n-gram, for each word and each length of n-grams
 
 
 class Estimate(NamedTuple):
-    """The operations of a job's networks, and the bytes that it leaves."""
+    """The operations of a result's networks, and its bytes.
 
-    rule: str
+    done: whether the result exists. float32: whether GPUs compute in float32.
+    """
+
+    part: str
     name: str
     flops: float
     disk: float
     done: bool
+    float32: bool = False
+
+    def seconds(self, machine: Machine) -> float:
+        """Return the time of the operations on all GPUs of a machine, or on all its cores."""
+        return self.flops / machine.rate(machine.cores, machine.gpus, self.float32)
 
 
 class Plan:
@@ -83,42 +95,75 @@ class Plan:
             self._networks[model] = Network.read(model)
         return self._networks[model]
 
-    # --- jobs -------------------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def estimates(self) -> list[Estimate]:
-        """Estimate every job that runs a network, in the order of the data."""
+        """Estimate every result of the run that takes networks or space, in the order of the data.
+
+        Raises `InputError` if the size of a collection is unknown.
+        """
         config = self.config
         found = []
 
-        def add(rule: str, name: str, result: str, operations: float, disk: float) -> None:
-            found.append(Estimate(rule, name, operations, disk, Path(result).exists()))
+        def add(part: str, what: str, name: str, *numbers: float, float32: bool = False) -> None:
+            names = dict.fromkeys(("collection", "encoder", "system"), name)
+            done = Path(place(config.results, what, **names)).exists()
+            found.append(Estimate(part, name, *numbers, done, float32))
 
         for name in config.collections:
-            result = place(config.results, "collection", collection=name)
-            add("collection", name, result, self.expansions(name), 4 * self.sizes[name].all_words)
+            add("collections", "collection", name, self.expansions(name), self.texts(name))
         for name, encoder in config.encoders.items():
-            result = place(config.results, "encoder", encoder=name)
-            weights = Network.of(config.starts[encoder.start]).parameters()
-            operations = self.pretraining(name) if encoder.pretrained else 0.0
-            add("pretrain", name, result, operations, WEIGHT * weights)
+            # a snapshot is kept by the training of another encoder
+            trains = encoder.pretrained and not encoder.snapshot_of
+            operations = self.pretraining(name) if trains else 0.0
+            disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
+            in_float32 = trains and encoder.precision == "fp32"
+            add("pre-training", "encoder", name, operations, disk, float32=in_float32)
         for name in systems.trained(config):
-            result = place(config.results, "trained", system=name)
-            reranker = config.systems[name].kind == "reranker"
-            operations = self.reranker(name) if reranker else self.retriever(name)
-            rule = "train_reranker" if reranker else "train_retriever"
-            add(rule, name, result, operations, 2 * WEIGHT * self.network(name).parameters())
-            if self.taught_by_reranker(name):
-                result = place(config.results, "teacher", system=name)
-                add("teacher", name, result, self.teacher(name), 0.0)
+            is_reranker = config.systems[name].kind == "reranker"
+            operations = self.reranker(name) if is_reranker else self.retriever(name)
+            part = "rerankers" if is_reranker else "retrievers"
+            disk = 2 * WEIGHT * self.network(name).parameters()  # of the trained model and its copy
+            add(part, "trained", name, operations, disk, float32=self.in_float32(name))
+        for name in systems.taught(config):
+            if systems.taught_like(config, name) == name:
+                in_float32 = self.in_float32(config.systems[name].teacher)
+                add("teachers", "teacher", name, self.teacher(name), 0.0, float32=in_float32)
         for name, system in config.systems.items():
-            result = place(config.results, "measures", system=name)
             operations = 0.0
             if system.kind in ("retriever", "external"):
                 operations = self.encoding(name)
             elif system.kind == "reranker":
                 operations = self.reranking(name)
-            add("search", name, result, operations, self.searched(name))
+            in_float32 = bool(operations) and self.in_float32(name)
+            disk = self.searched(name)
+            add("searches", "measures", name, operations, disk, float32=in_float32)
         return found
+
+    def in_float32(self, name: str) -> bool:
+        """Return whether GPUs compute a system's network in float32, as those of other programs."""
+        stage = self.stage(name)
+        return stage is None or stage.precision == "fp32"
+
+    def texts(self, name: str) -> float:
+        """Return the bytes of a collection: text, index, word-pieces and their counts."""
+        config = self.config
+        tokens = {(encoder.start, encoder.collection) for encoder in config.encoders.values()}
+        tokens |= {
+            (systems.start_of(config, system), systems.trains_on(config, system)[0])
+            for system in systems.trained(config)
+        }
+        importance = {
+            (encoder.importance, encoder.start)
+            for encoder in config.encoders.values()
+            if encoder.reads_importance and encoder.collection == name
+        }
+        copies = sum(collection == name for _, collection in tokens) + len(importance)
+        a_word = TEXT + copies * PIECE * PIECES_A_WORD
+        a_word += sum(COUNT * config.importance[each].window for each, _ in importance)
+        if name in config.evaluation.collections and systems.of_kind(config, "bm25"):
+            a_word += INDEX
+        return self.sizes[name].all_words * a_word
 
     def expansions(self, name: str) -> float:
         """Count the operations that write texts for a collection's passages; 0 without a writer.
@@ -187,11 +232,6 @@ class Plan:
         trained = stage.group / stage.forward_factor * (1 + BACKWARD) * repeats
         return queries * (stage.group + trained) * self.pair(name, corpus)
 
-    def taught_by_reranker(self, name: str) -> bool:
-        """Return whether a reranker scores the candidates of a system's training queries."""
-        teacher = self.config.systems[name].teacher
-        return bool(teacher) and self.config.systems[teacher].scores_draws
-
     def teacher(self, student: str) -> float:
         """Count the operations of scoring a student's candidates, or only the drawn ones."""
         stage, corpus, queries = self.training(student)
@@ -202,15 +242,18 @@ class Plan:
         return pairs * self.pair(self.config.systems[student].teacher, corpus)
 
     def encoding(self, name: str) -> float:
-        """Count the operations of encoding the passages and queries of the evaluation."""
+        """Count the operations of encoding the passages and queries that a system searches."""
         network = self.network(name)
+        mined = [target for owner, *target in systems.mined(self.config) if owner == name]
+        collections = [*self.config.evaluation.collections, *(on for on, _ in mined)]
         operations = 0.0
-        for collection in self.config.evaluation.collections:
+        for collection in dict.fromkeys(collections):
             tokens = self.tokens(name, collection)
             each = network.forward(tokens) + self.head(name, tokens)
             operations += self.sizes[collection].passages * each
+        queries = sum(self.evaluated.values()) + sum(self.queries(*target) for target in mined)
         asked = network.forward(QUERY_TOKENS) + self.head(name, QUERY_TOKENS)
-        return operations + sum(self.evaluated.values()) * asked
+        return operations + queries * asked
 
     def reranking(self, name: str) -> float:
         """Count the operations of reranking the best passages of every evaluated query."""
@@ -279,59 +322,75 @@ class Plan:
 
 
 def text(plan: Plan, machine: Machine) -> str:
-    """Return the plan of a run as a table with a row per rule, its sums, and its basis."""
-    jobs = plan.estimates()
-    rate = machine.rate(machine.cores, machine.gpus)
+    """Return the plan of a run: a table with a row per part, its sums, and what they rest on."""
+    estimates = plan.estimates()
+    due = [each for each in estimates if not each.done]
     rows = []
-    for rule in dict.fromkeys(job.rule for job in jobs):
-        group = [job for job in jobs if job.rule == rule]
-        due = [job for job in group if not job.done]
-        operations = sum(job.flops for job in due)
+    for part in dict.fromkeys(each.part for each in estimates):
+        left = [each for each in due if each.part == part]
+        operations = sum(each.flops for each in left)
+        seconds = sum(each.seconds(machine) for each in left)
         rows.append(
             (
-                rule,
-                f"{len(due)} of {len(group)}",
+                part,
+                f"{len(left)} of {sum(each.part == part for each in estimates)}",
                 f"{operations:.1e}" if operations else "",
-                formats.duration(operations / rate) if operations else "",
-                formats.memory(sum(job.disk for job in due) / 2**20),
+                formats.duration(seconds) if operations else "",
+                formats.memory(sum(each.disk for each in left) / 2**20),
             )
         )
-    heads = ("rule", "due", "operations", "time", "disk")
+    heads = ("part", "to do", "operations", "time", "disk")
     align = ("left", "right", "right", "right", "right")
-    due = [job for job in jobs if not job.done]
-    seconds = sum(job.flops for job in due) / rate
-    devices = f"{machine.cores} cores without a GPU"
-    total = formats.duration(seconds)
+    seconds = sum(each.seconds(machine) for each in due)
+    devices = f"{formats.plural(machine.cores, 'core')} without a GPU"
     if machine.gpus:
-        devices = f"{machine.gpus} x {machine.gpu}"
-        total += f", {seconds * machine.gpus / 3600:.1f} GPU-hours"
-    disk = sum(job.disk for job in due)
-    free = shutil.disk_usage(existing(plan.config.results)).free
+        devices = f"{machine.gpus} x {machine.gpu}, {seconds * machine.gpus / 3600:.1f} GPU-hours"
     lines = [
         tabulate(rows, heads, "plain", colalign=align, disable_numparse=True),
         "",
-        f"networks   {total} on {devices}; other work is not counted",
-        f"disk       {formats.memory(disk / 2**20)} in {plan.config.results}; "
-        f"{formats.memory(free / 2**20)} are free there",
+        f"time       {formats.duration(seconds)} or more on {devices}: the operations of networks",
+        *room(plan, sum(each.disk for each in due)),
+        *basis(plan),
     ]
+    if machine.gpu in NOTES:
+        lines.append(f"{machine.gpu:<10} {NOTES[machine.gpu]}")
+    return formats.plain_spaces("\n".join(lines))
+
+
+def room(plan: Plan, results: float) -> list[str]:
+    """Compare the bytes of the results and of the downloads with the space on their disks."""
+    needs = [("disk", plan.config.results, results)]
     downloads: dict[Path, float] = {}
     for collection in plan.config.collections.values():
         downloads |= collection.settings.downloads()
     if downloads:
-        folder = existing(os.path.commonpath(downloads))
-        room = formats.memory(sum(downloads.values()) / 2**20)
-        lines.append(f"downloads  about {room} in {folder}")
+        needs.append(("downloads", os.path.commonpath(downloads), sum(downloads.values())))
+    lines = []
+    used: dict[int, float] = {}  # bytes by disk
+    for what, path, needed in needs:
+        folder = existing(path)
+        disk = folder.stat().st_dev
+        free = shutil.disk_usage(folder).free - used.get(disk, 0.0)
+        used[disk] = needed
+        words = "are free" if needed <= free else "are free: NOT ENOUGH"
+        sizes = [formats.memory(each / 2**20) for each in (needed, max(0.0, free))]
+        lines.append(f"{what:<10} {sizes[0]} in {path}, where {sizes[1]} {words}")
+    return lines
+
+
+def basis(plan: Plan) -> list[str]:
+    """Say which sizes are counted, and which networks are not known."""
     counted = sum(each.measured for each in plan.sizes.values())
-    lines.append(
+    lines = [
         f"sizes      {counted} of {len(plan.sizes)} collections counted, the others as their "
         f"sources expect, with {PIECES_A_WORD} word-pieces per word"
-    )
+    ]
     starts = [start.checkpoint for start in plan.config.starts.values()]
     models = [*starts, *(system.model for system in plan.config.systems.values())]
     for model in dict.fromkeys(models):
         if model and not flops.settings_of(model):
             lines.append(f"networks   {model} is not on this machine; BERT base is assumed")
-    return formats.plain_spaces("\n".join(lines))
+    return lines
 
 
 def existing(path: str) -> Path:

@@ -9,14 +9,13 @@ from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import ROOT, changed, plan
+from planned import ROOT, changed, dry_run, plan
 from snakemake.io import is_flagged
 
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.layout import PLACES
-from workflow.dry_run import dry_run
 from workflow.facts import facts
 
 WHOLE = {}

@@ -10,12 +10,12 @@ import sys
 import urllib.request
 
 import pytest
+from planned import dry_run
 
 from cdmae.collections.store import read_passages, read_qrels
 from tests.workflow.conftest import ROOT, SMOKE
 from workflow import commands, start
 from workflow.commands import configs
-from workflow.dry_run import dry_run
 
 pytestmark = pytest.mark.workflow
 
@@ -95,7 +95,7 @@ def test_command(here, command, capsys):
         assert capsys.readouterr().out.strip()
     elif name == "plan":
         commands.command(words)
-        assert "memory" in capsys.readouterr().out
+        assert "operations" in capsys.readouterr().out
     elif name == "--report":
         here.run(*words, *SMOKE)
         assert (here.folder / words[1]).stat().st_size > 100_000
