@@ -17,4 +17,5 @@ Each package imports only from the packages above it:
 - `evaluation`: measures and significance.
 - `report`: the page, the paper's tables and figures, model cards.
 - `plan`: estimates of a run's operations, GPU-hours and disk space.
+- `commands`: the commands of `./run`.
 """

@@ -299,7 +299,8 @@ def test_the_command_plans_them_all():
     files = [str(path.relative_to(ROOT)) for path in RECIPES]
     command = [
         sys.executable,
-        "workflow/start.py",
+        "-m",
+        "cdmae",
         "plan",
         "--configfile",
         "config/paper.yaml",

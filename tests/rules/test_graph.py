@@ -619,7 +619,9 @@ def test_an_encoder_without_pretraining_and_narrow_networks_request_no_gpu(value
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
 
     def gpus(values):
-        return {name: job.record.gpus for name, job in plan(values, gpus=8).items()}
+        return {
+            name: job.detail.resources.get("gpu", 0) for name, job in plan(values, gpus=8).items()
+        }
 
     narrow = gpus(values)
     assert set(narrow.values()) == {0, 1}

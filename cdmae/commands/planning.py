@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from typer import Option
+
+from cdmae.commands.configs import ConfigFiles, configured
 from cdmae.config.reading import check_typed
 from cdmae.errors import InputError
-from workflow.commands.configs import configured
+from cdmae.plan.machine import PEAK
 
 
 def plan(
-    *,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    config: list[str] = (),  # type: ignore[assignment]
-    cores: int | None = None,
-    gpus: int | None = None,
-    gpu: str = "",
+    configfile: ConfigFiles = (),
+    config: Annotated[list[str], Option(help="values as for a run, such as 'seeds=[]'")] = (),
+    cores: Annotated[int | None, Option(min=1, help="processor cores of another machine")] = None,
+    gpus: Annotated[int | None, Option(min=0, help="its GPUs; 1 if only --gpu is given")] = None,
+    gpu: Annotated[str, Option(help=f"their kind: {', '.join(PEAK)}")] = "",
 ) -> None:
     """Estimate the operations of a run's networks, their time, GPU-hours, and disk.
 
-    Results that exist do not count. The default is this machine; options describe another one:
-
-      --cores       processor cores
-      --gpus        GPUs; default on a machine without GPUs: 1 with --gpu, otherwise 0
-      --gpu         kind of the GPUs: h200, h100, a100, l40s, v100, rtx4090, t4
-      --configfile  config files as for a run, which overlay config/config.yaml
-      --config      values as for a run, such as 'seeds=[]'
-
-    Examples:
-      ./run plan
-      ./run plan --configfile config/paper.yaml --gpus 8 --gpu h200
+    Results that exist do not count. Without --cores, --gpus and --gpu, it is for this machine.
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import Plan, text
