@@ -10,8 +10,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from cdmae.cli import ending, hints_of
-from cdmae.job import end_with_parent, value_of
+from cdmae.cli import ending
+from cdmae.job import end_with_parent, hints_of, value_of
 
 
 def command(function: str, **values: Any) -> list[str]:

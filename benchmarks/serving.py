@@ -31,13 +31,13 @@ import numpy as np
 
 from benchmarks.tables import table
 from cdmae.collections.store import read_queries
+from cdmae.commands.answering import askable
+from cdmae.commands.configs import configured
 from cdmae.config import seeds
 from cdmae.config import systems as entries
 from cdmae.layout import place
-from workflow.commands.answering import askable
-from workflow.commands.configs import ROOT, configured
 
-RUN = [sys.executable, str(ROOT / "workflow/start.py")]
+RUN = [sys.executable, "-m", "cdmae"]
 
 
 def start(configs: list[str]) -> tuple[subprocess.Popen, str, str]:

@@ -16,5 +16,6 @@ Each package imports only from the packages above it:
 - `retrieval`: all systems that make a run: BM25, vector search, reranking, fusion.
 - `evaluation`: measures and significance.
 - `report`: the page, the paper's tables and figures, model cards.
-- `plan`: estimates of a run's time, memory and disk space.
+- `plan`: estimates of a run's operations, GPU-hours and disk space.
+- `commands`: the commands of `./run`.
 """

@@ -1,36 +1,28 @@
-"""Turn functions into commands: parameters become options, docstrings become help texts.
+"""End a process well: with one sentence for an error that a user can cause, not a traceback.
 
-An error that a user can cause ends the process with a one-sentence message, not a traceback. The
-exit status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved
+The exit status is 1 for wrong input, a full disk or too little memory, and 75 for a stop with saved
 state.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
 import errno
-import inspect
 import io
-import json
 import os
 import re
 import signal
 import sys
 import threading
-import types
-import typing
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from cdmae import fields
 from cdmae.errors import InputError, Interrupted, not_python, said
 
+if TYPE_CHECKING:
+    import typer
+
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
-# the process id of the workflow engine; the job stops itself when that process has ended
-PARENT = "CDMAE_PARENT"
-_METAVAR = {str: "TEXT", int: "N", float: "X"}
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the quota is used up; free some space and run again, finished steps are kept",
@@ -38,111 +30,25 @@ _REMEDY = {
 }
 
 
-def read_arguments(
-    function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae"
-) -> dict[str, Any]:
-    """Return the arguments of a function by name, read from a command line.
+def call(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
+    """Run a command of an app; `name` is the program's name in messages.
 
-    Positional arguments are a list, under the name that the function gives them (``*texts``).
-    `name` is the program's name in messages. Raises `InputError` for an invalid argument.
+    Raises `InputError` for an argument that does not fit.
     """
-    for argument in arguments:
-        # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
-        if re.search(r"[\ud800-\udfff]", argument):
-            raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
-    parser = _Parser(
-        prog=name,
-        description=inspect.getdoc(function),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    hints = hints_of(function)
-    actions = [
-        _add(parser, parameter, hints[key])
-        for key, parameter in inspect.signature(function).parameters.items()
-    ]
-    found = vars(parser.parse_intermixed_args(_attached(arguments, actions)))
-    return {key: _read(hints[key], value, key) for key, value in found.items()}
+    from typer import TyperException  # jobs do without
 
-
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
-    # the annotation's extras name the setting that discriminates between the classes of a union
-    hints = typing.get_type_hints(function, include_extras=True)
-    return {
-        key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
-        for key, hint in hints.items()
-    }
-
-
-def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, hint: Any) -> Any:
-    """Add a parameter of a function to a parser; return argparse's action."""
-    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return parser.add_argument(parameter.name, nargs="*")
-    required = parameter.default is inspect.Parameter.empty
-    options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
-    if typing.get_origin(hint) is list:
-        options["nargs"] = "+" if required else "*"
-        (hint,) = typing.get_args(hint)
-    elif hint is Path and not required:
-        options["nargs"] = "?"  # a job without this input passes the option without a value
-    if hint is bool:
-        options["action"] = argparse.BooleanOptionalAction
-    elif _is_json(hint):
-        options["metavar"] = "JSON"
-    else:
-        options["type"] = hint
-        options["metavar"] = _METAVAR.get(hint, hint.__name__.upper())
-    return parser.add_argument(_option(parameter.name), **options)
-
-
-def _attached(arguments: Sequence[str], actions: Sequence[argparse.Action]) -> list[str]:
-    """Join an option and a value with a leading dash, which argparse would read as an option."""
-    options = {option for action in actions for option in action.option_strings}
-    with_one_value = {
-        option for action in actions if action.nargs is None for option in action.option_strings
-    }
-    words: list[str] = []
     for word in arguments:
-        dashed = word.startswith("-") and word not in options
-        if dashed and words and words[-1] in with_one_value:
-            words[-1] += f"={word}"
-        else:
-            words.append(word)
-    return words
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; {self.prog} --help lists the options")
-
-
-def _option(key: str) -> str:
-    return "--" + key.replace("_", "-")
-
-
-def _read(hint: Any, value: Any, key: str) -> Any:
-    if not _is_json(hint) or not isinstance(value, str):
-        return value
+        # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
+        if re.search(r"[\ud800-\udfff]", word):
+            raise InputError(f"the argument {word!a} is not UTF-8; allowed: text in UTF-8")
     try:
-        parsed = json.loads(value)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{_option(key)} is {fields.show(value)}; allowed: JSON text ({error})"
-        ) from None
-    return fields.parse(hint, parsed, key) if is_settings(hint) else parsed
-
-
-def _is_json(hint: Any) -> bool:
-    return is_settings(hint) or hint is dict or typing.get_origin(hint) is dict
-
-
-def is_settings(hint: Any) -> bool:
-    """Return whether a hint is a class of settings, or a union of classes."""
-    return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
-
-
-# --- exit -----------------------------------------------------------------------------------------
+        app(arguments, prog_name=name, standalone_mode=False)
+    except TyperException as error:
+        words = " ".join(error.format_message().split()).rstrip(".")
+        if error.__cause__:  # of pydantic, which checks the values
+            words += f", not {error.__cause__.errors()[0]['input']}"
+        words = words[:1].lower() + words[1:]
+        raise InputError(f"{words}; {name} {arguments[0]} --help lists the options") from None
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import hashlib
 import inspect
 import json
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import typing
 import uuid
 from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from cdmae import fields
-from cdmae.cli import INTERRUPTED, ending, hints_of, is_settings
+from cdmae.cli import INTERRUPTED, ending
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import digest
 
@@ -106,6 +108,21 @@ def value_of(hint: Any, value: Any, name: str) -> Any:
         paths = [value] if isinstance(value, str | Path) else list(value)
         return Path(paths[0]).parent if len(paths) > 1 else Path(paths[0]) if paths else None
     return fields.parse(hint, value, name) if is_settings(hint) else value
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a function's parameters; ``X | None`` counts as ``X``."""
+    # the annotation's extras name the setting that discriminates between the classes of a union
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {
+        key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
+        for key, hint in hints.items()
+    }
+
+
+def is_settings(hint: Any) -> bool:
+    """Return whether a hint is a class of settings, or a union of classes."""
+    return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
 def on_targets(job: Any, *runs: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ LOCK = ROOT / "envs/lock"
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin/python"
 STAMP = VENV / "stamp"
-LOG = ROOT / ".venv.log"
 # Modules are compiled when they are imported. The lists are complete. pyserini has no wheel.
 PIP = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile"]
 PIP += ["--no-deps", "--no-build-isolation", "--only-binary", ":all:", "--no-binary", "pyserini"]
@@ -50,28 +49,28 @@ def main(arguments: list[str]) -> None:
         files = [each for each in arguments[1:] if Path(each.partition("::")[0]).exists()]
         command = ["-m", "pytest", *([] if files else IN_PARALLEL), *arguments[1:]]
     else:
-        command = [str(ROOT / "workflow/start.py"), *arguments]
+        os.environ["PYTHONPATH"] = str(ROOT)
+        command = ["-P", "-m", "cdmae", *arguments]  # -P: not from the user's folder
     os.execv(PYTHON, [str(PYTHON), *command])
 
 
 def set_up(names: list[str]) -> None:
-    """Install the locked packages into `.venv`; stop with the end of pip's output on failure."""
+    """Install the locked packages into `.venv`; stop if pip fails."""
     cpu = "cpu" in names
     say(f"setting up .venv for a {'CPU' if cpu else 'GPU'}: 2.4 GB, a few minutes, once")
     STAMP.unlink(missing_ok=True)
-    LOG.write_text("")
     version = sys.version_info[:2]
     if not succeeds(PYTHON, "-c", f"import sys, pip; assert sys.version_info[:2] == {version}"):
         shutil.rmtree(VENV, ignore_errors=True)
-        logged([sys.executable, "-m", "venv", VENV])
+        visible([sys.executable, "-m", "venv", VENV])
     other = "faiss-gpu" if cpu else "faiss-cpu"  # both install the same folder
     succeeds(PYTHON, "-m", "pip", "uninstall", "--yes", other)
-    logged([*PIP, *listed("pip")])  # with setuptools, which builds pyserini
+    visible([*PIP, *listed("pip")])  # with setuptools, which builds pyserini
     if cpu and not succeeds(*PIP, *listed("torch-cpu")):
         say("pip finds no CPU build of torch and installs PyPI's, on Linux with 3 GB for CUDA")
     elif cpu:
         names = [name for name in names if name != "torch"]
-    logged([*PIP, *listed(*names)])
+    visible([*PIP, *listed(*names)])
     STAMP.write_text("\n".join(digest(name) for name in [*names, "torch"]))
 
 
@@ -80,18 +79,10 @@ def listed(*names: str) -> list[str]:
     return [word for name in names for word in ("-r", str(LOCK / f"{name}.txt"))]
 
 
-def logged(command: list[str | Path]) -> None:
-    """Run a command and log its output, with a line every ten seconds."""
-    with open(LOG, "a") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-        while process.poll() is None:
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                say((LOG.read_text().strip().splitlines() or ["pip starts"])[-1][:90])
-    if process.returncode:
-        end = "\n  ".join(LOG.read_text().strip().splitlines()[-8:])
-        sys.exit(f"cdmae: the set-up failed; the end of {LOG}:\n  {end}\nrun again to resume")
+def visible(command: list[str | Path]) -> None:
+    """Run a command whose output is shown; end this process if the command fails."""
+    if subprocess.run(command, stdout=sys.stderr).returncode:
+        sys.exit("cdmae: the set-up failed, for the reason above; run again to resume")
 
 
 def digest(name: str) -> str:

@@ -2,17 +2,35 @@
 look at.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from cdmae.config.load import load
-from cdmae.plan.planned import Job, priced
-from workflow.dry_run import dry_run
+from snakemake.api import SnakemakeApi
+from snakemake.exceptions import RuleException, WorkflowError
+from snakemake.settings.enums import RerunTrigger
+from snakemake.settings.types import (
+    ConfigSettings,
+    DAGSettings,
+    OutputSettings,
+    Quietness,
+    ResourceSettings,
+)
+
+from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+class Job(NamedTuple):
+    """A job of a dry run: its rule, its wildcards joined by ``/``, and its files."""
+
+    rule: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 class Planned(NamedTuple):
@@ -56,9 +74,8 @@ def plan(
 
 
 def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
-    """List the jobs as `./run plan` reads them."""
-    config = load(values)
-    return [priced(config, job.record) for job in plan(values, *targets, **machine).values()]
+    """List the jobs of a config."""
+    return [job.record for job in plan(values, *targets, **machine).values()]
 
 
 def ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
@@ -74,3 +91,55 @@ def changed(before: dict, after: dict) -> set[tuple[str, str]]:
     return {name for name in names if before[name].reasons != after[name].reasons} - {
         ("report", "")
     }
+
+
+def dry_run(
+    configfiles: Iterable[str] = (),
+    targets: Iterable[str] = (),
+    *,
+    cores: int = 1,
+    gpus: int = 0,
+    values: dict[str, Any] | None = None,
+) -> dict[Job, Any]:
+    """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
+
+    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError` if
+    the Snakefile or Snakemake refuses the config or the targets.
+    """
+    files = [Path(file) for file in configfiles]
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        try:
+            planned = api.workflow(
+                ResourceSettings(cores=cores, resources={"gpu": gpus}),
+                ConfigSettings(config=values or {}, configfiles=files),
+                snakefile=ROOT / "Snakefile",
+            )
+            # as in the profiles
+            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV, RerunTrigger.CODE}
+            planned.dag(DAGSettings(targets=set(targets), rerun_triggers=triggers))
+            # the API only prints the planned jobs and does not return them
+            workflow = planned._workflow
+            workflow._prepare_dag(
+                forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
+            )
+            workflow._build_dag()
+        except SystemExit as refused:
+            raise refused.__cause__ from None
+        except (RuleException, WorkflowError) as error:
+            raise InputError(str(error)) from None
+        graph = workflow.dag
+        rules = [rule.name for rule in workflow.rules]
+        levels = (
+            sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards))
+            for level in graph.toposorted()
+        )
+        ordered = [job for level in levels for job in level if job.output]
+        return {
+            Job(
+                job.rule.name,
+                "/".join(job.wildcards),
+                tuple(dict.fromkeys(job.input)),
+                tuple(job.output),
+            ): job
+            for job in ordered
+        }

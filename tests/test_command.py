@@ -1,101 +1,18 @@
-"""Commands: their arguments, and their exit statuses and messages."""
+"""How a command ends: its exit status and its message."""
 
 import errno
 import importlib
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
 
 import pytest
-from annotated_types import Ge
 
-from cdmae.cli import ending, read_arguments
+from cdmae.cli import ending
 from cdmae.errors import InputError, Interrupted
-from cdmae.fields import Whole, settings
 from cdmae.files import complete
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-@settings
-class Recipe:
-    window: Annotated[Whole, Ge(2)] = 4
-
-
-def takes(
-    *,
-    name: str,
-    settings: Recipe,
-    facts: dict[str, Any],
-    indexes: list[Path],
-    rate: float = 0.5,
-    threads: int = 1,
-    teacher: Path | None = None,
-    splits: list[str] | None = None,
-    query_length: int = 32,
-    fresh: bool = False,
-):
-    """Take one of everything."""
-
-
-REQUIRED = [
-    "--name",
-    "n",
-    "--settings",
-    '{"window": 3}',
-    "--facts",
-    '{"a": [1]}',
-    "--indexes",
-    "x",
-    "y",
-]
-
-
-def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
-    """Empty as a job gives one that lacks the input."""
-    read = read_arguments(takes, [*REQUIRED, "--teacher", "--splits", "--rate", "1"])
-    assert (read["teacher"], read["splits"], read["rate"]) == (None, [], 1.0)
-    found = read_arguments(
-        takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"]
-    )
-    assert found == {
-        "name": "n", "settings": Recipe(window=3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
-        "threads": 1, "teacher": Path("t"), "splits": None, "query_length": 8, "fresh": True,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("value", ["-rf", "-1", "--dashes", "- a dash"])
-def test_a_value_may_begin_with_a_dash(value):
-    assert read_arguments(takes, [*REQUIRED, "--name", value, "--fresh"])["name"] == value
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([*REQUIRED, "--name", "--fresh"], "argument --name: expected one argument"),
-        ([], "the following arguments are required: --name, --settings, --facts, --indexes"),
-        ([*REQUIRED, "--thread", "2"], "unrecognized arguments: --thread 2"),
-        ([*REQUIRED, "--threads", "two"], "argument --threads: invalid int value: 'two'"),
-        (
-            [*REQUIRED, "--settings", '{"windw": 3}'],
-            "settings.windw is not a setting; did you mean window?",
-        ),
-        (
-            [*REQUIRED, "--settings", '{"window": 1}'],
-            "settings.window is 1; expected a number from 2",
-        ),
-        ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
-        (
-            [*REQUIRED, "--splits", "a", "caf\udce9"],
-            r"the argument 'caf\udce9' is not UTF-8; allowed: text in UTF-8",
-        ),
-    ],
-)
-def test_arguments_that_do_not_fit(arguments, sentence):
-    with pytest.raises(InputError) as caught:
-        read_arguments(takes, arguments)
-    assert str(caught.value).startswith(sentence)
 
 
 def ends(work, capsys):

@@ -10,10 +10,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
     "config", "collections", "tokens", "importance", "masking", "models", "training", "pretraining", "finetuning",
-    "retrieval", "evaluation", "report", "plan", "proposal", "exporting", "serving",
+    "retrieval", "evaluation", "report", "plan", "proposal", "exporting", "serving", "commands",
 )  # fmt: skip
 DESCRIBE_THEMSELVES = {("config", "collections")}  # sources define their own settings
-MODULES = sorted((ROOT / "cdmae").rglob("*.py"))
+MODULES = sorted(path for path in (ROOT / "cdmae").rglob("*.py") if path.stem != "__main__")
 
 
 def package_of(module: str) -> str:

@@ -24,8 +24,8 @@ def checkout(tmp_path, monkeypatch):
     """A checkout whose locked files are empty, and whose command prints its arguments."""
     root = tmp_path / "a checkout"
     (root / "envs/lock").mkdir(parents=True)
-    (root / "workflow").mkdir()
-    (root / "workflow/start.py").write_text("import sys; print(*sys.argv[1:])\n")
+    (root / "cdmae").mkdir()
+    (root / "cdmae/__main__.py").write_text("import sys; print(*sys.argv[1:])\n")
     shutil.copy(ROOT / "run", root)
     shutil.copy(ENVS / "start.py", root / "envs")
     for path in ENVS.glob("lock/*.txt"):

@@ -101,13 +101,6 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     return paths
 
 
-def importance_of(config: Config, encoder: str) -> str:
-    """Return the folder of the importance, or only of the n-grams, that an encoder's masks read."""
-    entry = config.encoders[encoder]
-    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
-    return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)
-
-
 def _shades(config: Config, encoder: str) -> dict[str, str]:
     """Return the folders of an importance table and its tokenizer, which shade any text's words."""
     entry = config.encoders[encoder]

@@ -26,7 +26,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from cdmae.log import say
 from cdmae.terminal import printable
 from workflow import reasons
-from workflow.commands import COMMANDS
 from workflow.facts import FIGURES, TABLES
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def answers(page: Path) -> list[str]:
 
 def suggestion(target: str, rules: Iterable[Rule]) -> str:
     """Say that no rule makes a target, and name the nearest rule, command or result."""
+    from cdmae.commands import COMMANDS  # needed only after a mistake
+
     known = [*COMMANDS, "test"]
     for rule in rules:
         if not rule.has_wildcards():

@@ -231,7 +231,7 @@ def _workflow(here: Run) -> Iterator[Row]:
     import pyserini  # noqa: F401
     import snakemake  # noqa: F401
 
-    command = [sys.executable, "workflow/start.py", "--configfile", "config/full.yaml"]
+    command = [sys.executable, "-m", "cdmae", "--configfile", "config/full.yaml"]
     command += [
         "--config",
         f"results={here.folder.resolve() / 'full'}",

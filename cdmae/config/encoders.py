@@ -243,10 +243,6 @@ class Pretraining(Encoder):
         """
         return 0.0
 
-    def kept(self, network: Any) -> float:
-        """Count the numbers that the objective keeps from step to step without training them."""
-        return 0.0
-
 
 @settings
 class Pooled(Pretraining):

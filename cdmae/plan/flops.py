@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import readable
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
@@ -123,23 +122,6 @@ def longest(model: str) -> int:
     cut = _object(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
     own = cut if _is_size(cut) else pretrained.positions(str(_folder(model)))
     return own or Network().positions
-
-
-def is_word_piece(start: Start) -> bool:
-    """Return whether a tokenizer is BERT's, which reads titles and texts separately.
-
-    An unknown tokenizer counts as BERT's.
-    """
-    if not start.checkpoint or not readable():
-        return True
-    # imports numpy, which would delay every run
-    from cdmae.tokens.vocabulary import is_bert
-
-    folder = _folder(start.checkpoint)
-    parts = _object(folder / "tokenizer.json")
-    if parts:
-        return is_bert(parts)
-    return not any((folder / name).is_file() for name in ("vocab.json", "sentencepiece.bpe.model"))
 
 
 def _folder(model: str) -> Path:

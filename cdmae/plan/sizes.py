@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.collections import MOST_PASSAGES, readable
-from cdmae.config import systems
-from cdmae.config.kinds._system import MOST_EXHAUSTIVE
+from cdmae.collections import readable
 from cdmae.errors import InputError
-from cdmae.fields import refusal
 from cdmae.layout import place
 
 if TYPE_CHECKING:
@@ -21,7 +18,6 @@ BYTES_A_WORD = 6.0  # mean characters of an English word, including the space
 # BERT's word-pieces per word; punctuation counts as words. Tokenizers with 8,192 pieces, trained on
 # the default's text, give 1.38 (WordPiece), 1.42 (byte-level BPE) and 1.40 (Unigram)
 PIECES_A_WORD = 1.35
-MARGIN = 1.25  # factor by which estimates from the sizes of files may be too high
 
 
 @dataclass(frozen=True)
@@ -51,68 +47,27 @@ class Size:
 
 
 def size(config: Config, collection: str) -> Size:
-    """Return the size of a collection.
+    """Return the size of a collection: counted if it exists, otherwise as its source expects.
 
     Raises `InputError` if the collection does not exist and its source does not know the size.
     """
-    known = known_size(config, collection)
-    if known is None:
+    counted = count(config, collection)
+    if counted:
+        return counted
+    expected = config.collections[collection].settings.expected()
+    if not expected:
         about = place(config.results, "about", collection=collection)
         raise InputError(
             f"collections.{collection} does not exist yet and its source does not know its size; "
             f"./run {about}"
         )
-    return known
-
-
-def known_size(config: Config, collection: str) -> Size | None:
-    """Return the counted or expected size of a collection; None if unknown."""
-    counted = count(config, collection)
-    if counted:
-        return counted
-    expected = config.collections[collection].settings.expected()
-    return Size(*expected) if expected else None
-
-
-def check(config: Config) -> None:
-    """Refuse damaged collections, and collections with too many passages or words to count.
-
-    Estimates have a margin; the counting job itself refuses collections within the margin.
-    """
-    known = {name: known_size(config, name) for name in config.collections}
-    _check_exhaustive(config, known)
-    for name, corpus in known.items():
-        if corpus and corpus.passages > MARGIN * MOST_PASSAGES:
-            words = (
-                f" has about {corpus.passages:,} passages; allowed: up to {MOST_PASSAGES:,} "
-                "(split it into several collections)"
-            )
-            raise refusal(("collections", name), words)
-
-
-def _check_exhaustive(config: Config, known: dict[str, Size | None]) -> None:
-    """Refuse multi-vector systems that would score all passages of a large collection."""
-    mined = systems.mined(config)
-    for name, system in config.systems.items():
-        if system.candidates or not system.is_multi(config):
-            continue
-        searched = [*config.evaluation.collections, *(on for own, on, _ in mined if own == name)]
-        for collection in dict.fromkeys(searched):
-            corpus = known[collection]
-            if corpus and corpus.passages > MARGIN * MOST_EXHAUSTIVE:
-                words = (
-                    f" is missing, and {collection} has about {corpus.passages:,} passages with a "
-                    f"vector per word-piece; allowed without: up to {MOST_EXHAUSTIVE:,}; set it to "
-                    "a system whose best passages are scored, such as one of kind bm25"
-                )
-                raise refusal(("systems", name, "candidates"), words)
+    return Size(*expected)
 
 
 def count(config: Config, collection: str) -> Size | None:
     """Return the size of a collection if it exists, otherwise None.
 
-    Jobs request memory by these sizes, so every run calls this function first. Raises `InputError`
-    for damaged files.
+    Raises `InputError` for damaged files.
     """
     folder = Path(place(config.results, "collection", collection=collection))
     passages = folder / "passages.parquet"

@@ -1,12 +1,6 @@
-"""Plans: the arithmetic by hand, the table of prices, the longest chain of small graphs, sizes."""
+"""Plans: operations against torch's counter and by hand, the paper on its node, sizes, disk."""
 
-import csv
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,83 +9,70 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import tiny_models
-import tiny_tokenizers
+import torch
 from any_kind import as_objective
 from made_up import make_model
-from planned import records
+from torch.utils.flop_counter import FlopCounterMode
 
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import concepts
-from cdmae.config.heads import Multi
 from cdmae.config.load import load
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
-from cdmae.fields import asdict, rules_of
-from cdmae.plan import flops, machine, prices, sizes, work
-from cdmae.plan import jobs as counting
+from cdmae.plan import flops
 from cdmae.plan.flops import Network
-from cdmae.plan.jobs import count
 from cdmae.plan.machine import Machine
-from cdmae.plan.plan import Task, longest_chain, tasks_of, text, wall_time
-from cdmae.plan.planned import Job, Planned
-from cdmae.plan.prices import Price, price
+from cdmae.plan.plan import Plan, text
 from cdmae.plan.sizes import Size, size
-from cdmae.plan.work import Work
-from workflow import commands
-from workflow.commands import configs
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 
 
 @pytest.fixture
-def planned(values, toy, tmp_path):
+def plan(values, toy, tmp_path):
     """Return the plan of the small config.
 
     Its collections have 1,000 passages of 20 words, and 320 queries per split.
     """
-    toy.Settings.expected = lambda settings: (
-        1000,
-        20.0,
-        dict.fromkeys(("train", "dev", "test"), 320),
-    )
-    return Planned(load({**values, "results": str(tmp_path)}))
+    splits = dict.fromkeys(("train", "dev", "test"), 320)
+    toy.Settings.expected = lambda settings: (1000, 20.0, splits)
+    return Plan(load({**values, "results": str(tmp_path)}))
 
 
-JOBS = {}
-
-
-@pytest.fixture
-def jobs(values):
-    """The jobs of the small config where there are GPUs, by rule and name; planned once."""
-    JOBS.update({} if JOBS else {(job.rule, job.name): job for job in records(values, gpus=8)})
-    return JOBS
+def flops_of(plan):
+    """Map every estimate with operations to them."""
+    return {(each.part, each.name): each.flops for each in plan.estimates() if each.flops}
 
 
 # --- operations -----------------------------------------------------------------------------------
 
 
-def test_the_operations_and_parameters_of_a_network():
-    assert Network().parameters() == 109_482_240 - (
-        768 * 768 + 768
-    )  # as published, without the pooler
-    assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
-    weights = 4 * 2 * 2 + 2 * 2 * 4
-    scores_and_sum = 2 * (2 * 5 * 5 * 2)
-    assert SMALL.layer(5) == 2 * 5 * weights + scores_and_sum
-    assert SMALL.forward(5) == 3 * SMALL.layer(5)
+@pytest.mark.parametrize("family", tiny_models.ALL)
+def test_operations_and_weights_are_those_of_the_model(tmp_path, family):
+    """Operations as torch counts them, without ELECTRA's projection of the embeddings.
+
+    Weights differ by less than 1 %: positions of padding, MPNet's buckets, missing token types.
+    """
+    model = tiny_models.model(family, attn_implementation="eager")
+    model.save_pretrained(tmp_path)
+    network = Network.read(str(tmp_path))
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(input_ids=torch.full((2, 7), 4))
+    projection = 2 * 2 * 7 * 16 * 24 if family == "electra" else 0
+    assert 2 * network.forward(7) + projection == counter.get_total_flops()
+    weights = sum(each.numel() for each in model.parameters())
+    assert network.parameters() == pytest.approx(weights, rel=0.01)
+    assert flops.longest(str(tmp_path)) == 48
+
+
+def test_the_head_of_a_network_and_one_of_a_third_of_its_width():
     assert SMALL.head(5) == 2 * 5 * (2 * 2 + 2 * 10)
-
-
-def test_no_step_after_take_step_is_planned(values, planned):
-    """Of ten steps, four are computed where the fourth gives the weights."""
-    values["encoders"]["mae"]["take_step"] = 4
-    taken = Planned(load(values))
-    whole = work.pretrain(planned, "mae").flops
-    assert work.pretrain(taken, "mae").flops == pytest.approx(0.4 * whole)
+    assert replace(SMALL, embedding=1).head(5) == 2 * 5 * (2 + 10)
+    assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
 
 
 def test_networks_follow_their_start(tmp_path):
@@ -118,97 +99,6 @@ def test_networks_follow_their_start(tmp_path):
     assert Network.read(str(tmp_path)) == replace(SMALL, positions=512)
 
 
-@pytest.mark.parametrize("family", tiny_models.ALL)
-def test_a_network_has_the_weights_of_its_model(tmp_path, family):
-    """Differences are below 1 %: positions of padding, MPNet's buckets, missing token types."""
-    model = tiny_models.model(family)
-    model.save_pretrained(tmp_path)
-    network = Network.read(str(tmp_path))
-    assert network.parameters() == pytest.approx(
-        sum(weights.numel() for weights in model.parameters()), rel=0.01
-    )
-    assert flops.longest(str(tmp_path)) == 48
-    gate = 24 * 40 if family == "modernbert" else 0
-    assert network.layer(5) == 10 * (4 * 24**2 + 2 * 24 * 40 + gate) + 4 * 5**2 * 24
-    embedded = 16 if family == "electra" else 24
-    assert network.head(5) == 10 * (24 + 40) * embedded
-
-
-@pytest.mark.parametrize("kind", tiny_tokenizers.KINDS)
-def test_tokens_cost_what_their_tokenizer_takes(planned, tmp_path, kind):
-    folder = tmp_path / kind
-    tiny_tokenizers.KINDS[kind]().save_pretrained(folder)
-    (folder / "config.json").write_text('{"vocab_size": 40000}')
-    start = Start(checkpoint=str(folder))
-    chunks = kind in ("word_piece", "mpnet")
-    pieces = 27_000
-    planned.config = replace(planned.config, starts={"s": start})
-    priced = price(planned, Job("tokens", "s/docs"))
-    assert priced.seconds == pytest.approx(pieces * (1.1e-6 if chunks else 2.5e-6))
-    assert priced.disk == pytest.approx(
-        (2 if chunks else 4) * pieces + 16_000
-    )  # 80,000 numbers need uint32
-    (folder / "tokenizer.json").unlink()
-    assert flops.is_word_piece(start)  # nothing tells
-    (folder / "vocab.json").touch()
-    assert not flops.is_word_piece(start)
-
-
-# --- work -----------------------------------------------------------------------------------------
-
-
-def test_the_work_of_pretraining_and_training(planned, jobs):
-    """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
-    network = planned.network("one")
-    corpus = Size(1000, 20.0, {})
-    found = {key: count(planned, job) for key, job in jobs.items()}
-    passage = flops.passage(network, planned.config.encoders["cdmae"], corpus)
-    assert found["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
-    # 64 x 4 passages in chunks of 64, so that they are computed forward twice; backward is twice
-    # forward
-    group = 4 * (4 * network.forward(corpus.tokens(144)) + network.forward(10))
-    assert found["train_retriever", "one"].flops == pytest.approx(320 * group)
-    pair = network.forward(10 + corpus.tokens(192))
-    # 4 pairs forward, the best 2 of them forward and backward, twice with R-Drop
-    assert found["train_reranker", "cross"].flops == pytest.approx(320 * (4 + 2 * 2 * 3) * pair)
-    assert found["teacher", "three"].flops == pytest.approx(320 * (1 + 3) * pair)
-    assert price(planned, jobs["vectors", "one/docs"]).disk == 4 * 1000 * 8
-    query = network.forward(10) + 1000 * (2 * 8 + work.SELECT)
-    assert found["mine", "one/docs/train"].flops == pytest.approx(320 * query)
-
-
-def test_a_joint_teacher_is_trained_and_held_too(planned):
-    """Its 4 pairs a query, forward twice and backward, and its weights with AdamW's moments."""
-    system = replace(planned.config.systems["one"], joint_teacher="cross")
-    alone = work.train_retriever(planned, "one")
-    planned.config = replace(planned.config, systems=planned.config.systems | {"one": system})
-    together = work.train_retriever(planned, "one")
-    network = planned.network("cross")
-    pair = network.forward(10 + Size(1000, 20.0, {}).tokens(192))
-    assert together.flops - alone.flops == pytest.approx(320 * 4 * 4 * pair)
-    for unit in ("weight", "trained weight"):
-        assert together.units[unit] - alone.units[unit] == network.parameters()
-
-
-def test_a_writer_reads_every_passage_and_writes_its_texts(values, tmp_path):
-    """With a decoder whose layers attend twice, a word-piece at a time: here 10 of each text."""
-    described = {"is_encoder_decoder": True, "vocab_size": 100, "d_model": 2, "num_layers": 3}
-    lines = [f'{{"_id": "{number}", "text": "a passage of five words"}}\n' for number in range(3)]
-    (tmp_path / "corpus.jsonl").write_text("".join(lines))
-    of = {"source": "beir", "path": str(tmp_path)}
-    model = make_model(tmp_path / "t5", **described)
-    values["collections"]["more"] = {"source": "expanded", "of": of, "model": model, "samples": 5}
-    planned = Planned(load(values))
-    counted = work.expansions(planned, "more")
-    passages, words, queries = planned.config.collections["more"].settings.base.expected()
-    network = Network.read(model)
-    read = network.forward(Size(passages, words, queries).tokens(512))
-    written = 4 / 3 * network.forward(10) + network.head(10)
-    assert counted.flops == pytest.approx(passages * (read + 5 * written))
-    assert counted.units["text"] == 5 * passages
-    assert planned.size("more").words == pytest.approx(words + 5 * 6)
-
-
 TOKENS = 10.0  # of every passage, whatever it is cut to
 
 
@@ -220,7 +110,7 @@ class Even(Size):
         return TOKENS
 
 
-def test_the_price_of_every_objective():
+def test_the_operations_of_every_objective():
     """Of a passage of 10 word-pieces, layers written out; a backward pass is two forward ones."""
     encoder = Mae(start="s", collection="c", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
     price = {
@@ -231,13 +121,10 @@ def test_the_price_of_every_objective():
     for name, changed in of_queues.items():
         queued = as_objective("contriever", encoder, **changed)
         price[name] = flops.passage(SMALL, queued, Even(1, 1.0, {}))
-        assert queued.kept(SMALL) == SMALL.parameters() + SMALL.width * (4096 + 2048)
-    assert as_objective("contriever", encoder).kept(SMALL) == 0
     asked = as_objective("cotmae", encoder, context="query", decoder_masking="whole_word")
     texts = as_objective("master", encoder, texts=("a", "b"))
     two = as_objective("master", encoder, complement_ratio=0.0)
     price["two"] = flops.passage(SMALL, two, Even(1, 1.0, {}))
-    assert (two.passes, two.held_layers, texts.passes, texts.held_layers) == (1, 2, 2, 8)
     price["texts"] = flops.passage(SMALL, texts, Even(1, 1.0, {}))
     price["asked"] = flops.passage(SMALL, asked, Even(1, 1.0, {}))
     price["frozen"] = flops.passage(
@@ -284,19 +171,160 @@ def test_the_price_of_every_objective():
     assert price == pytest.approx(expected)
 
 
+# --- the operations of a run ----------------------------------------------------------------------
+
+
+def test_trainings_scores_and_searches_by_hand(plan):
+    """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
+    network = plan.network("one")
+    corpus = Size(1000, 20.0, {})
+    found = flops_of(plan)
+    passage = flops.passage(network, plan.config.encoders["cdmae"], corpus)
+    assert found["pre-training", "cdmae"] == pytest.approx(10 * 2048 * passage)
+    # 64 x 4 passages in chunks of 64, so that they are computed forward twice; backward is twice
+    # forward
+    group = 4 * (4 * network.forward(corpus.tokens(144)) + network.forward(10))
+    assert found["retrievers", "one"] == pytest.approx(320 * group)
+    pair = network.forward(10 + corpus.tokens(192))
+    # 4 pairs forward, the best 2 of them forward and backward, twice with R-Drop
+    assert found["rerankers", "cross"] == pytest.approx(320 * (4 + 2 * 2 * 3) * pair)
+    assert found["teachers", "three"] == pytest.approx(320 * (1 + 3) * pair)
+    # three evaluated splits, and train, on which negatives are mined
+    encoded = 2 * 1000 * network.forward(corpus.tokens(144)) + 4 * 320 * network.forward(10)
+    assert found["searches", "one"] == pytest.approx(encoded)
+    depth = plan.config.systems["cross"].depth
+    assert found["searches", "cross"] == pytest.approx(3 * 320 * depth * pair)
+    assert ("searches", "bm25") not in found and ("pre-training", "none") not in found
+
+
+def test_pre_training_stops_at_take_step_and_a_snapshot_costs_nothing(values, plan):
+    whole = flops_of(plan)["pre-training", "cdmae"]
+    values["encoders"]["cdmae"]["take_step"] = 4
+    values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 2}
+    found = flops_of(Plan(load({**values, "results": plan.config.results})))
+    assert found["pre-training", "cdmae"] == pytest.approx(whole * 4 / 10)
+    assert ("pre-training", "early") not in found
+
+
+def test_a_joint_teacher_is_trained_too(plan):
+    """Its 4 pairs a query, forward twice and backward."""
+    alone = plan.retriever("one")
+    system = replace(plan.config.systems["one"], joint_teacher="cross")
+    plan.config = replace(plan.config, systems=plan.config.systems | {"one": system})
+    pair = plan.network("cross").forward(10 + Size(1000, 20.0, {}).tokens(192))
+    assert plan.retriever("one") - alone == pytest.approx(320 * 4 * 4 * pair)
+
+
+def test_a_writer_reads_every_passage_and_writes_its_texts(plan, values, tmp_path):
+    """With a decoder whose layers attend twice, a word-piece at a time: here 10 of each text."""
+    described = {"is_encoder_decoder": True, "vocab_size": 100, "d_model": 2, "num_layers": 3}
+    lines = [f'{{"_id": "{number}", "text": "a passage of five words"}}\n' for number in range(3)]
+    (tmp_path / "corpus.jsonl").write_text("".join(lines))
+    of = {"source": "beir", "path": str(tmp_path)}
+    model = make_model(tmp_path / "t5", **described)
+    values["collections"]["more"] = {"source": "expanded", "of": of, "model": model, "samples": 5}
+    made = Plan(load(values))
+    passages, words, queries = made.config.collections["more"].settings.base.expected()
+    network = Network.read(model)
+    read = network.forward(Size(passages, words, queries).tokens(512))
+    written = 4 / 3 * network.forward(10) + network.head(10)
+    assert made.expansions("more") == pytest.approx(passages * (read + 5 * written))
+    assert made.sizes["more"].words == pytest.approx(words + 5 * 6)
+
+
+def test_a_foreign_model_is_as_large_as_its_folder_says(plan, values, tmp_path):
+    """Here one of 3 layers x 2, cut to 6 word-pieces; without a folder, one of BERT's size."""
+    found = Size(1000, 20.0, {})
+
+    def encoded(network, length):
+        return 2 * 1000 * network.forward(found.tokens(length)) + 3 * 320 * network.forward(10)
+
+    assert plan.encoding("foreign") == pytest.approx(encoded(Network(), 512))
+    sizes = {"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10}
+    values["systems"]["foreign"]["model"] = make_model(tmp_path, **sizes)
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    small = Plan(load(values))
+    assert small.encoding("foreign") == pytest.approx(encoded(SMALL, 6))
+    runs = 8 * 1000 * 3 * 320
+    assert small.searched("foreign") - runs == 4 * 2 * 1000 * 2, "vectors of two numbers"
+    values["evaluation"]["keep_vectors"] = False
+    assert Plan(load(values)).searched("foreign") == runs
+
+
+def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp_path, monkeypatch):
+    """Here in DistilBERT's words."""
+    inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
+    inner.mkdir(parents=True)
+    (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')
+    (inner / "config.json").write_text(
+        '{"n_layers": 3, "dim": 2, "hidden_dim": 4, "n_heads": 1, "vocab_size": 10}'
+    )
+    (inner / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    found = replace(SMALL, positions=512)
+    assert Network.read(str(inner.parent)) == found and flops.longest(str(inner.parent)) == 6
+    (tmp_path / "models--some--name/refs").mkdir()
+    (tmp_path / "models--some--name/refs/main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert Network.read("some/name") == found and flops.longest("some/name") == 6
+    assert Network.read("some/other") == Network(), "what is not here is taken for BERT base"
+
+
 def test_the_paper_on_h200s():
     """Pre-training takes 6.6 GPU-hours at half of the peak, stage 1 takes 1.4.
 
-    Both were counted by hand elsewhere, with Wikipedia.
+    They were counted by hand elsewhere, with Wikipedia.
     """
     overlays = [ROOT / f"config/{name}.yaml" for name in ("paper", "paper-ablations")]
-    values = gather(ROOT / "config/config.yaml", overlays)
-    jobs = records(values, "all", "table_corpus", gpus=8)
-    tasks = tasks_of(Planned(load(values)), jobs, Machine(64, 8, "h200"), everything=True)
-    hours = {task.name: task.seconds * task.job.gpus / 3600 for task in tasks}
-    assert hours["pretrain cdmae"] == pytest.approx(6.6, rel=0.2)
-    assert hours["train_retriever cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
-    assert hours["teacher cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
+    estimates = Plan(load(gather(ROOT / "config/config.yaml", overlays))).estimates()
+    node = Machine(64, 8, "h200")
+    hours = {(each.part, each.name): each.seconds(node) * 8 / 3600 for each in estimates}
+    assert hours["pre-training", "cdmae"] == pytest.approx(6.6, rel=0.2)
+    assert hours["retrievers", "cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
+    assert hours["retrievers", "cdmae-stage3"] == pytest.approx(2.8, rel=0.25)
+    assert hours["teachers", "cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_a_finished_result_is_not_to_do(plan, tmp_path):
+    (tmp_path / "encoders/cdmae").mkdir(parents=True)
+    rows = text(plan, Machine(2, 1, "h100")).splitlines()
+    assert next(row for row in rows if row.startswith("pre-training")).split()[1:4] == [
+        "2", "of", "3",
+    ]  # fmt: skip
+    assert any("GPU-hours" in row for row in rows)
+    assert "networks   some/model is not on this machine; BERT base is assumed" in rows
+
+
+def test_float32_is_slower_on_a_gpu(values, plan):
+    card = Machine(1, 1, "a100")
+    before = next(each for each in plan.estimates() if each.name == "cdmae").seconds(card)
+    values["encoders"]["cdmae"]["precision"] = "fp32"
+    exact = Plan(load({**values, "results": plan.config.results})).estimates()
+    after = next(each for each in exact if each.name == "cdmae").seconds(card)
+    assert after == pytest.approx(before * 312 / 19.5)
+
+
+@pytest.mark.parametrize(("free", "lines"), [(1.5e9, ["downloads"]), (1e6, ["disk", "downloads"])])
+def test_what_does_not_fit_on_the_disk_is_said(tmp_path, monkeypatch, free, lines):
+    """The results and the downloads share a disk: either has room, both have not."""
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
+    wanted = {
+        "collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}},
+        "results": str(tmp_path / "out"),
+    }
+    usage = shutil._ntuple_diskusage
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(free)))
+    found = text(Plan(load(wanted)), Machine(1)).splitlines()
+    assert [line.split()[0] for line in found if "NOT ENOUGH" in line] == lines
+
+
+def test_gpus_of_unknown_speed_are_refused():
+    with pytest.raises(InputError, match="--gpu is b9; allowed: h200, h100"):
+        Machine(2, 1, "b9")
+    with pytest.raises(InputError, match="--gpu is missing; allowed: h200"):
+        Machine(2, 1)
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -311,44 +339,14 @@ def write_docs(folder):
     write_collection(folder, Collection(passages, {"dev": queries}, {}, {"source": "toy"}))
 
 
-def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
-    assert size(planned.config, "docs") == Size(
+def test_sizes_are_counted_where_a_collection_is_made(plan, tmp_path):
+    assert size(plan.config, "docs") == Size(
         1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320)
     )
     write_docs(tmp_path / "collections/docs")
-    counted = size(planned.config, "docs")
+    counted = size(plan.config, "docs")
     assert (counted.passages, counted.queries, counted.measured) == (2, {"dev": 1}, True)
     assert 1 < counted.words < 30
-
-
-@pytest.mark.parametrize("file", ["passages.parquet", "queries.parquet"])
-def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_once_deleted(
-    file, values, tmp_path
-):
-    """A dry run, too, asks what jobs need by the sizes of the collections."""
-    values["results"] = str(tmp_path)
-    write_docs(tmp_path / "collections/docs")
-    damaged = tmp_path / "collections/docs" / file
-    damaged.write_bytes(damaged.read_bytes()[:99])
-    with pytest.raises(InputError, match=f"^{damaged} is damaged .*; delete it and run again$"):
-        records(values)
-    damaged.unlink()
-    assert records(values)
-
-
-@pytest.mark.parametrize("passages", [2_800_000_000, 2_000_000_000, None])
-def test_passages_that_cannot_be_numbered_are_refused_before_any_job(
-    values, toy, monkeypatch, passages
-):
-    """As far as the source can tell."""
-    monkeypatch.setattr(toy.Settings, "expected", lambda _: passages and (passages, 20.0, {}))
-    config = load(values)
-    if passages != 2_800_000_000:
-        sizes.check(config)
-        return
-    said = "collections.docs has about 2,800,000,000 passages; allowed: up to 2,147,483,647 "
-    with pytest.raises(InputError, match=said):
-        sizes.check(config)
 
 
 def test_the_mean_of_cut_lengths():
@@ -360,13 +358,13 @@ def test_the_mean_of_cut_lengths():
     assert Size(1, 0.0, {}).tokens(64) == 2
 
 
-def test_a_collection_of_unknown_size_is_named(planned, toy):
+def test_a_collection_of_unknown_size_is_named(plan, toy):
     del toy.Settings.expected
     with pytest.raises(
         InputError,
-        match="collections.other does not exist yet and its source does not know its size",
+        match="collections.docs does not exist yet and its source does not know its size",
     ):
-        planned.size("other")
+        plan.estimates()
 
 
 def test_sources_tell_sizes(tmp_path):
@@ -385,180 +383,6 @@ def test_sources_tell_sizes(tmp_path):
         dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"}
     )
     assert settings.expected() == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
-
-
-# --- machines -------------------------------------------------------------------------------------
-
-
-def test_a_price_is_the_sum_of_the_units_of_a_job(planned, monkeypatch):
-    """By hand; a network of 100 weights, and 10 operations at two units of work."""
-    rows = {
-        "job": (4.0, 0.0, 1e9, 0.0),
-        "weight": (0.0, 4.0, 0.0, 16.0),
-        "query": (0.5, 0.0, 8.0, 0.0),
-    }
-    table = {unit: dict(zip(prices.PRICED, row, strict=True)) for unit, row in rows.items()}
-    monkeypatch.setattr(prices, "of", lambda rule: table)
-    monkeypatch.setattr(
-        counting, "count", lambda planned, job: Work(10.0, {"weight": 100, "query": 6})
-    )
-    one = price(planned, Job("pretrain", "cdmae"))
-    assert one == (10.0, 4.0, 3.0, 400.0, 1e9 + 48 + 1600, False)
-    assert price(planned, Job("pretrain", "cdmae", gpus=2)).memory == 2 * (1e9 + 48 + 2.5e9)
-
-
-def test_every_unit_of_every_job_has_a_price_with_a_source(planned, jobs):
-    counted = {
-        (rule, unit) for (rule, _), job in jobs.items() for unit in count(planned, job).units
-    }
-    with open(prices.TABLE, newline="") as file:
-        rows = list(csv.DictReader(file))
-    priced = {(rule, row["unit"]) for row in rows for rule in row["rule"].split()}
-    assert counted <= priced
-    assert {rule for rule, _ in priced} == {rule for rule, unit in priced if unit == "job"}
-    assert all(row["source"] and any(row[column] for column in prices.PRICED) for row in rows)
-    assert prices.of("export") == prices.of("no such rule") == prices.of("*")
-
-
-def test_seconds_are_operations_over_speed(planned, monkeypatch):
-    """A network that is narrow gets one core; what needs no network, all."""
-    priced = Price(312e12 * 0.45, 4.0, 8.0, 0.0, 0.0)
-    monkeypatch.setattr(prices, "price", lambda planned, job: priced)
-    jobs = [Job("pretrain", "cdmae", threads=8, gpus=8)]
-    (task,) = tasks_of(planned, jobs, Machine(4, 2, "a100"))
-    assert task.seconds == pytest.approx(4 + 8 / 4 + 1 / 2) and (
-        task.job.threads,
-        task.job.gpus,
-    ) == (4, 2)
-    (task,) = tasks_of(planned, jobs, Machine(1))
-    assert task.seconds == pytest.approx(4 + 8 + 312e12 * 0.45 / machine.CORE)
-
-
-def test_a_gpu_is_priced_at_the_peak_of_the_jobs_precision(planned, values):
-    """Float32 where the config says so, and for sentence-transformers; fp16 on cards without bf16."""
-    stages = values["stages"]
-    stages["stage3"]["precision"] = "fp32"
-    stages["stage1"]["precision"] = "fp16"
-    values["encoders"]["mae"]["precision"] = "fp32"
-    planned.config = load(values)
-    float32 = {
-        "pretrain cdmae": False,
-        "pretrain mae": True,
-        "train_retriever one": False,
-        "train_retriever three": True,
-        "vectors three/docs": True,
-        "vectors_part one/docs/1-of-2": False,
-        "vectors_external foreign/docs": True,
-        "teacher three": False,
-        "rerank cross": False,
-    }
-    for job, expected in float32.items():
-        made = price(planned, Job(*job.split()))
-        assert made.flops > 0
-        assert made.float32 == expected, job
-    second = Price(1e12, 0.0, 0.0, 0.0, 0.0)
-    for gpu, narrow, wide in (("v100", 125, 15.7), ("a100", 312, 19.5), ("t4", 65, 8.1)):
-        on = Machine(1, 1, gpu)
-        assert second.seconds_on(on, 1, 1) == pytest.approx(1 / (0.45 * narrow))
-        wider = second._replace(float32=True)
-        assert wider.seconds_on(on, 1, 1) == pytest.approx(1 / (0.45 * wide))
-
-
-def test_a_plan_for_a_v100_names_the_build_of_torch(planned, jobs):
-    every = [*jobs.values()]
-    assert "v100: needs torch's build" in text(planned, every, Machine(4, 1, "v100"))
-    assert "torch's build" not in text(planned, every, Machine(4, 1, "a100"))
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"cores": 0}, "--cores is 0; allowed: 1 and more"),
-        ({"gpus": -1, "gpu": "h200"}, "--gpus is -1; allowed: 0 and more"),
-        ({"memory": -3.0 * 2**30}, "--memory is -3; allowed: more than 0 GB"),
-        ({"gpus": 1, "gpu": "b9"}, "--gpu is b9; allowed: h200, h100"),
-        ({"gpus": 1}, "--gpu is missing; allowed: h200"),
-    ],
-)
-def test_machines_that_cannot_be_are_refused(values, sentence):
-    with pytest.raises(InputError, match=sentence):
-        Machine(**({"cores": 2} | values))
-
-
-# --- the longest chain ----------------------------------------------------------------------------
-
-
-def tasks(*lines):
-    """Make tasks of (name, seconds, indices to wait for, cores, GPUs)."""
-    return [
-        Task(Job(name, "", threads=cores, gpus=gpus), seconds, after=after)
-        for name, seconds, after, cores, gpus in lines
-    ]
-
-
-def test_the_longest_chain_and_the_least_time_on_a_machine():
-    diamond = tasks(
-        ("a", 1, (), 1, 0), ("b", 5, (0,), 1, 0), ("c", 3, (0,), 1, 0), ("d", 2, (1, 2), 1, 0)
-    )
-    assert [task.name for task in longest_chain(diamond)] == ["a", "b", "d"]
-    assert wall_time(diamond, Machine(2)) == 1 + 5 + 2
-    assert wall_time(diamond, Machine(1)) == 1 + 5 + 3 + 2
-    apart = tasks(("a", 1, (), 2, 0), ("b", 2, (), 2, 0))
-    assert [task.name for task in longest_chain(apart)] == ["b"] and longest_chain([]) == []
-    assert wall_time(apart, Machine(2)) == 3
-    trained = tasks(("a", 4, (), 1, 8), ("b", 6, (), 1, 1))
-    assert wall_time(trained, Machine(64, 8, "h200")) == 6
-    assert wall_time(trained, Machine(64, 2, "h200")) == (4 * 8 + 6) / 2, (
-        "were they given more than there are"
-    )
-
-
-# --- the whole plan -------------------------------------------------------------------------------
-
-
-def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
-    found = text(planned, list(jobs.values()), Machine(2, 1, "h100"))
-    count = len(jobs)
-    assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
-    for line in (
-        "rule",
-        "pretrain",
-        "wall time",
-        "disk",
-        "memory",
-        "longest chain of jobs",
-        "sizes: 0 of 2",
-        "times:",
-    ):
-        assert f"\n{line}" in found
-    assert (
-        "GPU-hours" in found
-        and "\nnetworks: some/model is not on this machine; the plan assumes BERT base" in found
-    )
-    first, *others = jobs.values()
-    known = [first._replace(due=False), *others]
-    names = [task.name for task in tasks_of(planned, known, Machine(1))]
-    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
-    assert len(tasks_of(planned, known, Machine(1), everything=True)) == len(jobs)
-    nothing = [job._replace(due=False) for job in known]
-    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"
-
-
-def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
-    jobs = list(jobs.values())
-    found = tasks_of(planned, jobs, Machine(1))
-    most = max(task.memory for task in found)
-    disk = sum(task.disk for task in found)
-    usage = shutil._ntuple_diskusage
-    for memory, free, missing in (
-        (None, disk + 1, 0),
-        (most + 1, disk + 1, 0),
-        (most / 2, disk / 2, 2),
-    ):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(0, 0, int(free)))
-        found = text(planned, jobs, Machine(1, memory=memory))
-        assert found.count("NOT ENOUGH, ") == missing
-        assert (" are here" in found) == (memory is not None) and " are free there" in found
 
 
 def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
@@ -591,167 +415,3 @@ def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
     (tmp_path / "fetched/beir/nq").mkdir(parents=True)
     (tmp_path / "fetched/beir/nq/docs.pklz4").touch()
     assert told("beir/nq") == {}
-
-
-def test_room_for_downloads_and_results_is_one_where_their_disk_is(tmp_path, monkeypatch):
-    """Either has room, both have not."""
-    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
-    wanted = {
-        "collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}},
-        "results": str(tmp_path / "out"),
-    }
-    usage = shutil._ntuple_diskusage
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(1.5e9)))
-    found = text(Planned(load(wanted)), records(wanted), Machine(1))
-    disk, downloads = (
-        next(line for line in found.splitlines() if line.startswith(name))
-        for name in ("disk", "downl")
-    )
-    assert "NOT ENOUGH" not in disk
-    assert downloads.startswith("downloads  about 1.2") and "with the results; 1.4" in downloads
-    assert ": NOT ENOUGH, " in downloads
-
-
-def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_path):
-    """Here one of 3 layers x 2, cut to 6 word-pieces; without a folder, one of BERT's size."""
-    job = Job("vectors_external", "foreign/docs")
-    unknown = count(planned, job)
-    found = Size(1000, 20.0, {})
-    assert unknown.flops == pytest.approx(work.PADDED * 1000 * Network().forward(found.tokens(512)))
-    sizes = {"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10}
-    model = make_model(tmp_path, **sizes)
-    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
-    system = {**values["systems"]["foreign"], "model": model}
-    values = {**values, "systems": {**values["systems"], "foreign": system}}
-    small = Planned(load(values))
-    assert count(small, job).flops == pytest.approx(
-        work.PADDED * 1000 * SMALL.forward(found.tokens(6))
-    )
-    assert price(small, job).disk == 4 * 1000 * 2
-
-
-def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp_path, monkeypatch):
-    """Here in DistilBERT's words."""
-    inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
-    inner.mkdir(parents=True)
-    (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')
-    (inner / "config.json").write_text(
-        '{"n_layers": 3, "dim": 2, "hidden_dim": 4, "n_heads": 1, "vocab_size": 10}'
-    )
-    (inner / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
-    found = replace(SMALL, positions=512)
-    assert Network.read(str(inner.parent)) == found and flops.longest(str(inner.parent)) == 6
-    (tmp_path / "models--some--name/refs").mkdir()
-    (tmp_path / "models--some--name/refs/main").write_text("abc")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    assert Network.read("some/name") == found and flops.longest("some/name") == 6
-    assert Network.read("some/other") == Network(), "what is not here is taken for BERT base"
-
-
-def test_the_vectors_of_coil_include_the_rows_of_cls(planned):
-    """768 numbers are 24 rows of 32 float16, each with a passage and a word-piece (int32)."""
-    stage = asdict(planned.config.stages[planned.config.systems["one"].stage])
-    del stage["head"]
-    shared = {key: stage[key] for key in stage if key in rules_of(Multi)}
-
-    def disk(**changed):
-        recipe = Multi(**{**shared, "dimensions": 32, **changed})
-        name = planned.config.systems["one"].stage
-        planned.config = replace(planned.config, stages={**planned.config.stages, name: recipe})
-        return price(planned, Job("vectors", "one/docs")).disk
-
-    added = disk(match="equal") - disk(match="any")
-    assert added == pytest.approx(1000 * 24 * (2 * 32 + 8))
-
-
-def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
-    search = Job("search", "one")
-    disk = price(planned, Job("search", "one")).disk
-    values = {
-        **values,
-        "results": str(tmp_path),
-        "evaluation": {**values["evaluation"], "keep_vectors": False},
-    }
-    made = Planned(load(values))
-    encoding = sum(
-        count(planned, Job("vectors", f"one/{name}")).flops for name in ("docs", "other")
-    )
-    assert count(made, search).flops == pytest.approx(count(planned, search).flops + encoding)
-    assert price(made, search).disk == disk
-
-
-def test_the_plan_of_a_run_is_that_of_its_run():
-    """Estimates are right to a factor of two.
-
-    The run took 764 s on two cores of a Xeon: the default with one seed, and twice its steps and
-    epochs.
-    """
-    took = {
-        "collection pydocs": (25, 357), "tokenizer tiny": (8, 307), "pretrain cdmae": (303, 767),
-        "train_retriever cdmae-stage1": (94, 1445), "train_reranker cdmae-reranker": (61, 1170),
-        "vectors cdmae-stage1/pydocs": (17, 696), "search cdmae-stage1": (10, 907),
-        "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
-        "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
-    }  # fmt: skip
-    longer = {"seed": 42, "pretraining": {"steps": 4000}, "training": {"epochs": 8}}
-    values = gather(ROOT / "config/config.yaml", overrides={"results": "nowhere", **longer})
-    jobs = records(values, cores=2)
-    planned = tasks_of(Planned(load(values)), jobs, Machine(2), everything=True)
-    found = {task.name: task for task in planned}
-    for name, (seconds, megabytes) in took.items():
-        assert seconds / 2.1 < found[name].seconds < 2.1 * seconds, name
-        assert megabytes / 1.5 < found[name].memory / 1e6 < 2 * megabytes, name
-    assert 764 / 1.5 < wall_time(planned, Machine(2)) < 764 * 1.5
-
-
-def test_the_command_plans_the_paper_for_any_machine(monkeypatch, capsys):
-    command = ["plan", "--configfile", str(ROOT / "config/paper.yaml"), "--all"]
-    described = [*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"]
-
-    def planned(*words):
-        monkeypatch.setenv("CDMAE_DEVICE", "cpu")  # the described machine is another one
-        monkeypatch.chdir(ROOT)
-        commands.command(list(words))
-        return capsys.readouterr().out
-
-    found = planned(*described)
-    assert " jobs on 64 cores and 8 x h200:" in found
-    assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found)[1]) > 10
-    assert "NOT ENOUGH" not in found.split("\nmemory ")[1], "its memory is unknown"
-    small = planned(*described, "--memory", "16")
-    assert re.search(r"\nmemory .*; 16.0 GB are here: NOT ENOUGH, [\d.]+ GB are missing\n", small)
-    kind = planned(*command, "--cores", "2", "--gpu", "h200")
-    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "--gpu means at least one"
-    with pytest.raises(InputError, match="^--gpu is abacus; allowed: h200"):
-        planned(*command, "--gpus", "8", "--gpu", "abacus")
-
-
-def test_the_command_plans_what_a_run_takes(monkeypatch):
-    """What targets do not need is left out."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
-    line = ["--configfile", "config/smoke.yaml", "table_latency", "--cores", "4", "figure_sampling"]
-    assert commands.read("plan", ["table_main", *line])[0] == [
-        "table_main",
-        "figure_sampling",
-        "table_latency",
-    ]
-    for word in ("tabel_main", "results/encoders/cdmea"):
-        with pytest.raises(InputError, match=f"No rule to produce {word}"):
-            commands.command(["plan", word])
-    config = configs.configured([])
-    measuring, table = records(config.values(), "table_latency")
-    assert (measuring.rule, table.rule) == ("latency", "table")
-    (task,) = tasks_of(Planned(config), [measuring], Machine(2), everything=True)
-    assert 13 < task.seconds < 30, "18 s on an idle core"
-    sampling = [job.rule for job in records(config.values(), "figure_sampling")]
-    assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
-
-
-def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as closed:
-        command = [sys.executable, "workflow/start.py", "plan", "--all"]
-        found = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, text=True)
-    assert (found.returncode, found.stderr) == (128 + signal.SIGPIPE, "")

@@ -11,14 +11,14 @@ import huggingface_hub
 import pytest
 import yaml
 
+from cdmae import commands
+from cdmae.commands import configs, proposing
 from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
 from cdmae.plan.machine import Machine
 from cdmae.proposal import hub, recipe
 from cdmae.proposal.survey import Survey
-from workflow import commands
-from workflow.commands import configs, proposing
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
 MOST_LINES = 40
@@ -525,11 +525,11 @@ def test_a_table_may_be_a_link(new, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "new needs one folder"),
-        ([""], "new needs one folder"),
+        ([], "missing argument 'FOLDER'"),
+        ([""], "the name of the folder is empty"),
         (
             ["my", "docs"],
-            "one folder, but got my, docs; allowed: ./run new data/mine, with quotation",
+            "got unexpected extra argument(s) (docs); ./run new --help lists the options",
         ),
         (["~nobody-here/docs"], "nobody-here/docs does not exist"),
         (["questions.xlsx"], "questions.xlsx is not a table of pairs; allowed: a file in .jsonl"),

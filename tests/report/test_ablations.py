@@ -5,16 +5,13 @@ an hour.
 from pathlib import Path
 
 import pytest
-from planned import plan, records
+from planned import plan
 from synthetic_run import rows_of, with_system
 from test_exhibits import measured, shipped
 
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather
-from cdmae.plan.machine import Machine
-from cdmae.plan.plan import tasks_of, wall_time
-from cdmae.plan.planned import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
@@ -82,13 +79,6 @@ def test_steps_in_the_place_of_epochs_are_one_change():
     config = with_system(shipped("ablations"), "passes", encoder={"steps": 0, "epochs": 5.0})
     found = comparisons.differences(measured(config), "cdmae-stage1", "passes")
     assert found == {"encoder.steps": (1200, 0)}
-
-
-def test_it_takes_less_than_an_hour_on_two_cores(config):
-    tasks = tasks_of(
-        Planned(config), records(config.values(), cores=2), Machine(2), everything=True
-    )
-    assert wall_time(tasks, Machine(2)) < 55 * 60
 
 
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):

@@ -9,14 +9,13 @@ from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import ROOT, changed, plan
+from planned import ROOT, changed, dry_run, plan
 from snakemake.io import is_flagged
 
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.layout import PLACES
-from workflow.dry_run import dry_run
 from workflow.facts import facts
 
 WHOLE = {}
@@ -620,7 +619,9 @@ def test_an_encoder_without_pretraining_and_narrow_networks_request_no_gpu(value
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
 
     def gpus(values):
-        return {name: job.record.gpus for name, job in plan(values, gpus=8).items()}
+        return {
+            name: job.detail.resources.get("gpu", 0) for name, job in plan(values, gpus=8).items()
+        }
 
     narrow = gpus(values)
     assert set(narrow.values()) == {0, 1}

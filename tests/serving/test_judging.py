@@ -9,11 +9,11 @@ import yaml
 from served import Systems, engine_of
 
 from cdmae.collections.sources import beir
+from cdmae.commands.judgments import judging_of
 from cdmae.errors import InputError
 from cdmae.retrieval import asking
 from cdmae.serving import judging
 from cdmae.serving.judging import SKIPPED, Judgments, Passage, read_queries
-from workflow.judging import judging_of
 
 CORPUS = [{"passage_id": f"p{n}", "title": "", "text": f"text {n}"} for n in range(6)]
 

@@ -58,7 +58,7 @@ class Checkout:
         )
         place.pop("PYTHONPATH", None)
         return subprocess.Popen(
-            [sys.executable, "workflow/start.py", *arguments],
+            [sys.executable, "-m", "cdmae", *arguments],
             cwd=self.folder, env=place, text=True, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cdmae import commands
 from cdmae.collections.store import read_passages, read_queries
+from cdmae.commands import answering, configs
 from cdmae.errors import InputError
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
-from workflow import commands
-from workflow.commands import answering, configs
 
 pytestmark = pytest.mark.workflow
 

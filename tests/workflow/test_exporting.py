@@ -4,11 +4,11 @@ import faiss
 import pyarrow.parquet as pq
 import pytest
 
+from cdmae import commands
 from cdmae.collections.store import count_passages
+from cdmae.commands import configs
 from cdmae.errors import InputError
 from tests.workflow.conftest import SMOKE
-from workflow import commands
-from workflow.commands import configs
 
 pytestmark = pytest.mark.workflow
 
@@ -45,7 +45,7 @@ def test_an_encoder_and_a_reranker_are_exported_alone(export, tmp_path):
     ("words", "sentence"),
     [
         (["bm25"], "bm25 is not a trained model"),
-        ([], "export needs the name of one model; allowed: "),
+        ([], "missing argument 'NAME'"),
         (["cdmae-stage3", "--collection", "wiki"], "--collection is wiki"),
     ],
 )

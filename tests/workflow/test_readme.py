@@ -10,12 +10,14 @@ import sys
 import urllib.request
 
 import pytest
+import typer
+from planned import dry_run
 
+from cdmae import commands
+from cdmae.__main__ import ordered
 from cdmae.collections.store import read_passages, read_qrels
+from cdmae.commands import configs
 from tests.workflow.conftest import ROOT, SMOKE
-from workflow import commands, start
-from workflow.commands import configs
-from workflow.dry_run import dry_run
 
 pytestmark = pytest.mark.workflow
 
@@ -95,16 +97,17 @@ def test_command(here, command, capsys):
         assert capsys.readouterr().out.strip()
     elif name == "plan":
         commands.command(words)
-        assert "memory" in capsys.readouterr().out
+        assert "operations" in capsys.readouterr().out
     elif name == "--report":
         here.run(*words, *SMOKE)
         assert (here.folder / words[1]).stat().st_size > 100_000
     elif name in commands.COMMANDS:  # it needs or writes files; tests of its own run it
         if words[1:]:
-            commands.read(name, words[1:])
+            command = typer.main.get_command(commands.app).commands[name]
+            command.make_context(name, commands.each_file(words[1:]))
     elif name != "test":  # which is what runs here
-        options, files, _ = start.read(words)
-        assert dry_run(files, options.targets)
+        before, _, files = " ".join(ordered(words)).partition(commands.CONFIGFILE)
+        assert dry_run(files.split(), [word for word in before.split() if word[0] != "-"])
 
 
 def test_a_dry_run(here):

@@ -2,17 +2,15 @@
 
 import sys
 
-from cdmae.cli import run_command
+import typer
+
+from cdmae.cli import call, ending
 from cdmae.collections.conversions import boolq, cisi, medquad
-from cdmae.errors import InputError
 
-CONVERSIONS = {"boolq": boolq.main, "cisi": cisi.main, "medquad": medquad.main}
-
-
-def unknown() -> None:
-    """Refuse the name of a collection."""
-    raise InputError(f"name a collection; allowed: {', '.join(CONVERSIONS)}")
-
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+for module in (boolq, cisi, medquad):
+    app.command(module.__name__.rpartition(".")[2])(module.main)
 
 if __name__ == "__main__":
-    run_command(CONVERSIONS.get(next(iter(sys.argv[1:]), ""), unknown), sys.argv[2:])
+    program = "python -m cdmae.collections.conversions"
+    ending(lambda: call(app, sys.argv[1:] or ["--help"], program))

@@ -11,6 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Annotated
+
+from typer import Option
 
 from cdmae.collections.conversions import beir_files
 from cdmae.collections.conversions.beir_files import Files, Passage, collapsed
@@ -27,13 +30,12 @@ DIGESTS = {
 }
 
 
-def main(*, questions: Path, output: Path, unchecked: bool = False) -> None:
-    """Convert BoolQ's dev.jsonl.
-
-    --questions  dev.jsonl of BoolQ, one question per line
-    --output     a folder, such as data/boolq
-    --unchecked  convert another version, too
-    """
+def main(
+    questions: Annotated[Path, Option(help="dev.jsonl of BoolQ, one question per line")],
+    output: Annotated[Path, Option(help="a folder, such as data/boolq")],
+    unchecked: Annotated[bool, Option("--unchecked", help="convert another version, too")] = False,
+) -> None:
+    """Convert BoolQ's dev.jsonl."""
     beir_files.write(convert(questions), output, DIGESTS, unchecked=unchecked)
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
+
+from typer import Option
 
 from cdmae.collections.conversions import beir_files
 from cdmae.collections.conversions.beir_files import Files, Passage, collapsed
@@ -21,13 +24,12 @@ DIGESTS = {
 }
 
 
-def main(*, folder: Path, output: Path, unchecked: bool = False) -> None:
-    """Convert CISI.ALL, CISI.QRY and CISI.REL.
-
-    --folder     the folder with the three files
-    --output     a folder, such as data/cisi
-    --unchecked  convert another version, too
-    """
+def main(
+    folder: Annotated[Path, Option(help="the folder with the three files")],
+    output: Annotated[Path, Option(help="a folder, such as data/cisi")],
+    unchecked: Annotated[bool, Option("--unchecked", help="convert another version, too")] = False,
+) -> None:
+    """Convert CISI.ALL, CISI.QRY and CISI.REL."""
     beir_files.write(convert(folder), output, DIGESTS, unchecked=unchecked)
 
 

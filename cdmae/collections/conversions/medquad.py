@@ -19,7 +19,10 @@ import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 from xml.etree import ElementTree
+
+from typer import Option
 
 from cdmae.collections.conversions import beir_files
 from cdmae.collections.conversions.beir_files import Files, Passage, collapsed
@@ -59,14 +62,13 @@ class Pair:
         return int(hashlib.sha256(self.file.encode()).hexdigest()[:8], 16) % 10 == 0
 
 
-def main(*, medquad: Path, liveqa: Path, output: Path, unchecked: bool = False) -> None:
-    """Convert MedQuAD and LiveQA-Med.
-
-    --medquad    a checkout of abachaa/MedQuAD
-    --liveqa     a checkout of abachaa/LiveQA_MedicalTask_TREC2017
-    --output     a folder, such as data/medquad
-    --unchecked  convert another version, too
-    """
+def main(
+    medquad: Annotated[Path, Option(help="a checkout of abachaa/MedQuAD")],
+    liveqa: Annotated[Path, Option(help="a checkout of abachaa/LiveQA_MedicalTask_TREC2017")],
+    output: Annotated[Path, Option(help="a folder, such as data/medquad")],
+    unchecked: Annotated[bool, Option("--unchecked", help="convert another version, too")] = False,
+) -> None:
+    """Convert MedQuAD and LiveQA-Med."""
     beir_files.write(convert(medquad, liveqa), output, DIGESTS, unchecked=unchecked)
 
 

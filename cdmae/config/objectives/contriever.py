@@ -122,9 +122,3 @@ class Contriever(Pooled):
         if self.cut == "cloze":
             other = special + (1 - self.cropped) / self.cropped * (tokens - special)
         return network.forward(other) + 2 * 2 * network.width * self.queue
-
-    def kept(self, network: Any) -> float:
-        """Count the weights of the slower copy and the numbers in the queue."""
-        if not self.queue:
-            return 0.0
-        return network.parameters() + network.width * (self.queue + self.batch)

@@ -5,44 +5,53 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
-from cdmae.config import systems
-from cdmae.config.schema import Config
-from cdmae.errors import InputError
-from cdmae.layout import place
-from cdmae.log import say
-from workflow.commands.answering import (
+from typer import Argument, Option
+
+from cdmae.commands.answering import (
     askable,
     best_system,
     cut_queries,
     described,
     importance_files,
 )
-from workflow.commands.configs import chosen, chosen_collection, configured, existing
+from cdmae.commands.configs import (
+    ConfigFiles,
+    chosen,
+    chosen_collection,
+    configured,
+    existing,
+)
+from cdmae.config import systems
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
+from cdmae.layout import place
+from cdmae.log import say
+
+Words = Annotated[list[str], Argument(metavar="TEXT", show_default=False)]
 
 
 def search(
-    *text: str,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    system: str | None = None,
-    collection: str | None = None,
-    depth: int = 5,
+    text: Words = (),
+    configfile: ConfigFiles = (),
+    system: Annotated[
+        str | None, Option(help="a system of the config; default: the best one on dev")
+    ] = None,
+    collection: Annotated[
+        str | None,
+        Option(
+            help="a collection of the evaluation; default: the first one without judgments, or "
+            "the first one"
+        ),
+    ] = None,
+    depth: Annotated[int, Option(help="number of passages, up to evaluation.depth")] = 5,
 ) -> None:
     """Print the passages that a system ranks highest for a query.
 
     The query is one or several words; quotation marks are optional. If `./run serve` is running
     with the same config, it answers at once.
-
-      --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: the first one without judgments, or
-                    the first one
-      --depth       number of passages, up to evaluation.depth; default: 5
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run search "fit a polynomial to data points"
-      ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
     config = configured(configfile)
     question = joined("search", text, "fit a polynomial to data points")
@@ -102,18 +111,19 @@ def searched(
     return {"passages": count_passages(folder), "hits": hits}
 
 
-def importance(*text: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
+def importance(
+    text: Words = (),
+    configfile: ConfigFiles = (),
+    encoder: Annotated[
+        str | None,
+        Option(help="an encoder with importance-aware masks; default: the last one"),
+    ] = None,
+) -> None:
     """Shade a text by the importance of its words.
 
     The text is one or several words; quotation marks are optional. Importance is in nats. A
     question mark after a word means that its importance is mostly a guess: fewer than half of its
     n-grams occur more than once in the collection.
-
-      --encoder     an encoder with importance-aware masks; default: the last one
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run importance "return the number of dimensions of the input array"
     """
     config = configured(configfile)
     whole = joined("importance", text, "return the number of dimensions of the input array")
@@ -135,7 +145,7 @@ def importance(*text: str, configfile: list[str] = (), encoder: str | None = Non
         say(shading.NOTE)
 
 
-def joined(name: str, words: tuple[str, ...], example: str) -> str:
+def joined(name: str, words: Sequence[str], example: str) -> str:
     """Join the words of a command into one text."""
     text = " ".join(words)
     if not text.strip():

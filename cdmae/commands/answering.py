@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from cdmae.commands.configs import existing
 from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.layout import place
-from workflow.commands.configs import existing
-from workflow.facts import importance_of
 
 
 def askable(config: Config) -> list[str]:
@@ -92,6 +91,9 @@ def cut_queries(config: Config, collection: str) -> dict[int, str]:
 
 def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:
     """Return an encoder's table of importance and the folder of its tokenizer."""
-    table = existing(importance_of(config, encoder))
-    tokenizer = existing(place(config.results, "tokenizer", start=config.encoders[encoder].start))
+    entry = config.encoders[encoder]
+    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
+    what = "importance" if entry.masked_by_importance else "ngrams"
+    table = existing(place(config.results, what, **names))
+    tokenizer = existing(place(config.results, "tokenizer", start=entry.start))
     return Path(table), Path(tokenizer)

@@ -1,4 +1,4 @@
-"""The commands that write configs: for a folder of data, and for a curve over labels."""
+"""The command that writes a config for a folder of data."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import tempfile
 from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from typer import Argument, Option
+
+from cdmae.commands.configs import ROOT
+from cdmae.commands.planning import plan
 from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
 from cdmae.log import say
-from workflow.commands.configs import ROOT
-from workflow.commands.planning import plan
 
 if TYPE_CHECKING:
     from cdmae.proposal.hub import Encoder
@@ -29,49 +31,46 @@ MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 
 
 
 def new(
-    *folder: str,
-    to: str = CONFIG,
-    encoder: str = "",
-    head: str = "",
-    source: str = "",
-    query: str = "",
-    positive: str = "",
-    force: bool = False,
+    folder: Annotated[str, Argument(metavar="FOLDER", help="a folder of data, or a table")],
+    to: Annotated[str, Option(help="the config to write")] = CONFIG,
+    encoder: Annotated[
+        str,
+        Option(
+            help="a published encoder: a folder, or a name at the hub; none: random weights. "
+            "Default: a small retriever, if the hub answers within 4 seconds"
+        ),
+    ] = "",
+    head: Annotated[
+        str,
+        Option(help="dense or sparse, if an encoder's files do not say that it is a SPLADE"),
+    ] = "",
+    source: Annotated[
+        str, Option(help="beir, msmarco, pairs or text, for a folder that could be several")
+    ] = "",
+    query: Annotated[
+        str, Option(help="the column of the queries of pairs, if its name is not a usual one")
+    ] = "",
+    positive: Annotated[
+        str, Option(help="the column of the relevant passages of pairs, likewise")
+    ] = "",
+    force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
     holds texts (.txt, .md, .rst). It may also be a single table. If the plan fails, no config is
     written. Its results folder is named after FOLDER and --to, and does not exist yet.
-
-      --to        the config to write; default: my.yaml
-      --encoder   a published encoder: a folder, or a name at the hub; none: random weights.
-                  Default: a small retriever, if the hub answers within 4 seconds
-      --head      dense or sparse, for an encoder whose files do not say that it is a SPLADE
-      --source    beir, msmarco, pairs or text, for a folder that could be several
-      --query     the column of the queries of pairs, if its name is not a usual one
-      --positive  the column of the relevant passages of pairs
-      --force     overwrite the config
-
-    Examples:
-      ./run new data/mine
-      ./run new questions.csv --query question --positive answer --encoder ~/models/minilm
-      ./run new data/mine --encoder naver/splade-v3-distilbert --head sparse
     """
     from cdmae.plan import machine
     from cdmae.proposal import recipe, survey
 
-    if len(folder) != 1 or not folder[0]:
-        given = f", but got {', '.join(map(show, folder))}" if folder else ""
-        raise InputError(
-            f"new needs one folder{given}; allowed: ./run new data/mine, with quotation marks "
-            "around a name with spaces"
-        )
+    if not folder:
+        raise InputError("the name of the folder is empty; allowed: ./run new data/mine")
     if head not in ("", "dense", "sparse"):
         raise InputError(f"--head is {head}; allowed: dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
-    given = Path(os.path.expanduser(folder[0]))
+    given = Path(os.path.expanduser(folder))
     # in the hub's cache, a table is a link to a file without a suffix
     path = given.parent.resolve() / given.name if given.is_file() else given.resolve()
     to = os.path.expanduser(to)  # the shell leaves --to=~/my.yaml to the command
@@ -79,13 +78,13 @@ def new(
     sources = survey.check(path, source)
     kind = sources[0]
     if len(sources) > 1:
-        kind = asked("source", f"{folder[0]} could be {' or '.join(sources)}", sources)
+        kind = asked("source", f"{folder} could be {' or '.join(sources)}", sources)
     settings = survey.settings_of(kind, path, query, positive)
     columns = {}
     if kind == "pairs":
         unclear, columns = survey.unclear_columns(settings)
         for what, names in unclear.items():
-            settings[what] = asked(what, f"which column of {folder[0]} has the {what}?", names)
+            settings[what] = asked(what, f"which column of {folder} has the {what}?", names)
             columns[what] = settings[what]
     found = survey.survey(kind, path, settings, columns)
     published = published_encoder(encoder, head, found.scripts)

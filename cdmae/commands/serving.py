@@ -5,56 +5,67 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
-from cdmae.config import seeds, systems
-from cdmae.errors import InputError
-from cdmae.formats import memory as formatted
-from cdmae.formats import plural
-from cdmae.layout import place
-from cdmae.log import say
-from workflow.commands.answering import (
+from typer import Option
+
+from cdmae.commands.answering import (
     askable,
     best_system,
     cut_queries,
     described,
     importance_files,
 )
-from workflow.commands.configs import chosen, chosen_collection, configured, existing
+from cdmae.commands.configs import (
+    ConfigFiles,
+    chosen,
+    chosen_collection,
+    configured,
+    existing,
+)
+from cdmae.config import seeds, systems
+from cdmae.errors import InputError
+from cdmae.formats import memory as formatted
+from cdmae.formats import plural
+from cdmae.layout import place
+from cdmae.log import say
 
 
 def serve(
-    *,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    system: str = "",
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    judge: str = "",
-    collection: str | None = None,
-    queries: str = "",
+    configfile: ConfigFiles = (),
+    system: Annotated[
+        str,
+        Option(help="names between commas; default: all that can answer queries"),
+    ] = "",
+    host: Annotated[
+        str, Option(help="the address to listen on; 127.0.0.1 can only be reached by this machine")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, Option(min=0, max=65535, help="the port to listen on, or 0 for any free one")
+    ] = 8000,
+    judge: Annotated[
+        str,
+        Option(
+            help="a folder for judgments: adds a page that grades the pooled best ten passages of "
+            "the systems. The folder is a collection for `source: beir` at any time"
+        ),
+    ] = "",
+    collection: Annotated[
+        str | None,
+        Option(help="the collection to judge; default: one without judgments, else the first"),
+    ] = None,
+    queries: Annotated[
+        str,
+        Option(help="a file of queries to judge, one per line; more can be typed on the page"),
+    ] = "",
 ) -> None:
     """Serve a page that answers queries with the systems of a finished run.
 
     Models and indexes stay in memory. The page compares up to three systems; /search answers in
     JSON, which /docs describes. Ctrl-C ends the server.
-
-      --system      names between commas; default: all that can answer queries
-      --host        the address to listen on; default: 127.0.0.1, which only this machine reaches
-      --port        the port to listen on, or 0 for any free one; default: 8000
-      --judge       a folder for judgments: adds a page that grades the pooled best ten passages of
-                    the systems. The folder is a collection for `source: beir` at any time
-      --collection  the collection to judge; default: one without judgments, else the first
-      --queries     a file of queries to judge, one per line; more can be typed on the page
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run serve
-      ./run serve --system bm25,fused --port 8080
-      ./run serve --judge judged --queries questions.txt
     """
     from cdmae.serving.judging import read_queries
 
-    if not 0 <= port <= 65535:
-        raise InputError(f"--port is {port}; allowed: a whole number from 0 to 65535")
     if (collection or queries) and not judge:
         raise InputError("--collection and --queries choose what is judged; add --judge FOLDER")
     folder = Path(judge).resolve()  # before the working directory changes
@@ -96,7 +107,7 @@ def serve(
             "with --system"
         )
     engine.warm()
-    from workflow.judging import judging_of
+    from cdmae.commands.judgments import judging_of
 
     judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(

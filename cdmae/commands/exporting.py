@@ -1,17 +1,19 @@
-"""The commands that write a finished run's results for other programs."""
+"""The command that writes a finished run's results for other programs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from typer import Argument, Option
+
+from cdmae.commands.answering import described
+from cdmae.commands.configs import ConfigFiles, chosen_collection, configured, existing
 from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
 from cdmae.layout import place
-from workflow.commands.answering import described
-from workflow.commands.configs import chosen_collection, configured, existing
 
 if TYPE_CHECKING:
     from cdmae.exporting.folder import Source
@@ -19,38 +21,41 @@ if TYPE_CHECKING:
 
 
 def export(
-    *name: str,
-    to: str,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    collection: str | None = None,
-    onnx: bool = True,
-    triples: str = "",
-    negatives: int | None = None,
+    name: Annotated[
+        str, Argument(metavar="NAME", help="a retriever, a reranker or an encoder of the config")
+    ],
+    to: Annotated[str, Option(help="a new or empty folder; with --triples a file, .jsonl")],
+    configfile: ConfigFiles = (),
+    collection: Annotated[
+        str | None, Option(help="the passages to export; default: as for ./run search")
+    ] = None,
+    onnx: Annotated[
+        bool,
+        Option(
+            "--onnx/--no-onnx",
+            help="with the ONNX file, which needs packages that ./run test installs",
+        ),
+    ] = True,
+    triples: Annotated[
+        str, Option(help="the columns of sentence-transformers, tevatron or flagembedding")
+    ] = "",
+    negatives: Annotated[
+        int | None,
+        Option(
+            min=1,
+            help="with --triples: the maximum per query; default: one fewer than the stage's group",
+        ),
+    ] = None,
 ) -> None:
     """Copy a model of a finished run into a folder with the files that other programs need.
 
-    The name is a retriever, a reranker or an encoder of the config. docs/use.md shows how other
-    programs load the folder. In addition to the model's own files and its card, it contains:
-
-      onnx/model.onnx   the model with its pooling and normalisation, checked with onnxruntime
-      passages.parquet  docid, vector and text of a retriever's passages
-      passages.faiss    an exact index of dense vectors
-      passages.jsonl    impacts of sparse vectors, for Anserini
+    docs/use.md shows how other programs load the folder: the model's own files and its card,
+    onnx/model.onnx (with pooling and normalisation, checked with onnxruntime), passages.parquet
+    (docid, vector and text of a retriever's passages), passages.faiss (an exact index of dense
+    vectors) or passages.jsonl (impacts of sparse vectors, for Anserini).
 
     With --triples, the output is instead a file of a system's training queries: their relevant
     passages, mined negatives, and the teacher's scores.
-
-      --to          a new or empty folder; with --triples a file, .jsonl
-      --collection  the passages to export; default: as for ./run search
-      --no-onnx     without the ONNX file, which needs packages that ./run test installs
-      --triples     the columns of sentence-transformers, tevatron or flagembedding
-      --negatives   with --triples: the maximum per query; default: one fewer than the stage's group
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run export cdmae-stage3 --to retriever
-      ./run export mae --to encoder --no-onnx
-      ./run export cdmae-stage3 --triples tevatron --to triples.jsonl
     """
     if negatives is not None and not triples:
         raise InputError("--negatives has no effect without --triples; add --triples")
@@ -61,19 +66,15 @@ def export(
     output = Path(to).resolve()  # before the working directory changes
     config = configured(configfile)
     models = systems.trained(config) + ([] if triples else list(config.encoders))
-    if len(name) != 1:
-        raise InputError(f"export needs the name of one model; allowed: {', '.join(models)}")
-    if name[0] not in models:
-        raise InputError(f"{name[0]} is not a trained model; {suggestion(name[0], models)}")
+    if name not in models:
+        raise InputError(f"{name} is not a trained model; {suggestion(name, models)}")
     if triples:
-        most = config.stages[config.systems[name[0]].stage].group - 1
+        most = config.stages[config.systems[name].stage].group - 1
         most = most if negatives is None else negatives
-        if most < 1:
-            raise InputError(f"--negatives is {most}; allowed: from 1")
 
         from cdmae.exporting.triples import export as write
 
-        counts = write(output, triples, training_of(config, name[0]), most)
+        counts = write(output, triples, training_of(config, name), most)
         print(f"{output}: {counts.pop('rows'):,} rows")
         for reason, count in counts.items():
             print(f"{count:,} queries {reason}")
@@ -81,7 +82,7 @@ def export(
     from cdmae.exporting import target
 
     target.check(output)
-    source = exported(config, name[0], collection)
+    source = exported(config, name, collection)
 
     from cdmae.exporting import folder
     from cdmae.plan import machine

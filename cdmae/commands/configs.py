@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from cdmae.config import systems
 from cdmae.config.load import load
@@ -14,15 +17,24 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
 ROOT = Path(__file__).resolve().parents[2]
+ConfigFiles = Annotated[
+    list[str],
+    typer.Option(
+        "--configfile",
+        metavar="FILE...",
+        help="config files as for a run, which overlay config/config.yaml",
+    ),
+]
 
 
-def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
+def configured(overlays: Sequence[str], overrides: dict[str, Any] | None = None) -> Config:
     """Load the default config, overlay configs and `overrides` on it; change to the checkout.
 
     Paths in the config are relative to the checkout.
 
     Raises `InputError` for an invalid config.
     """
+    overlays = [str(Path(file).resolve()) for file in overlays]
     os.chdir(ROOT)
     return load(gather(ROOT / "config/config.yaml", overlays, overrides))
 

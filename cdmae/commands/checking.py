@@ -1,44 +1,44 @@
-"""Commands that measure a finished run."""
+"""The command that compares a finished run with published numbers."""
 
 from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+from typer import Option
+
+from cdmae.commands.configs import ROOT, ConfigFiles, configured, existing
 from cdmae.config import seeds, systems
 from cdmae.errors import InputError
 from cdmae.formats import plural
 from cdmae.layout import place
-from workflow.commands.configs import ROOT, configured, existing
 
 
 def check(
-    *,
-    configfile: list[str] = (),  # type: ignore[assignment]
-    write: bool = False,
+    configfile: ConfigFiles = (),
+    write: Annotated[
+        bool,
+        Option(
+            "--write",
+            help="write the run's numbers into config/expected.yaml, and print them in Markdown",
+        ),
+    ] = False,
 ) -> None:
     """Compare a finished run with the numbers of the README, which config/expected.yaml lists.
 
     A number is [OK] if it is equal as shown, and [OKish] if another seed may cause the difference.
     Otherwise it is [FAIL], and the exit status is 1. Tables made by other config files or seeds are
     omitted.
-
-      --write       write the run's numbers into config/expected.yaml, and print their rows in
-                    Markdown
-      --configfile  config files as for a run, which overlay config/config.yaml
-
-    Examples:
-      ./run check
-      ./run check --configfile config/objectives.yaml
     """
     from cdmae.evaluation import expected
     from cdmae.evaluation.per_query import read_measures
 
+    names = [os.path.relpath(Path(file).resolve(), ROOT) for file in configfile]
     config = configured(configfile)
     path = ROOT / "config/expected.yaml"
     tables = expected.read(path)
-    names = [os.path.relpath(file, ROOT) for file in configfile]
     chosen_tables = expected.made_by(tables, names, config.seed)
     if not chosen_tables:
         raise InputError(

@@ -1,0 +1,73 @@
+"""The commands of ``./run`` that Snakemake lacks: functions, whose signatures are their options.
+
+Heavy packages are imported inside functions, so that every command starts at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from cdmae.cli import call
+from cdmae.commands.asking import importance, search
+from cdmae.commands.checking import check
+from cdmae.commands.exporting import export
+from cdmae.commands.planning import plan
+from cdmae.commands.proposing import new
+from cdmae.commands.serving import serve
+
+CONFIGFILE = "--configfile"
+YAML = (".yaml", ".yml")
+COMMANDS = {
+    function.__name__: function
+    for function in (new, plan, search, serve, importance, export, check)
+}
+EXAMPLES = {
+    "new": [
+        "data/mine",
+        "questions.csv --query question --positive answer --encoder ~/models/minilm",
+        "data/mine --encoder naver/splade-v3-distilbert --head sparse",
+    ],
+    "plan": ["", "--configfile config/paper.yaml --gpus 8 --gpu h200"],
+    "search": [
+        '"fit a polynomial to data points"',
+        "--system mae-stage1 --collection networkx --depth 3 shortest path",
+    ],
+    "serve": ["", "--system bm25,fused --port 8080", "--judge judged --queries questions.txt"],
+    "importance": ['"return the number of dimensions of the input array"'],
+    "export": [
+        "cdmae-stage3 --to retriever",
+        "mae --to encoder --no-onnx",
+        "cdmae-stage3 --triples tevatron --to triples.jsonl",
+    ],
+    "check": ["", "--configfile config/objectives.yaml"],
+}
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for name, function in COMMANDS.items():
+    lines = [f"  ./run {name} {words}".rstrip() for words in EXAMPLES[name]]
+    app.command(epilog="\b\nExamples:\n" + "\n".join(lines))(function)
+
+
+def command(arguments: list[str]) -> None:
+    """Run a command. Raises `InputError` for an argument that does not fit."""
+    call(app, each_file(arguments), "./run")
+
+
+def each_file(arguments: list[str]) -> list[str]:
+    """Repeat ``--configfile`` before each of several files that follow it.
+
+    The first word after the option is a file, and so is every further one that ends in .yaml or
+    .yml.
+    """
+    words: list[str] = []
+    for word in arguments:
+        if words[-2:-1] == [CONFIGFILE] and Path(word).suffix in YAML:
+            words.append(CONFIGFILE)
+        words.append(CONFIGFILE if word == f"{CONFIGFILE}s" else word)
+    return words
