@@ -258,7 +258,7 @@ MUTANTS = [
       'gpus=0 if device == "cpu" else requests.gpus(planned, job)', "gpus=requests.gpus(planned, job)", "plan rules/test_graph.py rules/test_rules.py"),
     M("memory of several processes counts once", "cdmae/plan/prices.py",
       "host = job.gpus * (memory + ON_GPU) if job.gpus else memory + device", "host = memory + ON_GPU if job.gpus else memory + device", "plan/test_planning.py"),
-    M("steps after take_step are planned", "cdmae/plan/work.py",
+    M("steps after take_step are planned", "cdmae/plan/plan.py",
       "steps = encoder.take_step or encoder.steps or whole", "steps = encoder.steps or encoder.take_step or whole", "plan/test_planning.py"),
     M("pre-training requests no GPUs", "workflow/rules/pretraining.smk",
       'gpu=gpus_of("pretrain")', "gpu=0", "rules/test_graph.py rules/test_rules.py plan"),

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from typer import Option
 
 from cdmae.commands.configs import ConfigFiles, configured
-from cdmae.config.reading import check_typed
 from cdmae.errors import InputError
 from cdmae.plan.machine import PEAK
 
@@ -46,5 +45,4 @@ def values_of(config: list[str]) -> dict[str, Any]:
         values = cli.parse_config(config)
     except (CliException, ValueError) as error:
         raise InputError(f"{error}; ./run plan --help lists the options") from None
-    check_typed(config)
     return values
