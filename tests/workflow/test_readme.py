@@ -10,6 +10,7 @@ import sys
 import urllib.request
 
 import pytest
+from snakemake.cli import get_argument_parser
 
 from cdmae.collections.store import read_passages, read_qrels
 from tests.workflow.conftest import ROOT, SMOKE
@@ -90,7 +91,7 @@ def test_command(here, command, capsys):
         assert here.run(*words, *SMOKE).strip()
     elif words == ["serve"]:
         assert "<form" in serve(here)
-    elif name in ("importance", "adopt", "sizes") and "--configfile" not in words:
+    elif name in ("importance", "sizes") and "--configfile" not in words:
         commands.command([*words, *SMOKE])
         assert capsys.readouterr().out.strip()
     elif name == "plan":
@@ -103,8 +104,8 @@ def test_command(here, command, capsys):
         if words[1:]:
             commands.read(name, words[1:])
     elif name != "test":  # which is what runs here
-        options, files, _ = start.read(words)
-        assert dry_run(files, options.targets)
+        options = get_argument_parser().parse_args(start.ordered(words))
+        assert dry_run(options.configfile, options.targets)
 
 
 def test_a_dry_run(here):
