@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 import typer
 from planned import dry_run
+from snakemake.cli import get_argument_parser
 
 from cdmae import commands
 from cdmae.__main__ import ordered
@@ -92,7 +93,7 @@ def test_command(here, command, capsys):
         assert here.run(*words, *SMOKE).strip()
     elif words == ["serve"]:
         assert "<form" in serve(here)
-    elif name in ("importance", "adopt") and "--configfile" not in words:
+    elif name == "importance" and "--configfile" not in words:
         commands.command([*words, *SMOKE])
         assert capsys.readouterr().out.strip()
     elif name == "plan":
@@ -106,8 +107,8 @@ def test_command(here, command, capsys):
             command = typer.main.get_command(commands.app).commands[name]
             command.make_context(name, commands.each_file(words[1:]))
     elif name != "test":  # which is what runs here
-        before, _, files = " ".join(ordered(words)).partition(commands.CONFIGFILE)
-        assert dry_run(files.split(), [word for word in before.split() if word[0] != "-"])
+        options = get_argument_parser().parse_args(ordered(words))
+        assert dry_run(options.configfile, options.targets)
 
 
 def test_a_dry_run(here):
