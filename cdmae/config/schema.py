@@ -207,15 +207,6 @@ class Report:
         meaning="text whose words are shaded by importance",
         source="figure 3",
     )
-    noise: float = setting(
-        0.3,
-        unit="points",
-        meaning="difference that another seed may cause; if runs with several `seeds` differ by "
-        "more, that difference is used instead",
-        source="recipes of the field, MRR@10 on MS MARCO",
-        low=0,
-        high=100,
-    )
     compare: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
         meaning="the systems that each system is compared with in addition to "

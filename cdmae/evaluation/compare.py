@@ -10,21 +10,20 @@ import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
-from cdmae.evaluation.significance import holm, paired
+from cdmae.evaluation.significance import corrected, paired
 from cdmae.log import say
 from cdmae.retrieval import trec
 from cdmae.terminal import printable
 
-# the columns with the fields of a `Difference`
-TESTED = ("a", "b", "difference", "p", "low", "high", "queries")
+TESTED = ("a", "b", "difference", "low", "high", "queries")  # the fields of a `Difference`
 
 
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
     """Compare TREC runs with the first run: one row per measure and run.
 
     Columns: measure, run and mean, and for all but the first run: difference (its mean minus the
-    first run's), low and high (the 95 % interval of the paired t-test; empty for one query), p, and
-    p_holm (p after Holm's correction over the runs, per measure). Queries without judgments are
+    first run's), p, and p_holm, low and high (p and interval after Holm's correction over the runs,
+    per measure; the interval is empty if the queries allow none). Queries without judgments are
     ignored. A judged query that is missing from a run counts 0, and a message is logged.
     """
     for index, path in enumerate(runs):
@@ -72,19 +71,18 @@ def _ids(column: str, judged: pd.DataFrame, lines: Sequence[pd.DataFrame]) -> pd
 def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
     """Compare each series of values [Q] with the first: a row per series, as in `compare`."""
     first, *others = values
-    tests = [paired(other, first) for other in others]
-    corrected = holm([test.p for test in tests])
+    tests = [paired(other.to_numpy(), first.to_numpy()) for other in others]
     rows = [{"mean": first.mean()}]
-    for test, p in zip(tests, corrected, strict=True):
+    for alone, test in zip(tests, corrected(tests), strict=True):
         tested = {name: getattr(test, name) for name in TESTED}
-        rows.append({"mean": test.a, **tested, "p_holm": p})
+        rows.append({"mean": test.a, **tested, "p": alone.p, "p_holm": test.p})
     return rows
 
 
 def table(compared: pd.DataFrame) -> str:
     """Format a comparison as a Markdown table, with measures times 100 as in the report.
 
-    Each difference has its 95 % interval, which is not corrected, and p before and after Holm.
+    Each difference has its interval after Holm, and p before and after Holm.
     """
     labels = compared.columns[: compared.columns.get_loc("mean")]
     rows = [_table_row(row, labels) for _, row in compared.iterrows()]
@@ -100,11 +98,16 @@ def _table_row(row: pd.Series, labels: pd.Index) -> dict[str, str]:
         return cells
     difference = f"{100 * row['difference']:+.2f}"
     if row["low"] is None:
-        return {**cells, "difference, 95 %": f"{difference} (one query)", "p": "", "p, Holm": ""}
+        return {
+            **cells,
+            "difference, Holm": f"{difference} (too few queries)",
+            "p": "",
+            "p, Holm": "",
+        }
     interval = f"[{100 * row['low']:+.2f}, {100 * row['high']:+.2f}]"
     return {
         **cells,
-        "difference, 95 %": f"{difference} {interval}",
+        "difference, Holm": f"{difference} {interval}",
         "p": f"{row['p']:.2g}",
         "p, Holm": f"{row['p_holm']:.2g}",
     }

@@ -22,7 +22,7 @@ from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
-from cdmae.evaluation.significance import Difference, paired
+from cdmae.evaluation.significance import Values
 from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 from cdmae.report.records import BENCHMARK, Corpus, Training, benchmarks, corpus, training
@@ -77,11 +77,6 @@ class Facts:
     def seed(self) -> int:
         """Return the seed of the run, the first one of several."""
         return int(self.config.get("seed", 42))
-
-    @property
-    def noise(self) -> float:
-        """Return the noise of seeds from the config, as a fraction; the config has it in points."""
-        return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
     def seeds(self) -> list[int]:
@@ -248,8 +243,8 @@ class Facts:
         )
 
     @cache  # noqa: B019
-    def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
-        """Compare system `a` with system `b`; None if one of them was not measured.
+    def pair(self, a: str, b: str, target: Target, measure: str) -> Values | None:
+        """Return the values of two systems on the same queries, each [Q, S]; None without measures.
 
         If one system was trained with fewer seeds than the other, only the shared seeds count: a
         second stage of seed 42 continues the first stage of seed 42, not the mean of several seeds.
@@ -258,15 +253,15 @@ class Facts:
         if a == b or any(values is None for values in measured):
             return None
         seeds = self.trainings(a, b)
-        first, second = (values.iloc[:, :seeds].mean(axis=1) for values in measured)
-        if first.index.equals(second.index):
-            return paired(first, second)
-        if not first.index.isin(second.index).all():
-            raise InputError(
-                f"the measures of {a} and {b} on {target} are for different queries; "
-                "delete both and run again"
-            )
-        return paired(first, second.reindex(first.index))
+        first, second = (values.iloc[:, :seeds] for values in measured)
+        if not first.index.equals(second.index):
+            if not first.index.isin(second.index).all():
+                raise InputError(
+                    f"the measures of {a} and {b} on {target} are for different queries; "
+                    "delete both and run again"
+                )
+            second = second.reindex(first.index)
+        return first.to_numpy(), second.to_numpy()
 
 
 def read(path: Path | str, root: str = "") -> Facts:

@@ -15,7 +15,6 @@ from cdmae.report.glossary import TERMS
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
-    any_two,
     changes,
     choice,
     combined,
@@ -39,7 +38,6 @@ ORDER = (
     setting.section,
     ranking.section,
     results.section,
-    any_two.section,
     results.zero_shot,
     typos.section,
     combined.section,

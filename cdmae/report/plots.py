@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from cdmae.formats import plural
 from cdmae.report.charts import (
-    SIZE,
     SMALL,
     WIDTH,
     Figure,
@@ -159,62 +158,6 @@ def _labels(
 
 def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def rank_figure(
-    names: Sequence[str],
-    ranks: Sequence[float],
-    colours: Sequence[int],
-    critical: float,
-    groups: Sequence[tuple[int, int]],
-) -> Figure:
-    """Draw average ranks, best first, with bars that join groups of systems (Demsar 2006).
-
-    critical: the critical difference, which is drawn above the scale. groups: the first and the
-    last index of each group.
-    """
-    title = "Average rank over the collections"
-    widest = min(max(text_width(name, SIZE) for name in names), NAMES)
-    left = widest + 12
-    right = WIDTH - 8 * len(groups) - 40
-    last = max(len(names), 1 + critical)
-    x = linear(1, last, left, right)
-    top = 44.0
-    rows = []
-    for index, (name, rank, hue) in enumerate(zip(names, ranks, colours, strict=True)):
-        fitting = widest / (text_width(name, 1) or 1)
-        row = {
-            "name": name,
-            "size": fitting if fitting < SIZE else 0,
-            "x": x(rank),
-            "start": left,
-            "y": top + 18 * index,
-            "colour": hue,
-            "shown": f"{rank:.1f}",
-            "note": f"{name}: {rank:.2f}",
-        }
-        rows.append(row)
-    bottom = top + 18 * len(names) - 6
-    bars = [
-        (WIDTH - 8 * (len(groups) - number) + 4, rows[first]["y"] - 5, rows[final]["y"] + 5)
-        for number, (first, final) in enumerate(groups)
-    ]
-    whole = [value for value in ticks(1, last) if value == round(value)]
-    drawing = fill(
-        "ranks.svg.j2",
-        rows=rows,
-        groups=bars,
-        critical=critical,
-        length=x(1 + critical) - x(1),
-        left=left,
-        right=WIDTH - 8 * len(groups) - 6,
-        top=top,
-        bottom=bottom,
-        ticks=[(x(value), tick_label(value)) for value in sorted({1.0, *whole})],
-    )
-    told = ", ".join(f"{name} {rank:.1f}" for name, rank in zip(names, ranks, strict=True))
-    description = f"{title}: {told}; critical difference {critical:.2f}"
-    return Figure("ranks", title, description, Markup(drawing), bottom + 36)
 
 
 def rank_scatter(first: str, second: str, ranks: np.ndarray, depth: int) -> Figure:

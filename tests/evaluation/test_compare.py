@@ -59,6 +59,18 @@ def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
         assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
 
 
+def test_several_runs_are_corrected_together(files):
+    """And their intervals with them, so that they exclude 0 where the corrected p is below .05."""
+    (files / "c").write_text((files / "a").read_text().replace(" 30 ", " 0 ", 12))
+    rows = compare([files / name for name in "abc"], files / "qrels", ["nDCG@10"]).to_dict(
+        "records"
+    )
+    small, large = sorted((rows[1], rows[2]), key=lambda row: row["p"])
+    assert small["p_holm"] == pytest.approx(2 * small["p"]) and large["p_holm"] >= large["p"]
+    for row in (small, large):
+        assert (row["p_holm"] < 0.05) == (row["low"] > 0 or row["high"] < 0)
+
+
 @pytest.mark.parametrize("header", ["", "query-id corpus-id score\n"])
 def test_packed_files_are_read_as_they_are(files, header):
     lines = (files / "qrels").read_text()
@@ -145,7 +157,7 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
     frame = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
     text = table(frame)
     header, _, first, second = text.splitlines()
-    expected = ["measure", "run", "mean x 100", "difference, 95 %", "p", "p, Holm"]
+    expected = ["measure", "run", "mean x 100", "difference, Holm", "p", "p, Holm"]
     assert [cell.strip() for cell in header.strip("|").split("|")] == expected
     assert first.count("|") == second.count("|") and "[+" in second
     means = [float(line.split("|")[3]) for line in (first, second)]

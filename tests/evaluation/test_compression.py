@@ -82,7 +82,7 @@ def test_the_full_size_is_the_evaluations_and_the_others_are_tested_against_it(c
         "numbers",
         "bytes",
         "mean x 100",
-        "difference, 95 %",
+        "difference, Holm",
         "p",
         "p, Holm",
     ]

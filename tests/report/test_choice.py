@@ -1,6 +1,7 @@
 """The first screen: which system to use, and its cost, against the records of the run."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import synthetic_run
@@ -82,8 +83,8 @@ def test_the_table_has_every_system_with_its_mean_and_cost(run):
 def test_the_choice_is_the_simplest_that_the_best_is_not_shown_to_exceed(
     run, monkeypatch, verdicts, pick
 ):
-    monkeypatch.setattr(Column, "difference", lambda self, a, b: b)
-    monkeypatch.setattr(Column, "verdict", lambda self, gap: verdicts.get(gap, "noise"))
+    gaps = {name: SimpleNamespace(verdict=verdicts.get(name, "open")) for name in run.systems}
+    monkeypatch.setattr(Column, "difference", lambda self, a, b: gaps[b])
     assert choice._simplest(Column.of(run, DEV), ["bm25", "cdmae-stage3", "fused"]) == pick
 
 

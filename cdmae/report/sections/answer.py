@@ -7,16 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column, whole
-from cdmae.report.comparisons import (
-    family,
-    is_compared,
-    masking_pairs,
-    not_pretrained,
-    repeated,
-)
-from cdmae.report.facts import Difference, Facts
+from cdmae.report.columns import Column, everywhere, main_column, whole
+from cdmae.report.comparisons import family, is_compared, masking_pairs, not_pretrained
+from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
@@ -43,8 +38,6 @@ def _basics(facts: Facts) -> dict[str, Any]:
         "column": column,
         "whole": over,
         "gap": over.alone(*pairs[0]) if pairs and over else None,
-        "noise": over.noise(*(pairs[0] if pairs else ())) if over else facts.noise,
-        "repeated": repeated(facts),
         "once": [name for name in facts.systems if facts.system(name).get("once")],
         "queries": queries,
         "steps": _steps(facts),
@@ -65,11 +58,10 @@ def _steps(facts: Facts) -> int:
 
 
 def section(facts: Facts) -> Section | None:
-    """Report whether importance masks helped, or why this is unknown, and the best system."""
-    values = {"best": "", "rerankers": []} | _basics(facts)
+    """Report whether importance masks helped, or why this is unknown."""
+    values = {"rerankers": []} | _basics(facts)
     column = values["column"]
     if column:
-        values |= _best(column)
         values["rerankers"] = _rerankers(column)
     gap = values["gap"]
     if not gap:
@@ -80,7 +72,8 @@ def section(facts: Facts) -> Section | None:
     values |= {
         "a": a,
         "b": b,
-        "verdict": values["whole"].verdict(gap),
+        "verdict": gap.verdict,
+        "once": gap.seeds == 1,
         "family": len(column.compared(family(facts, b), b)),
         "counting": _counting_seconds(facts, ours),
         "ours": facts.pretraining_seconds(ours),
@@ -96,28 +89,6 @@ def section(facts: Facts) -> Section | None:
     return Section("answer", values, [table], [_levels(column, a, b), everything])
 
 
-def _best(column: Column) -> dict[str, Any]:
-    """Return the system with the highest mean, and its difference from BM25 if they are compared.
-
-    If several systems share the highest mean, the first of them is returned.
-    """
-    facts = column.facts
-    means = {name: column.value(name) for name in facts.systems}
-    measured = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    best = max(measured or means, key=means.get, default="")
-    over = None
-    if best and is_compared(facts, best, facts.bm25):
-        over = column.difference(best, facts.bm25)
-    unsure = bool(over) and over.p >= SIGNIFICANT
-    return {
-        "best": best,
-        "value": means.get(best),
-        "bm25": facts.bm25,
-        "over": over,
-        "unsure": unsure,
-    }
-
-
 def _counting_seconds(facts: Facts, encoder: str) -> float:
     """Return the seconds spent on counting n-grams and scoring words; nan if unknown."""
     entry = facts.entries("encoders")[encoder]
@@ -127,15 +98,15 @@ def _counting_seconds(facts: Facts, encoder: str) -> float:
     return float(jobs[own]["seconds"].sum(min_count=1))
 
 
-def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
-    """List rerankers: (reranker, the system that provides its input run, difference, verdict)."""
+def _rerankers(column: Column) -> list[tuple[str, str, Difference]]:
+    """List rerankers: (reranker, the system that provides its input run, difference)."""
     facts = column.facts
     found = []
     for name in facts.systems:
         run = facts.system(name).get("reranks", "")
         gap = column.difference(name, run) if is_compared(facts, name, run) else None
         if gap:
-            found.append((name, run, gap, column.verdict(gap)))
+            found.append((name, run, gap))
     return found
 
 

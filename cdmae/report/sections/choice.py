@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report import costs
 from cdmae.report.charts import Figure
 from cdmae.report.columns import Column, main_column
 from cdmae.report.comparisons import retrievers
 from cdmae.report.costs import Cost
-from cdmae.report.facts import Difference, Facts
+from cdmae.report.facts import Facts
 from cdmae.report.plots import Point, scatter
 from cdmae.report.sections import Section, colour
 from cdmae.report.sections.answer import is_small
@@ -77,7 +78,6 @@ def section(facts: Facts) -> Section | None:
         "means": means,
         "value": means[pick],
         "gap": gap,
-        "verdict": column.verdict(gap) if gap else "",
         "over": column.difference(pick, facts.bm25) if facts.bm25 in means else None,
         "candidates": [_candidate(column, name, named) for name, named in roles.items()],
         "systems": len(means),
@@ -103,7 +103,7 @@ def _simplest(column: Column, names: list[str]) -> str:
     best = names[-1]
     for name in names[:-1]:
         gap = column.difference(best, name) if name and name != best else None
-        if name == best or (gap and column.verdict(gap) != "better"):
+        if name == best or (gap and gap.verdict != "better"):
             return name
     return best
 
@@ -163,6 +163,6 @@ def setbacks(column: Column) -> list[Setback]:
         start = facts.entries("starts").get(encoder.get("start", ""), {})
         checkpoint = published.get(start.get("checkpoint") or None, "")
         gap = column.difference(name, checkpoint) if checkpoint else None
-        if gap and column.verdict(gap) == "worse":
+        if gap and gap.verdict == "worse":
             found.append(Setback(name, checkpoint, gap))
     return found
