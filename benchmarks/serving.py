@@ -31,8 +31,7 @@ import numpy as np
 
 from benchmarks.tables import table
 from cdmae.collections.store import read_queries
-from cdmae.config import seeds
-from cdmae.config import systems as entries
+from cdmae.config import seeds, splits
 from cdmae.layout import place
 from workflow.commands.answering import askable
 from workflow.commands.configs import ROOT, configured
@@ -124,7 +123,7 @@ def main() -> None:
     files = [str(Path(file).resolve()) for file in options.configfile]
     configs = ["--configfile", *files] if files else []
     config = configured(files)
-    collection, split = entries.shown(config)
+    collection, split = splits.roles(config).deciding
     folder = place(config.results, "collection", collection=collection)
     queries = read_queries(folder, split)["text"].tolist()
     process, url, expected = start(configs)

@@ -130,6 +130,7 @@ def make(
             for name in targets
         },
         "benchmarks": str(folder / "benchmarks"),
+        **roles(targets),
         **{kind: {} for kind in ("encoders", "trained", "masked_terms", "importance")},
     }
     if "trained" in parts:
@@ -145,6 +146,13 @@ def make(
         _benchmarks(folder / "benchmarks", values)
     write_json(folder / "facts.json", facts)
     return folder / "facts.json"
+
+
+def roles(targets):
+    """The split that decides and the one that is reported, of the first collection."""
+    collection, splits = next(iter(targets.items()))
+    split = "test" if "test" in splits else next(iter(splits))
+    return {"deciding": [collection, next(iter(splits))], "reported": [collection, split]}
 
 
 def masked_terms():

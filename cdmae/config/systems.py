@@ -253,15 +253,6 @@ def before(config: Config, encoder: str) -> list[str]:
     return [name, *before(config, name)] if name else []
 
 
-def shown(config: Config) -> list[str]:
-    """Return the (collection, split) of the queries in the report, preferably from training."""
-    collections = {trains_on(config, name)[0] for name in trained(config)}
-    candidates = [target for target in targets(config) if target[0] in collections] or targets(
-        config
-    )
-    return list(candidates[0]) if candidates else []
-
-
 def waiting(config: Config) -> dict[str, dict[str, int]]:
     """Count the trainings in the longest chain that depends on an entry, by section and name."""
     sections = {"encoders": config.encoders, "systems": config.systems}

@@ -184,6 +184,5 @@ def whole(facts: Facts) -> Column | None:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose the main target: the first that is not zero-shot, or else the first."""
-    targets = sorted(facts.targets, key=facts.zero_shot)
-    return Column.of(facts, targets[0]) if targets else None
+    """Return the column of the target that decides which system is best."""
+    return Column.of(facts, facts.deciding) if facts.deciding else None

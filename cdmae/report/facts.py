@@ -130,6 +130,20 @@ class Facts:
         return [name for name in self.entries("systems") if name in measured]
 
     @cached_property
+    def deciding(self) -> Target | None:
+        """Return the target that decides which system is best; None without measures."""
+        named = self.paths.get("deciding")
+        if named and Target(*named) in self.targets:
+            return Target(*named)
+        return min(self.targets, key=self.zero_shot, default=None)
+
+    @property
+    def reported(self) -> Target | None:
+        """Return the target whose numbers the first screen shows; None without measures."""
+        named = self.paths.get("reported")
+        return Target(*named) if named and Target(*named) in self.targets else self.deciding
+
+    @cached_property
     def targets(self) -> list[Target]:
         """Return the targets with measures, in the config's order."""
         named = [

@@ -11,11 +11,8 @@ import synthetic_run
 from planned import plan
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config import systems
-from cdmae.config.load import load
 from cdmae.files import read_json, write_json
 from cdmae.report import facts as facts_module
-from cdmae.report.facts import Target
 from cdmae.report.page import write
 from cdmae.report.sections import insight
 from cdmae.runs import Run, write_run
@@ -87,7 +84,7 @@ def run(tmp_path_factory):
         "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")},
         "runs": {},
     }
-    files["shown"] = ["pydocs", "dev"]
+    files["deciding"] = ["pydocs", "dev"]
     for seed, stage in enumerate((1, 2, 3)):
         files["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
         write_run(folder / f"mined-{stage}.parquet", a_run(seed))
@@ -210,4 +207,5 @@ def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section
     ]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]
     assert "out/runs/one/docs.dev.parquet" in inputs["runs"]
-    assert Target(*systems.shown(load(values))) == Target("docs", "dev")
+    named = plan(values, "report")["report", ""]
+    assert "out/runs/one/docs.dev.parquet" in named.inputs["runs"]

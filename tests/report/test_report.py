@@ -511,7 +511,7 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     text = page_of(run, tmp_path / "report")
     assert (
         "This run cannot tell" in text
-        and "The only system, on pydocs dev" in text
+        and "It is the only system." in text
         and ">bm25: MRR@10 <b>" in text
     )
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text)
@@ -522,8 +522,8 @@ def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_f
     run = measured(tmp_path / "run", systems=some_systems("bm25", "mae-stage1"))
     worse, better = sorted(run.systems, key=lambda name: run.value(name, DEV, "RR@10"))
     cases = (
-        (better, worse, "No other system is better."),
-        (worse, better, f"points compared with {worse} (p"),
+        (better, worse, "may help the other systems."),
+        (worse, better, f"points compared with {worse} ("),
     )
     for bm25, other, sentence in cases:
         systems = {
@@ -541,11 +541,10 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
     assert "This run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
-    assert not answer.section(run).values["small"]
     text = page_of(
         measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
     )
-    assert "Do not draw conclusions" in text and "This run is too small to tell." in text
+    assert "only large differences can be significant" in text
 
 
 def test_measures_of_different_queries_are_refused(run):

@@ -34,7 +34,8 @@ def search(
     The query is one or several words; quotation marks are optional. If `./run serve` is running
     with the same config, it answers at once.
 
-      --system      a system of the config; default: the best one on dev
+      --system      a system of the config; default: the one that the report recommends, which
+                    dev decides, or another split if there is no dev
       --collection  a collection of the evaluation; default: the first one without judgments, or
                     the first one
       --depth       number of passages, up to evaluation.depth; default: 5

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cdmae.config import seeds, systems
+from cdmae.config import seeds, splits, systems
 from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
 from cdmae.formats import plural
@@ -59,7 +59,8 @@ def sizes(
     against the system's full vectors, corrected by Holm. The command reads the results of a
     finished run.
 
-      --system      one or several retrievers of the config; default: the best one on dev
+      --system      one or several retrievers of the config; default: the best one on dev, or on
+                    the split that decides in the report
       --collection  a collection of the evaluation; default: the one that the report shows
       --split       a split of the collection; default: the first one
       --dimensions  numbers separated by commas; default: a half, a quarter and an eighth of all
@@ -75,11 +76,11 @@ def sizes(
         raise InputError(
             "the config has no dense retriever; give the --configfile of a run that has one"
         )
-    shown = systems.shown(config)
-    judged = [name for name, splits in config.evaluation.collections.items() if splits]
-    collection = chosen("collection", collection, judged, shown[:1])
-    splits = list(config.evaluation.collections[collection])
-    split = chosen("split", split, splits, splits[:1])
+    main = splits.roles(config).deciding.collection
+    judged = [name for name, measured in config.evaluation.collections.items() if measured]
+    collection = chosen("collection", collection, judged, [main])
+    evaluated = list(config.evaluation.collections[collection])
+    split = chosen("split", split, evaluated, evaluated[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
         raise InputError(
             f"--dimensions is {dimensions}; allowed: whole numbers separated by commas, such as "

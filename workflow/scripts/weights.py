@@ -25,6 +25,8 @@ def main(
 ):
     """Write the weights of a fusion: `weights`, equal weights, or weights tuned on judged queries.
 
+    Tuned weights come with the value of each query under weights that the other half chose.
+
     tuned: a split and a measure; the weights maximise this measure of the fused `runs` on the
     split. judged: a file in the folder of the collection with this split.
     """
@@ -38,9 +40,12 @@ def main(
         folder, (split, measure) = judged.parent, tuned
         fusion = Fusion([read_run(path) for path in runs or ()], method, k)
         queries = read_queries(folder, split)["query_id"]
-        best, value = best_weights(fusion, read_qrels(folder, split), queries, measure, depth)
-        about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
-        say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
+        tuned_to = best_weights(fusion, read_qrels(folder, split), queries, measure, depth)
+        about |= {"weights": tuned_to.weights, "on": [folder.name, split], "measure": measure}
+        about |= {"value": tuned_to.value}
+        about |= {"held_out": dict(zip(queries, tuned_to.held_out.tolist(), strict=True))}
+        shares = zip(tuned_to.weights, systems, strict=True)
+        say(", ".join(f"{weight:g} x {name}" for weight, name in shares))
     write_json(output, about)
 
 

@@ -15,9 +15,7 @@ from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
-# a run with fewer queries only shows that the workflow works
-SMALL_QUERIES = 30
-SMALL_STEPS = 300
+SMALL_QUERIES = 30  # a run with fewer queries may be too small to show a difference
 COUNTING = ("ngrams", "importance")  # the Snakemake rules that only masking by importance needs
 # passages of the paper's pre-training, up to the checkpoint that it uses
 PAPER_PASSAGES = 80_000 * 2048
@@ -40,21 +38,8 @@ def _basics(facts: Facts) -> dict[str, Any]:
         "gap": over.alone(*pairs[0]) if pairs and over else None,
         "once": [name for name in facts.systems if facts.system(name).get("once")],
         "queries": queries,
-        "steps": _steps(facts),
-        "small": is_small(facts),
+        "few": queries < SMALL_QUERIES,
     }
-
-
-def is_small(facts: Facts) -> bool:
-    """Return whether a run has too few queries or training steps for conclusions."""
-    column = main_column(facts)
-    queries = facts.queries(column.target) if column else 0
-    return queries < SMALL_QUERIES or 0 < _steps(facts) < SMALL_STEPS
-
-
-def _steps(facts: Facts) -> int:
-    """Return the number of steps of the longest pre-training."""
-    return max((training.steps for training in facts.encoders.values()), default=0)
 
 
 def section(facts: Facts) -> Section | None:
@@ -73,7 +58,8 @@ def section(facts: Facts) -> Section | None:
         "a": a,
         "b": b,
         "verdict": gap.verdict,
-        "once": gap.seeds == 1,
+        "small": values["few"] and gap.verdict == "open",
+        "single": gap.seeds == 1,
         "family": len(column.compared(family(facts, b), b)),
         "counting": _counting_seconds(facts, ours),
         "ours": facts.pretraining_seconds(ours),

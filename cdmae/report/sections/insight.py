@@ -18,7 +18,7 @@ from cdmae.collections.store import count_passages, read_qrels, read_queries, ta
 from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.columns import main_column
 from cdmae.report.comparisons import masking_pairs
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 from cdmae.report.paper.methods import main_chain
 from cdmae.report.sections import GREY, Section, colour
 from cdmae.report.tables import Cell, Table
@@ -264,7 +264,7 @@ def cases(facts: Facts) -> pd.DataFrame:
     """
     pair = compared(facts)
     column = main_column(facts)
-    if not pair or column.target != Target(*facts.paths["shown"]):
+    if not pair or list(column.target) != facts.paths.get("deciding"):
         return pd.DataFrame()
     target = column.target
     runs = [read_run(facts.paths["runs"][name]) for name in pair]
