@@ -10,7 +10,6 @@ from cdmae.config.load import load
 from cdmae.evaluation.significance import corrected, paired
 from cdmae.files import write_json
 from cdmae.report import costs, facts
-from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.sections import choice
 from workflow.commands import answering
@@ -127,21 +126,6 @@ def test_the_models_on_disk_have_the_first_seed(tmp_path):
         100 * first, rel=1e-4
     )
     assert first != pytest.approx(run.value("cdmae-stage1", TEST, "RR@10"))
-
-
-def test_a_retriever_below_its_published_checkpoint_is_named_with_p(tmp_path):
-    values = synthetic_run.config()
-    values["starts"] = {name: {"checkpoint": "org/model"} for name in values["starts"]}
-    values["systems"]["published"] = {"kind": "external", "model": "org/model"}
-    skill = synthetic_run.SKILL | {"published": 1.0}
-    path = synthetic_run.make(tmp_path, values, skill=skill, targets={"pydocs": {"dev": 400}})
-    run = facts.read(path)
-    column = Column.of(run, DEV)
-    found = choice.setbacks(column)
-    assert "cdmae-stage1" in [one.system for one in found]
-    assert all(one.gap == column.difference(one.system, "published") for one in found)
-    text = str(choice.section(run).text)
-    assert "cdmae-stage1 is worse than its initial checkpoint" in text and "Usual causes" in text
 
 
 @pytest.mark.parametrize(("skill", "small"), [(1.4, True), (-2.0, False)])

@@ -1,5 +1,6 @@
 """What the report reads from runs, against loops over plain lists."""
 
+import dataclasses
 import itertools
 import re
 
@@ -14,7 +15,7 @@ from cdmae.collections.store import Collection, write_collection
 from cdmae.files import read_json, write_json
 from cdmae.report import facts as facts_module
 from cdmae.report.page import write
-from cdmae.report.sections import insight
+from cdmae.report.sections import alarms, insight
 from cdmae.runs import Run, write_run
 
 QUERIES, PASSAGES, DEPTH = 30, 60, 20
@@ -154,6 +155,30 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
     for bucket, high in zip(buckets.itertuples(), (5, 10, 20, 0), strict=True):
         assert bucket.scored == len(counted[high])
         assert bucket.above == pytest.approx(np.mean(counted[high]))
+
+
+@pytest.mark.parametrize(("random_first", "alarm"), [(True, True), (False, False)])
+def test_a_teacher_that_prefers_random_negatives_to_mined_ones_is_an_alarm(
+    run, tmp_path, random_first, alarm
+):
+    """It scores the judged passages, the best mined ones and passages that are not mined."""
+    ranked = []
+    for query in range(QUERIES):
+        mined = negatives_of(a_run(2), query, DEPTH)
+        others = [row for row in range(PASSAGES) if row not in {*mined, *RELEVANT[query]}][:4]
+        between = [*RELEVANT[query]]
+        order = [*others, *between, *mined] if random_first else [*mined, *between, *others]
+        ranked.append(np.array(order))
+    write_run(tmp_path / "teacher.parquet", Run.of(ranked, [SCORES[: len(r)] for r in ranked]))
+    paths = run.paths | {"teachers": {"cdmae-stage3": str(tmp_path / "teacher.parquet")}}
+    taught = dataclasses.replace(run, paths=paths)
+    shares = insight.audit(taught)["cdmae-stage3"]
+    assert (shares.random, shares.mined) == ((1, 0) if random_first else (0, 1))
+    assert bool(alarms.misled(taught)) == alarm
+    words = "hardly ever right answers"
+    assert (words in str(insight.negatives(taught).text)) == alarm
+    if alarm:
+        assert alarms.misled(taught)[0].name == "cdmae-reranker"
 
 
 def test_ranks_of_the_first_relevant_passage_by_whose_ratio_queries_are_chosen():

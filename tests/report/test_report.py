@@ -357,17 +357,6 @@ def test_unjudged_passages_are_among_the_limits(run):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_what_a_training_says_of_itself_stands_among_the_limits(run):
-    name = "cdmae-stage1"
-    noted = replace(
-        run.trained[name],
-        about={**run.trained[name].about, "notes": ["its outputs < moved together"]},
-    )
-    text = str(answer.limits(replace(run, trained={**run.trained, name: noted})).text)
-    assert f"<b>Noted during the training of {name}:</b> its outputs &lt; moved together." in text
-    assert "Noted during" not in str(answer.limits(run).text)
-
-
 def test_the_page_tells_machine_versions_and_config_and_loads_nothing(page):
     text = (page / "index.html").read_text()
     assert "Machine: Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in re.sub(r"\s+", " ", text)

@@ -104,16 +104,12 @@ def limits(facts: Facts) -> Section | None:
     if column and column.target.collection in facts.collections:
         corpus = facts.collections[column.target.collection]
         judged = corpus.per_query(column.target.split)
-    notes = []
-    for name, training in {**facts.encoders, **facts.trained}.items():
-        notes += [(name, note) for note in training.about.get("notes", [])]
     encoders = facts.entries("encoders")
     passages = [
         training.steps * encoders.get(name, {}).get("batch", 0)
         for name, training in facts.encoders.items()
     ]
     values |= {
-        "notes": notes,
         "unjudged": _unjudged(facts),
         "judged": judged,
         "passages": max(passages, default=0),

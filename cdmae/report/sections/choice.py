@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from cdmae import formats
 from cdmae.config.kinds import AnySystem
 from cdmae.evaluation.choice import choose, untuned
-from cdmae.evaluation.significance import Difference
 from cdmae.fields import parse
 from cdmae.report import costs
-from cdmae.report.columns import Column, main_column
-from cdmae.report.comparisons import retrievers
+from cdmae.report.columns import Column
 from cdmae.report.facts import Facts, Target
 from cdmae.report.sections import INTERVAL, Section, difference_cells
 from cdmae.report.sections.answer import SMALL_QUERIES
@@ -29,14 +27,6 @@ COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("per query", "milliseconds", costs.shown_milliseconds),
     ("training", "minutes", costs.shown_minutes),
 )
-
-
-class Setback(NamedTuple):
-    """A retriever that is worse than the checkpoint that initialised its training."""
-
-    system: str
-    checkpoint: str  # the system that is the checkpoint as it was published
-    gap: Difference
 
 
 def section(facts: Facts) -> Section | None:
@@ -82,7 +72,6 @@ def section(facts: Facts) -> Section | None:
         "inside": [name for name in measured if _tuned_inside(facts, name)],
         "once": bool(facts.repeated),
         "missing": any(math.isnan(cost) for name in measured for cost in costs.cost(facts, name)),
-        "setbacks": setbacks(main_column(facts)),
     }
     return Section("choice", shown, [system_table(deciding, reported)])
 
@@ -135,25 +124,3 @@ def system_table(deciding: Column, reported: Column) -> Table:
         spent = [getattr(costs.cost(facts, name), field) for name in names]
         frame[head] = [number_cell(value, form) for value in spent]
     return Table.of("systems-to-use", f"Every system on {reported.target}, best first", frame)
-
-
-def setbacks(column: Column) -> list[Setback]:
-    """List the retrievers that are worse than their initial checkpoint without any training.
-
-    The checkpoint must be measured as a system of kind external.
-    """
-    facts = column.facts
-    published = {
-        facts.system(name)["model"]: name
-        for name in facts.systems
-        if facts.system(name).get("model")
-    }
-    found = []
-    for name in retrievers(facts):
-        encoder = facts.entries("encoders").get(facts.encoder_of(name), {})
-        start = facts.entries("starts").get(encoder.get("start", ""), {})
-        checkpoint = published.get(start.get("checkpoint") or None, "")
-        gap = column.difference(name, checkpoint) if checkpoint else None
-        if gap and gap.verdict == "worse":
-            found.append(Setback(name, checkpoint, gap))
-    return found
