@@ -5,6 +5,7 @@ from cdmae.files import write_json
 cards = {name: card(settings, name) for name in systems.trained(settings)}
 for name, facts_of_card in cards.items():
     tables["system"][name]["described"] = list(facts_of_card["about"])
+    tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
 
 
 rule measures:
@@ -42,6 +43,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
+        bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
         template=source_file("cdmae/report/templates/card.md.j2"),
     output:
@@ -64,6 +66,7 @@ rule release:
         root=root_of("measures", "measures/{system}.tsv"),
     shell:
         "{params.launch} scripts/release.py --model {input.model:q} --measures {input.measures:q}"
+        " --bm25 {input.bm25:q}"
         " --facts {params.settings:q} --root={params.root:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
