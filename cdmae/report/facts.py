@@ -33,6 +33,7 @@ FOLDERS = {
     "collections", "measures", "encoders", "trained", "masked_terms", "benchmarks", "mined",
     "teachers", "runs", "fusions", "indexes", "latency", "shades",
 }  # fmt: skip
+ONE_JUDGMENT = 1.5  # judgments per query below which nearly all queries have a single one
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
 
 
@@ -67,6 +68,7 @@ class Facts:
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
+    wall: float = math.nan  # seconds from the start of the last run to its report
     origin: dict[str, Any] = field(default_factory=dict)  # commit, changes and command
     latency: dict[str, Any] = field(default_factory=dict)
     fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -158,7 +160,20 @@ class Facts:
     def measures_of(self, target: Target) -> list[str]:
         """Return the measures of a target, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return [measure for measure in self.evaluation.measured(*target) if measure in measured]
+        named = [name for name in self.evaluation.measured(*target) if name in measured]
+        return [name for name in named if name not in self.disguised(target)] or named
+
+    @cache  # noqa: B019
+    def disguised(self, target: Target) -> list[str]:
+        """List the measures Judged@k that are only recall divided by k.
+
+        They are, if queries have a single judgment.
+        """
+        corpus = self.collections.get(target.collection)
+        if corpus is None or not 0 < corpus.per_query(target.split) < ONE_JUDGMENT:
+            return []
+        names = self.evaluation.measured(*target)
+        return [name for name in names if name.startswith("Judged@")]
 
     @cached_property
     def report(self) -> Report:
@@ -305,6 +320,7 @@ def read(path: Path | str, root: str = "") -> Facts:
         versions=file["versions"],
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
+        wall=float(file.get("wall", math.nan)),
         origin=file["origin"],
         latency=read_json(file["latency"]) if "latency" in file else {},
         fusions={name: read_json(about) for name, about in file["fusions"].items()},

@@ -24,6 +24,7 @@ from cdmae.report.sections import (
     answer,
     changes,
     combined,
+    comparison_table,
     masking,
     results,
     setting,
@@ -338,20 +339,50 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     assert "only the signs of the differences" not in str(section.text)
 
 
-def test_unjudged_passages_are_among_the_limits(run):
-    asked = run.config["evaluation"] | {
-        "measures": [*run.config["evaluation"]["measures"], "Judged@10"]
-    }
+@pytest.mark.parametrize("judgments", [1, 3])
+def test_a_share_of_judged_passages_is_not_recall_in_disguise(run, judgments):
+    """With one judgment per query, Judged@10 is R@10 / 10, and is left out."""
+    measures = [*run.config["evaluation"]["measures"], "Judged@10"]
+    config = run.config | {"evaluation": run.config["evaluation"] | {"measures": measures}}
     first, second = run.systems[:2]
     frame = run.values[first, DEV, "RR@10"]
     judged = {
         (first, DEV, "Judged@10"): frame * 0 + 1.0,
         (second, DEV, "Judged@10"): frame * 0 + 0.4,
     }
-    changed = replace(run, config=run.config | {"evaluation": asked}, values=run.values | judged)
+    pydocs = run.collections["pydocs"]
+    pydocs = replace(pydocs, judgments={"dev": judgments * pydocs.judged["dev"]})
+    collections = run.collections | {"pydocs": pydocs}
+    changed = replace(run, config=config, values=run.values | judged, collections=collections)
     text = " ".join(str(answer.limits(changed).text).split())
-    assert f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)" in text
-    assert "Unjudged" not in str(answer.limits(run).text)
+    several = judgments > 1
+    assert ("Judged@10" in results.measures_table(Column.of(changed, DEV)).columns) == several
+    shares = f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)"
+    assert (shares in text) == several
+    assert ("Queries of pydocs dev" in text) != several
+    assert "Judged@" not in str(answer.limits(run).text)
+
+
+def test_only_stages_that_begin_with_the_encoder_are_said_to(run):
+    words = "Every stage starts again from the pre-trained encoder."
+    assert words in str(changes.stages(run).text)
+    systems = run.config["systems"]
+    after = {**systems["cdmae-stage2"], "after": "cdmae-stage1"}
+    rounds = replace(run, config=run.config | {"systems": {**systems, "cdmae-stage2": after}})
+    text = " ".join(str(changes.stages(rounds).text).split())
+    assert words not in text and "cdmae-stage2 continues from the weights" in text
+
+
+def test_a_mean_of_the_first_seed_says_so_where_the_column_has_means_over_seeds(tmp_path):
+    values = synthetic_run.config() | {"seeds": [42, 43]}
+    run = facts.read(synthetic_run.make(tmp_path, values, targets=SMALL, parts=()))
+    once = {
+        key: frame.iloc[:, :1] if key[0] == "cdmae-stage2" else frame
+        for key, frame in run.values.items()
+    }
+    column = Column.of(replace(run, values=once), DEV)
+    html = comparison_table("x", "cdmae-stage2", "cdmae-stage1", [column]).html()
+    assert html.count("(seed 42)") == 1
 
 
 # --- the page -------------------------------------------------------------------------------------

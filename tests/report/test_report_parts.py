@@ -4,6 +4,7 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from datetime import datetime, timedelta
 from functools import partial
 
 import pandas as pd
@@ -12,12 +13,13 @@ import synthetic_run
 from synthetic_run import rows_of, with_system
 
 from cdmae import formats
-from cdmae.report import charts, comparisons
+from cdmae.files import read_json, write_json
+from cdmae.report import charts, comparisons, facts
 from cdmae.report.columns import Column
 from cdmae.report.facts import Facts, Target
 from cdmae.report.glossary import TERMS, term_of
 from cdmae.report.records import benchmarks
-from cdmae.report.sections import changes
+from cdmae.report.sections import changes, setting
 from cdmae.report.tables import Cell, Table, highlight
 from workflow import circumstances
 
@@ -278,6 +280,22 @@ def test_the_origin_of_a_run_is_recorded(monkeypatch):
     assert found["command"] == ["./run", "-n"]
     monkeypatch.setattr(circumstances, "_git", lambda *words: "")
     assert circumstances.origin() == {"command": ["./run", "-n"]}
+
+
+def test_the_page_has_the_time_from_the_start_of_the_run_and_the_sum_of_its_jobs(
+    monkeypatch, tmp_path
+):
+    begun = datetime.now().astimezone() - timedelta(minutes=9)
+    monkeypatch.setenv(circumstances.STARTED, begun.isoformat(sep=" ", timespec="seconds"))
+    found = circumstances.circumstances()
+    assert found["wall"] >= 540
+    path = synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=["benchmarks"])
+    write_json(path, read_json(path) | {"wall": 555.0})
+    run = facts.read(path)
+    text = " ".join(str(setting.cost(run).text).split())
+    assert "took 9 min 15 s from its start to this page" in text
+    together = " ".join(formats.duration(run.benchmarks["seconds"].sum()).split())
+    assert f"took {together} together" in text
 
 
 def test_a_command_line_has_no_local_path():

@@ -229,7 +229,7 @@ def test_every_form_of_a_table_shows_the_spread(folder, page):
         for kind in ("md", "tex", "html", "csv")
     }
     assert f"| cdmae | {mean} \N{PLUS-MINUS SIGN}{deviation} |" in re.sub(" +", " ", form["md"])
-    assert ", \N{PLUS-MINUS SIGN} standard deviation over 3 seeds\n\n|" in form["md"]
+    assert "; \N{PLUS-MINUS SIGN}: standard deviation over 3 seeds, where" in form["md"]
     assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]
     assert f'{mean}<span class="spread">\N{PLUS-MINUS SIGN}{deviation}</span>' in form["html"]
     assert form["csv"].startswith('encoder,MRR@10,"MRR@10, deviation over 3 seeds",')

@@ -96,11 +96,21 @@ def reading(gap: Difference) -> str:
     return READINGS[gap.verdict] + (ONCE if once else "")
 
 
-def comparison_table(name: str, system: str, reference: str, columns: Sequence[Column]) -> Table:
-    """Tabulate two systems on several collections: both means and their difference."""
+def comparison_table(
+    name: str,
+    system: str,
+    reference: str,
+    columns: Sequence[Column],
+    planned: Column | None = None,
+) -> Table:
+    """Tabulate two systems on several collections: both means and their difference.
+
+    planned: the column of a comparison that stands alone, without Holm's correction.
+    """
     body = []
     for column in columns:
-        gap = column.difference(system, reference)
+        alone = column is planned
+        gap = (column.alone if alone else column.difference)(system, reference)
         if gap:
             both = [_compared_cell(column, system, gap.a), _compared_cell(column, reference, gap.b)]
             body.append([column.head, *both, *difference_cells(gap)])
@@ -112,19 +122,25 @@ def _compared_cell(column: Column, system: str, mean: float) -> Cell:
     """Format a mean for a comparison, which counts only the seeds that both systems have."""
     if math.isclose(mean, column.value(system)):
         return column.cell(system)
-    return Cell(formats.points(mean), 100 * mean, note=f"seed {column.facts.seed}")
+    return Cell(f"{formats.points(mean)} (seed {column.facts.seed})", 100 * mean)
 
 
 def difference_figure(
-    name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
+    name: str,
+    title: str,
+    pairs: Iterable[tuple[str, str, str, Column]],
+    *,
+    beside: bool = False,
+    planned: Column | None = None,
 ) -> Figure | None:
     """Draw differences of means in points; None without differences.
 
-    pairs: (label, system, reference, column).
+    pairs: (label, system, reference, column). planned: as in `comparison_table`.
     """
     entries = []
     for label, system, reference, column in pairs:
-        gap = column.difference(system, reference)
+        alone = column is planned
+        gap = (column.alone if alone else column.difference)(system, reference)
         if gap is None or not gap.has_interval:
             continue
         interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)

@@ -67,11 +67,14 @@ def section(facts: Facts) -> Section | None:
         "stop_words": by_kind(masked, "stop_word_share") if masked else None,
     }
     columns = everywhere(facts)
+    planned = None
     if len(values["whole"].sets) > 1:
-        columns = [replace(values["whole"], name="the mean of all"), *columns]
+        planned = replace(values["whole"], name="the mean of all")
+        columns = [planned, *columns]
     pairs = [(other.head, a, b, other) for other in columns]
-    everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
-    table = comparison_table("answer", a, b, columns)
+    title = f"{a} minus {b}, everywhere"
+    everything = difference_figure("answer-everywhere", title, pairs, planned=planned)
+    table = comparison_table("answer", a, b, columns, planned)
     return Section("answer", values, [table], [_levels(column, a, b), everything])
 
 
@@ -112,6 +115,7 @@ def limits(facts: Facts) -> Section | None:
     values |= {
         "unjudged": _unjudged(facts),
         "judged": judged,
+        "disguised": [target for target in facts.targets if facts.disguised(target)],
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
     }

@@ -72,7 +72,9 @@ def stages(facts: Facts) -> Section | None:
         figures.append(
             difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs)
         )
-    return Section("stages", tables=[stage_table(column) for column in columns], figures=figures)
+    after = [name for chain in chains(facts) for name in chain if facts.system(name).get("after")]
+    tables = [stage_table(column) for column in columns]
+    return Section("stages", {"after": after}, tables, figures)
 
 
 def stage_table(column: Column) -> Table:
