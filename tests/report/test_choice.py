@@ -11,6 +11,7 @@ from cdmae.evaluation.significance import corrected, paired
 from cdmae.files import write_json
 from cdmae.report import costs, facts
 from cdmae.report.facts import Target
+from cdmae.report.records import Training
 from cdmae.report.sections import choice
 from workflow.commands import answering
 
@@ -40,6 +41,18 @@ def test_a_system_costs_what_it_reads_and_learns_from_costs_each_once(run):
     assert costs.members(run, "fused") == ["fused", "bm25", "cdmae-stage3"]
     # stages 1 to 3, the reranker that teaches, and one pre-training
     assert fused.minutes * 60 == pytest.approx(188.2 + 4 * 61)
+
+
+def test_the_pre_training_that_an_encoder_continues_is_a_part_of_its_cost(run):
+    encoders = run.config["encoders"]
+    after = encoders | {
+        "general": encoders["mae"],
+        "cdmae": {**encoders["cdmae"], "after": "general"},
+    }
+    trained = run.encoders | {"general": Training(about={"seconds": 1000.0})}
+    longer = replace(run, config=run.config | {"encoders": after}, encoders=trained)
+    gained = costs.cost(longer, "cdmae-stage1").minutes - costs.cost(run, "cdmae-stage1").minutes
+    assert gained * 60 == pytest.approx(1000)
 
 
 def test_dense_vectors_are_passages_times_dimensions_times_four_bytes(run, tmp_path):

@@ -14,7 +14,7 @@ from synthetic_run import SMALL, rows_of, with_system
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
-from cdmae.report import columns, comparisons, facts
+from cdmae.report import comparisons, facts
 from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.page import write
@@ -91,27 +91,6 @@ def by_hand(sets):
     seeds = np.mean([values.mean(0) for values in sets], axis=0)
     variance = sum(queries) / len(sets) ** 2 + seeds.var(ddof=1) / len(seeds)
     return seeds.mean(), np.sqrt(variance), len(seeds)
-
-
-def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, run):
-    rows = rows_of(results.measures_table(Column.of(run, DEV)))
-    for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
-        means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
-        assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
-        assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(
-            np.std(means, ddof=1), rel=1e-4
-        )
-    assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
-    _, table, *_ = results.zero_shot(run).tables
-    assert table.columns == ["system", "scikit-learn", "networkx", "average"]
-    row = rows_of(table)["mae-stage1"]
-    means = 100 * np.mean(
-        [of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0
-    )
-    assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
-    assert float(row["average, deviation over 3 seeds"]) == pytest.approx(
-        np.std(means, ddof=1), rel=1e-4
-    )
 
 
 def test_a_seed_of_an_entry_s_own_is_listed_and_does_not_join_the_mean(tmp_path):
@@ -233,33 +212,6 @@ def test_every_form_of_a_table_shows_the_spread(folder, page):
     assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]
     assert f'{mean}<span class="spread">\N{PLUS-MINUS SIGN}{deviation}</span>' in form["html"]
     assert form["csv"].startswith('encoder,MRR@10,"MRR@10, deviation over 3 seeds",')
-
-
-def test_the_verdict_is_the_mean_over_all_query_sets_with_the_noise_of_seeds_of_that_mean(
-    folder, run
-):
-    column = columns.whole(run)
-    targets = [DEV, Target("pydocs", "test"), *SETS]
-    assert [target for some in column.sets for target in some] == targets
-    assert column.measure == "RR@10"
-    means = {
-        name: np.mean([of_seeds(folder, name, each, "RR@10").mean(1) for each in targets], axis=0)
-        for name in run.systems
-        if name != "bm25"
-    }
-    gap = column.alone("cdmae-stage1", "mae-stage1")
-    assert gap.difference == pytest.approx(
-        means["cdmae-stage1"].mean() - means["mae-stage1"].mean()
-    )
-    assert gap.queries == sum(sum(splits.values()) for splits in SMALL.values())
-    sets = [
-        (
-            of_seeds(folder, "cdmae-stage1", each, "RR@10")
-            - of_seeds(folder, "mae-stage1", each, "RR@10")
-        ).T
-        for each in targets
-    ]
-    assert (gap.difference, gap.error, gap.seeds) == pytest.approx(by_hand(sets))
 
 
 def test_a_system_of_the_first_seed_is_compared_with_the_first_seed_of_the_other(folder, run):
