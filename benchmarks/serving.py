@@ -33,8 +33,7 @@ from benchmarks.tables import table
 from cdmae.collections.store import read_queries
 from cdmae.commands.answering import askable
 from cdmae.commands.configs import configured
-from cdmae.config import seeds
-from cdmae.config import systems as entries
+from cdmae.config import seeds, splits
 from cdmae.layout import place
 
 RUN = [sys.executable, "-m", "cdmae"]
@@ -124,7 +123,7 @@ def main() -> None:
     files = [str(Path(file).resolve()) for file in options.configfile]
     configs = ["--configfile", *files] if files else []
     config = configured(files)
-    collection, split = entries.shown(config)
+    collection, split = splits.roles(config).deciding
     folder = place(config.results, "collection", collection=collection)
     queries = read_queries(folder, split)["text"].tolist()
     process, url, expected = start(configs)

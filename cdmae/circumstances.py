@@ -24,17 +24,24 @@ PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snake
 
 
 def now() -> str:
-    """Return the local time with its time zone, to the minute."""
-    return datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
+    """Return the local time with its time zone, to the second."""
+    return datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
 
 
 def circumstances() -> dict[str, Any]:
-    """Collect the versions of Python and packages, the machine, the start time and the origin."""
+    """Collect the versions of Python and packages, the machine, the times and the origin.
+
+    wall: the seconds since the start of the run, which ends with the report.
+    """
+    ended = now()
+    started = os.environ.get(STARTED, ended)
+    wall = datetime.fromisoformat(ended) - datetime.fromisoformat(started)
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     return {
         "versions": versions,
         "machine": describe(),
-        "started": os.environ.get(STARTED, now()),
+        "started": started,
+        "wall": wall.total_seconds() if STARTED in os.environ else None,
         "origin": origin(),
     }
 

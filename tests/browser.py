@@ -25,7 +25,8 @@ class Browser:
             port = found[1] if found else ""
         self.url = f"http://127.0.0.1:{port}/session"
         options = {"binary": CHROMIUM, "args": ["--headless=new", "--no-sandbox", "--disable-gpu"]}
-        wanted = {"alwaysMatch": {"goog:chromeOptions": options}}
+        logs = {"goog:loggingPrefs": {"browser": "ALL"}}
+        wanted = {"alwaysMatch": {"goog:chromeOptions": options, **logs}}
         self.url += "/" + self("", {"capabilities": wanted})["sessionId"]
 
     def __call__(self, path, body=None):
@@ -41,6 +42,11 @@ class Browser:
     def script(self, text):
         """Return the value of an expression."""
         return self("/execute/sync", {"script": f"return {text}", "args": []})
+
+    def errors(self):
+        """Return the errors of the pages' scripts since the last call."""
+        entries = self("/se/log", {"type": "browser"})
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
     def find(self, selector):
         found = self("/elements", {"using": "css selector", "value": selector})

@@ -61,12 +61,8 @@ def _default():
 
 
 def config():
-    """The resolved config of such a run: the default one with a single seed, and with the band for
-    noise of any collection.
-    """
-    values = copy.deepcopy(_default()) | {"seed": 42}
-    del values["report"]["noise"]
-    return values
+    """The resolved config of such a run: the default one with a single seed."""
+    return copy.deepcopy(_default()) | {"seed": 42}
 
 
 def objectives(seeds=(42, 43, 44)):
@@ -135,6 +131,7 @@ def make(
             for name in targets
         },
         "benchmarks": str(folder / "benchmarks"),
+        **roles(targets),
         **{kind: {} for kind in ("encoders", "trained", "masked_terms", "importance")},
     }
     if "trained" in parts:
@@ -150,6 +147,13 @@ def make(
         _benchmarks(folder / "benchmarks", values)
     write_json(folder / "facts.json", facts)
     return folder / "facts.json"
+
+
+def roles(targets):
+    """The split that decides and the one that is reported, of the first collection."""
+    collection, splits = next(iter(targets.items()))
+    split = "test" if "test" in splits else next(iter(splits))
+    return {"deciding": [collection, next(iter(splits))], "reported": [collection, split]}
 
 
 def masked_terms():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cdmae.config import seeds, systems
+from cdmae.config import seeds, splits, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -37,7 +37,8 @@ def facts(config: Config) -> dict[str, Any]:
     retrievers = [
         name for name in seeds.first(systems.trained(config)) if config.systems[name].searches
     ]
-    shown = systems.shown(config)
+    roles = splits.roles(config)
+    shown = roles.deciding if roles else None
     # without those whose training queries a teacher labels: they have no judgments
     judged = [
         name
@@ -65,8 +66,8 @@ def facts(config: Config) -> dict[str, Any]:
             if name in judged
         },
         "runs": {
-            name: place(on, "run", system=name, collection=shown[0], split=shown[1])
-            for name in seeds.first(config.systems)
+            name: place(on, "run", system=name, collection=shown.collection, split=shown.name)
+            for name in (seeds.first(config.systems) if shown else ())
         },
         "fusions": {
             name: place(on, "fusion", system=name)
@@ -79,12 +80,13 @@ def facts(config: Config) -> dict[str, Any]:
             if config.evaluation.keep_vectors
         },
         "indexes": {
-            name: place(on, "bm25", collection=system.indexed(shown[0]))
+            name: place(on, "bm25", collection=system.indexed(shown.collection))
             for name, system in config.systems.items()
-            if system.lexical
+            if system.lexical and shown
         },
         "shades": _shades(config, masked[0]) if masked else {},
-        "shown": shown,
+        "deciding": list(roles.deciding) if roles else [],
+        "reported": list(roles.reported) if roles else [],
     }
 
 

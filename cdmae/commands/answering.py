@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.commands.configs import existing
-from cdmae.config import seeds, systems
+from cdmae.config import seeds, splits
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
+from cdmae.files import read_json
 from cdmae.layout import place
 
 
@@ -33,20 +34,16 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Return the first-seed system with the best measure on the split that the report shows.
+    """Return the system that the report recommends, among `names` and without replicas."""
+    import pandas as pd
 
-    Raises `InputError` if no split is evaluated.
-    """
+    from cdmae.evaluation.choice import choose, untuned
     from cdmae.evaluation.per_query import read_measures
 
-    if not systems.shown(config):
-        raise InputError(
-            "the config evaluates no split, so the best system is unknown; choose a system with "
-            f"--system: {', '.join(names)}"
-        )
-    collection, split = systems.shown(config)
+    deciding = splits.roles(config).deciding
+    collection, split = deciding
     measure = config.evaluation.measured(collection, split)[0]
-    means = {}
+    values = {}
     for name in seeds.first(names):
         path = existing(place(config.results, "measures", system=name))
         frame = read_measures(path)
@@ -60,8 +57,13 @@ def best_system(config: Config, names: list[str]) -> str:
                 f"{path} has no {measure} on {collection} {split}; "
                 "./run with the same config files updates the file"
             )
-        means[name] = rows["value"].mean()
-    return max(means, key=means.get)
+        about = {}
+        if config.systems[name].weighs:
+            about = read_json(existing(place(config.results, "fusion", system=name)))
+        own = rows.set_index("query_id")["value"]
+        values[name] = untuned(own, about, deciding, measure)
+    complexity = {name: config.systems[name].complexity for name in values}
+    return choose(pd.DataFrame(values), complexity).pick
 
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:

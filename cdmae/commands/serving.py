@@ -75,7 +75,7 @@ def serve(
     names = [chosen("system", name, asked, []) for name in system.split(",") if name]
     names = names or seeds.first(asked)  # the vectors of further seeds are not kept
     judged = chosen_collection(config, collection) if judge else ""
-    best = best_system(config, names) if systems.shown(config) else names[0]
+    best = best_system(config, names)
     shading = systems.masked_by_importance(config)
     first = chosen_collection(config, None)
     about = {

@@ -32,7 +32,6 @@ from cdmae.fields import (
     Mapped,
     Natural,
     Of,
-    Real,
     Whole,
     asdict,
     parse,
@@ -168,10 +167,6 @@ class Report:
     """Heading of the report."""
     example: str = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
     """Text whose words are shaded by importance [figure 3]."""
-    noise: Annotated[Real, Ge(0), Le(100)] = 0.3
-    """Difference that another seed may cause; if runs with several seeds differ by more, that
-    difference is used instead (points) [recipes of the field, MRR@10 on MS MARCO].
-    """
     compare: Annotated[dict[str, tuple[str, ...]], Mapped] = EMPTY
     """The systems that each system is compared with in addition to evaluation.baseline, in the
     order of the report, as in {mae-stage1: [bm25]}; the key "*" is for all other systems. Without

@@ -249,12 +249,3 @@ def before(config: Config, encoder: str) -> list[str]:
     """List the encoders that an encoder continues from, the latest first."""
     name = config.encoders[encoder].after
     return [name, *before(config, name)] if name else []
-
-
-def shown(config: Config) -> list[str]:
-    """Return the (collection, split) of the queries in the report, preferably from training."""
-    collections = {trains_on(config, name)[0] for name in trained(config)}
-    candidates = [target for target in targets(config) if target[0] in collections] or targets(
-        config
-    )
-    return list(candidates[0]) if candidates else []

@@ -3,9 +3,9 @@
 ``config/expected.yaml`` is the only source of these numbers: a test compares the README's tables
 with it, and ``./run check`` compares a run with it. A row is a system's mean over queries and
 seeds, times 100, or the difference of two systems. The noise of a row is the difference that a
-repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding error. For a run
-with one seed, the noise is `report.noise`; for a system that a run with several seeds trains once,
-it is the largest noise in its column.
+repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding error. A run with
+one seed measures no noise. For a system that a run with several seeds trains once, it is the
+largest noise in its column.
 """
 
 from __future__ import annotations
@@ -145,11 +145,8 @@ def made_by(tables: Sequence[Table], configfile: Sequence[str], seeds: Sequence[
     ]
 
 
-def measured(table: Table, read_values: Read, least: float, learns: Callable[[str], bool]) -> Table:
-    """Fill a table with a run's numbers.
-
-    least: the smallest noise that a row can have. learns: whether a seed changes a system.
-    """
+def measured(table: Table, read_values: Read, learns: Callable[[str], bool]) -> Table:
+    """Fill a table with a run's numbers; learns: whether a seed changes a system."""
     rows = []
     once = set()
     for row in table.rows:
@@ -166,7 +163,7 @@ def measured(table: Table, read_values: Read, least: float, learns: Callable[[st
             values.append(round(float(means.mean()), DIGITS))
             spread = means.std(ddof=1) if len(means) > 1 else 0.0
             of_seeds = TWO_RUNS * spread / math.sqrt(len(means))
-            noise.append(round(float(max(least, of_seeds)), DIGITS))
+            noise.append(round(float(max(LEAST, of_seeds)), DIGITS))
         rows.append(replace(row, values=tuple(values), noise=tuple(noise)))
     largest = tuple(map(max, zip(*(row.noise for row in rows), strict=True)))
     return replace(
@@ -178,11 +175,11 @@ def measured(table: Table, read_values: Read, least: float, learns: Callable[[st
     )
 
 
-def compare(expected: Table, found: Table, least: float) -> list[Verdict]:
-    """Compare every number of a table with a run's; least: the noise of rows that record none."""
+def compare(expected: Table, found: Table) -> list[Verdict]:
+    """Compare every number of a table with a run's."""
     verdicts = []
     for row, own in zip(expected.rows, found.rows, strict=True):
-        noises = row.noise or (least,) * len(row.values)
+        noises = row.noise or (LEAST,) * len(row.values)
         cells = zip(expected.columns, row.values, own.values, noises, strict=True)
         for column, value, measured_value, noise in cells:
             verdicts.append(Verdict(row.label, column, value, measured_value, noise))

@@ -12,6 +12,7 @@ import yaml
 
 from cdmae.collections.leakage import DIVIDED
 from cdmae.config.reading import EXPONENT
+from cdmae.config.splits import is_dev
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.formats import plural
@@ -21,7 +22,6 @@ from cdmae.proposal.survey import METHODS, Survey, some
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on
-DEV = ("dev", "validation", "valid", "val", "eval")  # splits that choose the weights of a fusion
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
                 "few to train on and to measure with; add texts, or give a table of pairs"
             )
         trained = round(made * (1 - 2 * share))
-        dev = "dev"
+        # judged queries choose the weights, if some are for choosing
+        dev = next((f"mine, {split}" for split in values["judged"] if is_dev(split)), "dev")
         values |= {"method": method, "share": share}
         reasons.append(f"queries are made from the text ({method}): about {made:,}")
         few = found.judged.get(DIVIDED, 0)
@@ -98,7 +99,7 @@ def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
     """Choose the training queries, the split for tuning, and the shares of queries to hold out."""
     queries = found.judged[DIVIDED]
     share = _share(queries)
-    has_dev = next((split for split in DEV if split in found.judged), "")
+    has_dev = next(filter(is_dev, found.judged), "")
     holdout = {} if has_dev else {"dev": share}
     if not set(found.judged) - {DIVIDED, has_dev}:
         holdout["test"] = share

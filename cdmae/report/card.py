@@ -31,8 +31,11 @@ def release(
     measures: Path | str,
     facts: dict[str, Any],
     output: Path | str,
+    bm25: Path | str | None = None,
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
+
+    bm25: the measures of BM25 on the same queries, if the config has such a system.
 
     `cdmae.files.link` links the weights instead of copying them. Hidden files are omitted, because
     Snakemake keeps a folder's time in a hidden file, which two folders must not share.
@@ -46,7 +49,9 @@ def release(
     about = {name: read_json(path) for name, path in facts["about"].items()}
     facts = facts | {"about": about}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
-    text = card(facts, read_measures(measures), read_json(model / "cdmae.json"), str(output))
+    lengths = read_json(model / "cdmae.json")
+    words = read_measures(bm25) if bm25 else None
+    text = card(facts, read_measures(measures), lengths, str(output), words)
     with complete(output) as folder:
         for path in sorted(model.rglob("*")):
             place = folder / path.relative_to(model)
@@ -58,7 +63,13 @@ def release(
         (folder / README).write_text(text, encoding="utf-8")
 
 
-def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
+def card(
+    facts: dict[str, Any],
+    measures: pd.DataFrame,
+    lengths: dict[str, Any],
+    place: str,
+    bm25: pd.DataFrame | None = None,
+) -> str:
     """Return the text of README.md, the model card.
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
@@ -66,8 +77,8 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     facts: the mapping from `card` in `workflow/facts.py`: name, licence, languages, system, stage,
     encoder, start, importance, collections, and the encoders `before` the encoder, if any. `about`
     and `training` contain the about.json of each collection and of the training. measures: one row
-    per query. lengths: the contents of the model's cdmae.json. place: the folder in the example
-    code. Because cards are published, they show only the last components of local paths.
+    per query, as in `bm25`. lengths: the contents of the model's cdmae.json. place: the folder in
+    the example code. Because cards are published, they show only the last parts of local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
@@ -78,14 +89,6 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         uses[name] = [use for part, use in USES.items() if facts[part].get("collection") == name]
         if name in {encoder.get("collection") for encoder in before}:
             uses[name].append("pre-training before that")
-    queries = measures.groupby(["collection", "split"], sort=False)["query_id"].nunique()
-    # a row per collection and split, a column per measure
-    shown = means.map(points).unstack("measure", fill_value="")
-    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique())
-    shown = shown.rename(columns=measure_name)
-    shown.insert(0, "queries", queries.map(count))
-    shown = shown.rename(index=markdown)
-    sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
     commit = training.get("commits", {}).get("checkpoint")
@@ -98,9 +101,8 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         reranker=reranker,
         uses=uses,
         place=json.dumps(without_folders(place), ensure_ascii=False),
-        measures=shown.reset_index().to_markdown(
-            index=False, colalign=sides, disable_numparse=True
-        ),
+        measures=_results(measures, bm25),
+        bm25=bm25 is not None,
         front_matter=_front_matter(facts, base_model, means, {**POOLED, **lengths}).to_yaml(),
         taken=training
         if {"steps", "queries", "seconds", "parameters"} <= training.keys()
@@ -108,6 +110,31 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         settings=settings,
     )
     return f"{text}\n"
+
+
+def _results(measures: pd.DataFrame, bm25: pd.DataFrame | None) -> str:
+    """Make a Markdown table: a row per collection, split and system, and a column per measure."""
+    systems = {"this model": measures}
+    if bm25 is not None:
+        systems["BM25"] = bm25
+    rows = pd.concat([frame.assign(system=name) for name, frame in systems.items()])
+    keys = ["collection", "split", "system"]
+    means = rows.groupby([*keys, "measure"], sort=False)["value"].mean()
+    queries = rows.groupby(keys, sort=False)["query_id"].nunique()
+    targets = measures.groupby(keys[:2], sort=False).groups
+    order = [(*target, system) for target in targets for system in systems]
+    shown = means.map(points).unstack("measure", fill_value="")
+    shown = shown.reindex(
+        index=pd.MultiIndex.from_tuples(order, names=keys), columns=measures["measure"].unique()
+    )
+    shown = shown.rename(columns=measure_name)
+    shown.insert(0, "queries", queries.map(count))
+    sides = [*["left"] * len(keys), *["right"] * shown.shape[1]]
+    shown = shown.rename(index=markdown).reset_index()
+    if bm25 is None:
+        shown = shown.drop(columns="system")
+        del sides[0]
+    return shown.to_markdown(index=False, colalign=sides, disable_numparse=True)
 
 
 def _front_matter(

@@ -63,14 +63,14 @@ class Figure:
 class Row:
     """A label, its number, and marks on a common scale: a bar, an interval, or dots.
 
-    The middle of an interval is also marked. band: the half-width of the shaded band around zero.
+    The middle of an interval is also marked, with a circle if it is `hollow`.
     """
 
     label: str
     shown: str
     bar: float | None = None
     interval: tuple[float, float, float] | None = None
-    band: float = 0.0
+    hollow: bool = False
     dots: tuple[tuple[float, int], ...] = ()
     colour: int = 0
     strong: bool = False
@@ -110,7 +110,7 @@ def rows(
         return None
     values = [0.0]  # the scale includes zero
     for row in entries:
-        values += [row.bar or 0.0, -row.band, row.band]
+        values.append(row.bar or 0.0)
         values += row.interval or ()
         values += [x for x, _ in row.dots]
     low, high = nice(min(values) if low is None else low, max(values) if high is None else high)

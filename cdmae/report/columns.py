@@ -1,23 +1,20 @@
-"""Compute the columns of tables: means over collections, differences, and the noise of seeds."""
+"""Compute the columns of tables: means over collections, and differences."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 from typing import Any
 
 from cdmae import formats
-from cdmae.evaluation.significance import NORMAL, Difference, holm, pooled, with_seeds
-from cdmae.report.comparisons import Pair, family, repeated
+from cdmae.evaluation.significance import Difference, corrected, pooled
+from cdmae.report.comparisons import Pair, family
 from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
-SIGNIFICANT = 0.05  # differences with a p below it are significant
 MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
 
 
@@ -83,99 +80,41 @@ class Column:
         return self.compared([a], b).get(a)
 
     def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
-        """Subtract `reference` from every other system; both p-values have Holm's correction.
+        """Subtract `reference` from every other system, with Holm's correction.
 
         The correction covers `systems` and all systems that the report compares with the reference.
-        A comparison therefore has the same p everywhere, in both directions. The intervals are not
-        corrected.
+        A comparison therefore has the same p and interval everywhere, in both directions.
         """
         wanted = list(systems)
         listed = compared_pairs(self.facts)
         turned = [name for name in wanted if Pair(reference, name) in listed]
         gaps = {}
         for name in dict.fromkeys([*family(self.facts, reference), *wanted]):
-            gap = self._paired(name, reference)
+            gap = self.alone(name, reference)
             if gap:
-                gaps[name] = self.with_seeds(gap, name, reference)
+                gaps[name] = gap
         together = [name for name in gaps if name not in turned]
-        p = holm([gaps[name].p for name in together])
-        p_with_seeds = holm([gaps[name].p_with_seeds for name in together])
-        for index, name in enumerate(together):
-            gaps[name] = gaps[name]._replace(p=p[index], p_with_seeds=p_with_seeds[index])
+        tested = corrected([gaps[name] for name in together])
+        gaps |= dict(zip(together, tested, strict=True))
         for name in turned:
             if name in gaps:
                 other = self.compared([reference], name)[reference]
-                gaps[name] = gaps[name]._replace(p=other.p, p_with_seeds=other.p_with_seeds)
+                gaps[name] = replace(gaps[name], tests=other.tests)
         return {name: gaps[name] for name in wanted if name in gaps}
-
-    def _paired(self, a: str, b: str) -> Difference | None:
-        by_set = []
-        for some in self.sets:
-            gaps = [self.facts.difference(a, b, target, self.measure) for target in some]
-            if None in gaps:
-                return None
-            by_set.append(pooled(gaps))
-        return pooled(by_set)
 
     def alone(self, a: str, b: str) -> Difference | None:
         """Subtract system `b` from `a` as the only comparison, without Holm's correction."""
-        gap = self._paired(a, b)
-        return self.with_seeds(gap, a, b) if gap else None
-
-    @cached_property
-    def seeds(self) -> tuple[float, int]:
-        """Return the standard deviation over seeds, and its degrees of freedom.
-
-        The deviation is pooled over the retrievers with several trainings; without such retrievers,
-        it is nan.
-        """
-        squares = 0.0
-        freedom = 0
-        for group in repeated(self.facts):
-            means = [mean for name in group for mean in self._by_seed(name)]
-            if means:
-                squares += len(means) * statistics.pvariance(means)
-                freedom += len(means) - 1
-        return (math.sqrt(squares / freedom) if freedom else math.nan), freedom
-
-    def noise(self, *systems: str) -> float:
-        """Return the half-width of the 95 % interval of a difference that only seeds cause.
-
-        It is 1.96 times the root of twice the variance over seeds, or the config's value if that is
-        larger. It applies to means over the trainings of the given systems, and without systems to
-        single trainings.
-        """
-        return max(self._bands(*systems))
-
-    def _bands(self, *systems: str) -> tuple[float, float]:
-        """Return the noise of seeds from the config, and the noise that this run measured."""
-        deviation, freedom = self.seeds
-        measured = NORMAL * math.sqrt(2) * deviation if freedom else 0.0
-        root = math.sqrt(self.facts.trainings(*systems))
-        return self.facts.noise / root, measured / root
-
-    def with_seeds(self, gap: Difference, *systems: str) -> Difference:
-        """Add to a difference the p-value that includes the noise of seeds.
-
-        It is the larger of two p-values: with the noise in the config, and with the noise that this
-        run measured. See `cdmae.evaluation.significance`.
-        """
-        assumed, measured = self._bands(*systems)
-        tested = [with_seeds(gap, assumed), with_seeds(gap, measured, self.seeds[1])]
-        return max(tested, key=lambda each: each.p_with_seeds)
-
-    def verdict(self, gap: Difference) -> str:
-        """Interpret a difference: ``better``, ``worse``, ``noise`` or ``open``.
-
-        ``better`` and ``worse``: p is below .05 with the noise of queries and seeds together.
-        ``noise``: p is below .05 over the queries, but not with the seeds. ``open``: p is below .05
-        in neither case.
-        """
-        if gap.p >= SIGNIFICANT:
-            return "open"
-        if gap.p_with_seeds >= SIGNIFICANT:
-            return "noise"
-        return "better" if gap.difference > 0 else "worse"
+        values = []
+        weights = []
+        for some in self.sets:
+            for target in some:
+                pair = self.facts.pair(a, b, target, self.measure)
+                if pair is None:
+                    return None
+                values.append(pair)
+                weights.append(1 / (len(self.sets) * len(some)))
+        gap = pooled(values, weights)
+        return gap if self.facts.learns(a) or self.facts.learns(b) else replace(gap, seeds=0)
 
 
 def in_domain(facts: Facts) -> list[Column]:
@@ -245,6 +184,5 @@ def whole(facts: Facts) -> Column | None:
 
 
 def main_column(facts: Facts) -> Column | None:
-    """Choose the main target: the first that is not zero-shot, or else the first."""
-    targets = sorted(facts.targets, key=facts.zero_shot)
-    return Column.of(facts, targets[0]) if targets else None
+    """Return the column of the target that decides which system is best."""
+    return Column.of(facts, facts.deciding) if facts.deciding else None

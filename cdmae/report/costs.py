@@ -77,7 +77,7 @@ def _megabytes(facts: Facts, system: str) -> float:
         return _size(Path(folder)) / MEGABYTE if folder else math.nan
     if not kind.index:  # it searches no index of its own
         return math.nan if kind.third_party else 0.0
-    shown = facts.paths.get("shown")
+    shown = facts.paths.get("deciding")
     if not shown:
         return math.nan
     for row in facts.sparsity.get(system, []):

@@ -21,12 +21,13 @@ from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
-from cdmae.evaluation.significance import Difference, paired
+from cdmae.evaluation.significance import Values
 from cdmae.fields import kind_of, parse
 from cdmae.files import read_json
 from cdmae.report.records import BENCHMARK, Corpus, Training, benchmarks, corpus, training
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+ONE_JUDGMENT = 1.5  # judgments per query below which nearly all queries have a single one
 MANY = 5  # judgments per query above which a measure of the first relevant passage does not suffice
 
 
@@ -61,6 +62,7 @@ class Facts:
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
+    wall: float = math.nan  # seconds from the start of the last run to its report
     origin: dict[str, Any] = field(default_factory=dict)  # commit, changes and command
     latency: dict[str, Any] = field(default_factory=dict)
     fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -71,11 +73,6 @@ class Facts:
     def seed(self) -> int:
         """Return the seed of the run, the first one of several."""
         return self.seeds[0]
-
-    @property
-    def noise(self) -> float:
-        """Return the noise of seeds from the config, as a fraction; the config has it in points."""
-        return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
     def seeds(self) -> list[int]:
@@ -130,6 +127,20 @@ class Facts:
         return [name for name in self.entries("systems") if name in measured]
 
     @cached_property
+    def deciding(self) -> Target | None:
+        """Return the target that decides which system is best; None without measures."""
+        named = self.paths.get("deciding")
+        if named and Target(*named) in self.targets:
+            return Target(*named)
+        return min(self.targets, key=self.zero_shot, default=None)
+
+    @property
+    def reported(self) -> Target | None:
+        """Return the target whose numbers the first screen shows; None without measures."""
+        named = self.paths.get("reported")
+        return Target(*named) if named and Target(*named) in self.targets else self.deciding
+
+    @cached_property
     def targets(self) -> list[Target]:
         """Return the targets with measures, in the config's order."""
         named = [
@@ -144,7 +155,20 @@ class Facts:
     def measures_of(self, target: Target) -> list[str]:
         """Return the measures of a target, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return [measure for measure in self.evaluation.measured(*target) if measure in measured]
+        named = [name for name in self.evaluation.measured(*target) if name in measured]
+        return [name for name in named if name not in self.disguised(target)] or named
+
+    @cache  # noqa: B019
+    def disguised(self, target: Target) -> list[str]:
+        """List the measures Judged@k that are only recall divided by k.
+
+        They are, if queries have a single judgment.
+        """
+        corpus = self.collections.get(target.collection)
+        if corpus is None or not 0 < corpus.per_query(target.split) < ONE_JUDGMENT:
+            return []
+        names = self.evaluation.measured(*target)
+        return [name for name in names if name.startswith("Judged@")]
 
     @cached_property
     def report(self) -> Report:
@@ -243,8 +267,8 @@ class Facts:
         )
 
     @cache  # noqa: B019
-    def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
-        """Compare system `a` with system `b`; None if one of them was not measured.
+    def pair(self, a: str, b: str, target: Target, measure: str) -> Values | None:
+        """Return the values of two systems on the same queries, each [Q, S]; None without measures.
 
         If one system was trained with fewer seeds than the other, only the shared seeds count: a
         second stage of seed 42 continues the first stage of seed 42, not the mean of several seeds.
@@ -253,15 +277,15 @@ class Facts:
         if a == b or any(values is None for values in measured):
             return None
         seeds = self.trainings(a, b)
-        first, second = (values.iloc[:, :seeds].mean(axis=1) for values in measured)
-        if first.index.equals(second.index):
-            return paired(first, second)
-        if not first.index.isin(second.index).all():
-            raise InputError(
-                f"the measures of {a} and {b} on {target} are for different queries; "
-                "delete both and run again"
-            )
-        return paired(first, second.reindex(first.index))
+        first, second = (values.iloc[:, :seeds] for values in measured)
+        if not first.index.equals(second.index):
+            if not first.index.isin(second.index).all():
+                raise InputError(
+                    f"the measures of {a} and {b} on {target} are for different queries; "
+                    "delete both and run again"
+                )
+            second = second.reindex(first.index)
+        return first.to_numpy(), second.to_numpy()
 
 
 def read(facts: Path | str | dict[str, Any]) -> Facts:
@@ -287,6 +311,7 @@ def read(facts: Path | str | dict[str, Any]) -> Facts:
         versions=file["versions"],
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
+        wall=float(file.get("wall", math.nan)),
         origin=file["origin"],
         latency=read_json(file["latency"]) if "latency" in file else {},
         fusions={name: read_json(about) for name, about in file["fusions"].items()},

@@ -19,27 +19,17 @@ TERMS = {
     ),
     "p": (
         "The probability of a difference at least this large if the two systems were equally "
-        "good, from a paired t-test over the queries."
+        "good, from the variances over queries and, if there are several, over seeds."
     ),
     "Holm": (
         "Holm’s correction raises the p-values of several tests, so that the chance of even "
         "one false finding among them stays below 5 %."
-    ),
-    "Friedman": (
-        "Friedman’s test asks whether systems differ at all, by their ranks on several collections."
-    ),
-    "Nemenyi": (
-        "Nemenyi’s test compares the average ranks of every two systems, corrected for all "
-        "pairs (Demšar 2006)."
     ),
     "AMI": (
         "Average mutual information: how much the words around a word tell about it "
         "(equations 7 and 8 of the paper)."
     ),
     "nats": "Units of information with the natural logarithm; 1 nat is 1.44 bits.",
-    "noise of seeds": (
-        "The 95 % interval of a difference that only another seed of the training causes."
-    ),
 }
 _SHOWN = {"R": "Recall", "p": "p-value"}
 

@@ -1,6 +1,6 @@
 """Write the report: ``index.html``, its tables and its figures.
 
-The first screen answers the question which system to use.
+It begins with the alarms of the run. The first screen answers the question which system to use.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cdmae.report.facts import Facts
 from cdmae.report.glossary import TERMS
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
+    alarms,
     answer,
-    any_two,
     changes,
     choice,
     combined,
@@ -34,12 +34,12 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
+    alarms.section,
     choice.section,
     answer.section,
     setting.section,
     ranking.section,
     results.section,
-    any_two.section,
     results.zero_shot,
     typos.section,
     combined.section,

@@ -207,12 +207,10 @@ class Table:
 
     @property
     def _title(self) -> str:
-        spread = (
-            f", \N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds"
-            if any(self._seeds)
-            else ""
-        )
-        return self.caption + spread
+        if not any(self._seeds):
+            return self.caption
+        spread = f"standard deviation over {max(self._seeds)} seeds, where there are several"
+        return f"{self.caption}; \N{PLUS-MINUS SIGN}: {spread}"
 
     def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
         """Format cells and column names as text, escaped here because pandas lacks the marks."""

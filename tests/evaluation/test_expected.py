@@ -41,23 +41,23 @@ def runs(**means):
 def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     rows = [Row("one", "one"), Row("one minus two", "one", minus="two")]
     table = Table("T", "RR@10", COLUMNS, rows)
-    measured = partial(expected.measured, least=0.3, learns=lambda name: name != "bm25")
+    measured = partial(expected.measured, learns=lambda name: name != "bm25")
     found = measured(table, runs(one=[0.2, 0.3], two=[0.1]))
     assert found.rows[0].values == (25.0, 25.0) and found.rows[1].values == (15.0, 15.0)
     # two seeds that are 10 points apart: a standard deviation of 7.07
     assert found.rows[0].noise == (13.9, 13.9)
     same = measured(table, runs(one=[0.2504, 0.2504], two=[0.0804]))
-    words = [verdict.word for verdict in expected.compare(found, same, 0.3)]
+    words = [verdict.word for verdict in expected.compare(found, same)]
     assert words == ["OK", "OK", "OKish", "OKish"]
     other = measured(table, runs(one=[0.5], two=[0.35]))
-    verdicts = expected.compare(found, other, 0.3)
+    verdicts = expected.compare(found, other)
     assert [verdict.word for verdict in verdicts] == ["FAIL", "FAIL", "OK", "OK"]
     assert str(verdicts[0]).startswith("[FAIL]")
-    assert other.rows[0].noise == (0.3, 0.3)
+    assert other.rows[0].noise == (0.1, 0.1)
     both = [Row("one", "one"), Row("once", "once"), Row("BM25", "bm25")]
     table = Table("T", "RR@10", COLUMNS, both)
     found = measured(table, runs(one=[0.2, 0.3], once=[0.4], bm25=[0.4]))
-    assert [row.noise[0] for row in found.rows] == [13.9, 13.9, 0.3]
+    assert [row.noise[0] for row in found.rows] == [13.9, 13.9, 0.1]
 
 
 def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():

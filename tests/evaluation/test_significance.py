@@ -1,5 +1,5 @@
-"""Significance: the t-test against its formula and the sign flips it stands for, and Holm's own
-arithmetic.
+"""Significance: interval and p of one variance against formulas by hand, sign flips and simulations;
+and Holm's own arithmetic.
 """
 
 import warnings
@@ -7,25 +7,25 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_rel
 
 from cdmae.errors import InputError
-from cdmae.evaluation.significance import holm, paired, pooled, with_seeds
+from cdmae.evaluation.significance import corrected, holm, paired, pooled
 
 
-def test_the_t_test_by_hand():
+def test_without_seeds_it_is_the_paired_t_test_by_hand():
     """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with
     three degrees.
     """
     compared = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
     error = np.sqrt(14 / 3 / 4)
-    assert compared[:3] == (4, 1, 3) and compared.queries == 4
+    assert (compared.a, compared.b, compared.difference) == (4, 1, 3)
+    assert (compared.queries, compared.seeds, compared.freedom) == (4, 1, pytest.approx(3))
     half = 3.182446 * error  # the .975 quantile, from a table
     assert (compared.low, compared.high) == pytest.approx((3 - half, 3 + half), rel=1e-6)
-    t = 3 / error / np.sqrt(3)
-    density_above = (
-        0.5 - (t / (1 + t * t) + np.arctan(t)) / np.pi
-    )  # of the distribution function for three degrees
+    statistic = 3 / error / np.sqrt(3)
+    # of the distribution function for three degrees
+    density_above = 0.5 - (statistic / (1 + statistic**2) + np.arctan(statistic)) / np.pi
     assert compared.p == pytest.approx(2 * density_above, rel=1e-9)
 
 
@@ -38,93 +38,136 @@ def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
     assert paired(differences, np.zeros(14)).p == pytest.approx(share, abs=0.01)
 
 
-@pytest.mark.parametrize(("difference", "queries", "p"), [(0, 50, 1), (0.3, 6, 1 / 32)])
+def reference(sets, weights):
+    """Mean, variance and degrees of freedom of several sets [Q, S], with plain loops."""
+    parts = []  # (variance, degrees of freedom)
+    mean = 0.0
+    for values, weight in zip(sets, weights, strict=True):
+        queries = len(values)
+        own = [sum(row) / len(row) for row in values]
+        middle = sum(own) / queries
+        mean += weight * middle
+        squares = sum((value - middle) ** 2 for value in own)
+        parts.append((weight**2 * squares / (queries - 1) / queries, queries - 1))
+    seeds = len(sets[0][0])
+    if seeds > 1:
+        of_seeds = []
+        for seed in range(seeds):
+            means = [sum(row[seed] for row in values) / len(values) for values in sets]
+            of_seeds.append(sum(w * m for w, m in zip(weights, means, strict=True)))
+        squares = sum((value - mean) ** 2 for value in of_seeds)
+        parts.append((squares / (seeds - 1) / seeds, seeds - 1))
+    variance = sum(own for own, _ in parts)
+    return mean, variance, variance**2 / sum(own**2 / free for own, free in parts)
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3])
+def test_the_variances_over_queries_of_each_set_and_over_seeds_add_up(seeds):
+    random = np.random.default_rng(3)
+    weights = [0.5, 0.25, 0.25]
+    a = [random.random((size, seeds)) for size in (20, 12, 9)]
+    b = [random.random((size, seeds if at else 1)) for at, size in enumerate((20, 12, 9))]
+    found = pooled(list(zip(a, b, strict=True)), weights)
+    gaps = [(first - second).tolist() for first, second in zip(a, b, strict=True)]
+    mean, variance, freedom = reference(gaps, weights)
+    assert found.difference == pytest.approx(mean)
+    assert found.error == pytest.approx(np.sqrt(variance))
+    assert found.freedom == pytest.approx(freedom)
+    assert found.p == pytest.approx(2 * t.sf(abs(mean) / np.sqrt(variance), freedom))
+    half = t.ppf(0.975, freedom) * np.sqrt(variance)
+    assert (found.low, found.high) == pytest.approx((mean - half, mean + half))
+    assert (found.queries, found.seeds) == (41, seeds)
+    assert found.a - found.b == pytest.approx(found.difference)
+
+
+def test_a_set_is_not_weighted_by_its_queries_and_equal_weights_are_the_default():
+    small = (np.array([0.5, 0.9]), np.array([0.1, 0.3]))
+    large = (np.full(50, 0.2), np.linspace(0, 0.4, 50))
+    assert pooled([small, large]).difference == pytest.approx((0.5 + 0.0) / 2)
+    assert pooled([small, large], [0.9, 0.1]).difference == pytest.approx(0.45)
+
+
+def test_a_true_zero_is_rejected_at_the_level_though_each_seed_shifts_all_sets():
+    """Simulated: three seeds on four sets of queries, and no difference.
+
+    A training shifts all sets by one amount and every set by another; queries have noise that all
+    trainings share, and noise in each training. A test over the queries alone rejects too often.
+    """
+    random = np.random.default_rng(3)
+    seeds, sizes = 3, (150, 140, 170, 120)
+    runs = 1000
+    rejected = {"queries": 0, "both": 0}
+    for _ in range(runs):
+        common = random.normal(0, 0.06, seeds)
+        sets = []
+        for size in sizes:
+            shifts = common + random.normal(0, 0.01, seeds)
+            shared = random.normal(0, 0.25, (size, 1))
+            sets.append(shifts + shared + random.normal(0, 0.15, (size, seeds)))
+        rejected["both"] += pooled([(values, np.zeros_like(values)) for values in sets]).significant
+        means = [(values.mean(axis=1), np.zeros(len(values))) for values in sets]
+        rejected["queries"] += pooled(means).significant
+    assert rejected["queries"] > 0.3 * runs
+    assert 0.03 * runs < rejected["both"] < 0.085 * runs
+
+
+@pytest.mark.parametrize("several", [1, 5])
+def test_every_interval_excludes_zero_exactly_where_the_difference_is_significant(several):
+    random = np.random.default_rng(several)
+    verdicts = set()
+    for _ in range(60):
+        gaps = []
+        for _ in range(several):
+            values = random.normal(random.choice([0, 0.1, -0.1, 0.3]), 0.4, (40, 3))
+            gaps.append(paired(values + random.normal(0, 0.03, 3), np.zeros((40, 3))))
+        tested = corrected(gaps)
+        assert [gap.p for gap in tested] == pytest.approx(holm([gap.p for gap in gaps]))
+        for gap, alone in zip(tested, gaps, strict=True):
+            verdicts.add(gap.verdict)
+            excludes = gap.low > 0 or gap.high < 0
+            assert excludes == gap.significant == (gap.p < 0.05) == (gap.verdict != "open")
+            assert gap.low <= alone.low < alone.high <= gap.high
+            assert gap.verdict != "better" or gap.difference > 0
+    assert verdicts == {"better", "worse", "open"}
+
+
+@pytest.mark.parametrize(
+    ("difference", "queries", "p"), [(0, 50, 1), (0.3, 6, 1 / 32), (0.3, 3, 1 / 4)]
+)
 def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, queries, p):
     b = np.random.default_rng(2).random(queries)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compared = paired(b + difference, b)
-    assert compared.p == p
-    assert [compared.low, compared.difference, compared.high] == pytest.approx([difference] * 3)
+        assert compared.p == p
+        assert compared.has_interval == (p in (1, 1 / 32)), "too few queries for any"
+    if compared.has_interval:
+        assert [compared.low, compared.high] == pytest.approx([difference] * 2)
 
 
 @pytest.mark.parametrize("difference", [0, 0.3])
 def test_one_query_shows_nothing_about_others(difference):
-    alone = paired(np.array([0.5 + difference]), np.array([0.5]))
-    assert alone.p == 1 and not alone.has_interval
-    several = paired(np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.5, 0.6]))
-    assert several.has_interval
-    both = pooled([alone, several])
+    one = (np.array([0.5 + difference]), np.array([0.5]))
+    assert paired(*one).p == 1 and not paired(*one).has_interval
+    several = (np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.5, 0.6]))
+    assert paired(*several).has_interval
+    both = pooled([one, several])
     assert both.p == 1 and not both.has_interval and both.queries == 4
-    assert with_seeds(alone, 0.01).p_with_seeds == 1
 
 
-def test_variances_over_queries_and_over_seeds_add_up():
-    """Simulated: the queries' and the seeds' noise together reject a true 0 in 5 % of the runs."""
-    random = np.random.default_rng(5)
-    of_queries, of_seeds, queries = 0.4, 0.02, 400
-    rejected = {"queries": 0, "both": 0}
-    for _ in range(1000):
-        seeds = random.normal(0, of_seeds * np.sqrt(2))
-        values = random.normal(seeds, of_queries, queries)
-        gap = with_seeds(paired(values, np.zeros(queries)), 1.96 * np.sqrt(2) * of_seeds)
-        rejected["queries"] += gap.p < 0.05
-        rejected["both"] += gap.p_with_seeds < 0.05
-    assert rejected["queries"] > 200, "a test over the queries alone is fooled by seeds"
-    assert 30 < rejected["both"] < 70
-
-
-def test_without_noise_of_seeds_the_test_is_the_queries_alone():
-    gap = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
-    assert with_seeds(gap, 0.0).p_with_seeds == gap.p
-    assert with_seeds(gap, 5.0).p_with_seeds > gap.p
-
-
-def test_seeds_alone_are_students_test_of_two_groups_of_trainings():
-    """Without noise of queries, the test is that of two independent samples, here three seeds."""
-    a = np.array([0.121, 0.136, 0.119])
-    b = np.array([0.105, 0.098, 0.106])
-    deviation = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2)
-    gap = paired(np.full(60, a.mean()), np.full(60, b.mean()))
-    tested = with_seeds(gap, 1.96 * np.sqrt(2 / 3) * deviation, freedom=4)
-    assert tested.p_with_seeds == pytest.approx(ttest_ind(a, b).pvalue)
-
-
-def test_a_variance_of_few_seeds_rejects_at_its_level():
-    """Simulated: three systems with three seeds each on four sets of queries, and no difference.
-
-    A training shifts all sets by one amount and every set by another; queries have noise that all
-    trainings share, and noise in each training. The band of nine trainings, taken for known,
-    rejects too often.
-    """
-    random = np.random.default_rng(3)
-    systems, seeds, sizes = 3, 3, (150, 140, 170, 120)
-    runs = 1000
-    rejected = {"known": 0, "estimated": 0}
-    for _ in range(runs):
-        common = random.normal(0, 0.06, (systems, seeds))
-        sets = []
-        for size in sizes:
-            shifts = common + random.normal(0, 0.01, (systems, seeds))
-            shared = random.normal(0, 0.25, (systems, 1, size))
-            sets.append(
-                shifts[:, :, None] + shared + random.normal(0, 0.15, (systems, seeds, size))
-            )
-        gap = pooled([paired(values[0].mean(0), values[1].mean(0)) for values in sets])
-        means = np.mean([values.mean(2) for values in sets], axis=0)
-        deviation = np.sqrt(means.var(axis=1, ddof=1).mean())
-        band = 1.96 * np.sqrt(2 / seeds) * deviation
-        freedom = systems * (seeds - 1)
-        rejected["known"] += with_seeds(gap, band).p_with_seeds < 0.05
-        rejected["estimated"] += with_seeds(gap, band, freedom).p_with_seeds < 0.05
-    assert rejected["known"] > 0.07 * runs
-    assert 0.025 * runs < rejected["estimated"] < 0.06 * runs
+def test_it_is_scipys_test_for_a_single_training():
+    random = np.random.default_rng(1)
+    a, b = random.random(30), random.random(30)
+    expected = ttest_rel(a, b)
+    found = paired(a, b)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx(expected.confidence_interval(0.95))
 
 
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
+    assert holm([]) == [] == corrected([])
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 4), (0, 0)])

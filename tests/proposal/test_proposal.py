@@ -13,6 +13,7 @@ import yaml
 
 from cdmae import commands
 from cdmae.commands import configs, proposing
+from cdmae.config import splits
 from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
@@ -99,6 +100,24 @@ def test_pairs_without_splits_are_held_out(new, tmp_path):
         "Latin 100%",
     ):
         assert line in said
+
+
+@pytest.mark.parametrize(
+    ("judged", "tuned", "deciding"),
+    [
+        ({"dev": 30, "test": 30}, ("mine", "dev"), ("mine", "dev")),
+        ({"test": 30, "validation": 40}, ("mine", "validation"), ("mine", "validation")),
+        ({"test": 30}, ("made", "dev"), ("mine", "test")),
+    ],
+)
+def test_judged_queries_choose_where_nothing_is_labelled_for_training(
+    new, tmp_path, judged, tuned, deciding
+):
+    config, _ = new(beir(tmp_path / "questions", **judged))
+    assert config.collections["made"].source == "pseudo"
+    assert config.systems["fused"].tuned_on == tuned
+    found = splits.roles(config)
+    assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
 
 
 def test_every_config_has_results_of_its_own(new, tmp_path):

@@ -67,6 +67,21 @@ def test_the_card_tells_the_commit_of_a_checkpoint_at_the_hub():
     assert "  checkpoint: acme/tiny@v1\n  commit: 0123abc\n" in text
 
 
+def test_bm25_stands_below_the_model_on_the_same_queries():
+    bm25 = measures().assign(value=[0.9, 0.8, 0.7, 1.0, 1.0, 1.0])
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in card.card(FACTS, measures(), LENGTHS["retriever"], "x", bm25).splitlines()
+        if line.startswith("| pydocs ")
+    ]
+    assert rows == [
+        ["pydocs", "dev", "this model", "3", "25.0", "66.7"],
+        ["pydocs", "dev", "BM25", "3", "80.0", "100.0"],
+    ]
+    alone = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
+    assert "| pydocs       | dev     |" in alone and "BM25" not in alone.split("## Measures")[1]
+
+
 def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_without_measures():
     before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
     facts = {**FACTS, "before": before, "encoder": {**FACTS["encoder"], "after": "general"}}

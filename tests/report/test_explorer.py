@@ -50,7 +50,7 @@ def run(tmp_path_factory):
     files |= {
         "collections": {"pydocs": str(folder / "docs")},
         "runs": {name: str(folder / f"{name}.parquet") for name in names},
-        "shown": ["pydocs", "dev"],
+        "deciding": ["pydocs", "dev"],
     }
     for seed, name in enumerate(names):
         write_run(folder / f"{name}.parquet", a_run(seed))

@@ -1,5 +1,6 @@
 """What the report reads from runs, against loops over plain lists."""
 
+import dataclasses
 import itertools
 import re
 
@@ -11,13 +12,10 @@ import synthetic_run
 from planned import plan
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config import systems
-from cdmae.config.load import load
 from cdmae.files import read_json, write_json
 from cdmae.report import facts as facts_module
-from cdmae.report.facts import Target
 from cdmae.report.page import write
-from cdmae.report.sections import insight
+from cdmae.report.sections import alarms, insight
 from cdmae.runs import Run, write_run
 
 QUERIES, PASSAGES, DEPTH = 30, 60, 20
@@ -87,7 +85,7 @@ def run(tmp_path_factory):
         "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")},
         "runs": {},
     }
-    files["shown"] = ["pydocs", "dev"]
+    files["deciding"] = ["pydocs", "dev"]
     for seed, stage in enumerate((1, 2, 3)):
         files["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
         write_run(folder / f"mined-{stage}.parquet", a_run(seed))
@@ -159,6 +157,30 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
         assert bucket.above == pytest.approx(np.mean(counted[high]))
 
 
+@pytest.mark.parametrize(("random_first", "alarm"), [(True, True), (False, False)])
+def test_a_teacher_that_prefers_random_negatives_to_mined_ones_is_an_alarm(
+    run, tmp_path, random_first, alarm
+):
+    """It scores the judged passages, the best mined ones and passages that are not mined."""
+    ranked = []
+    for query in range(QUERIES):
+        mined = negatives_of(a_run(2), query, DEPTH)
+        others = [row for row in range(PASSAGES) if row not in {*mined, *RELEVANT[query]}][:4]
+        between = [*RELEVANT[query]]
+        order = [*others, *between, *mined] if random_first else [*mined, *between, *others]
+        ranked.append(np.array(order))
+    write_run(tmp_path / "teacher.parquet", Run.of(ranked, [SCORES[: len(r)] for r in ranked]))
+    paths = run.paths | {"teachers": {"cdmae-stage3": str(tmp_path / "teacher.parquet")}}
+    taught = dataclasses.replace(run, paths=paths)
+    shares = insight.audit(taught)["cdmae-stage3"]
+    assert (shares.random, shares.mined) == ((1, 0) if random_first else (0, 1))
+    assert bool(alarms.misled(taught)) == alarm
+    words = "hardly ever right answers"
+    assert (words in str(insight.negatives(taught).text)) == alarm
+    if alarm:
+        assert alarms.misled(taught)[0].name == "cdmae-reranker"
+
+
 def test_ranks_of_the_first_relevant_passage_by_whose_ratio_queries_are_chosen():
     run = a_run(5)
     ranks = insight.first_ranks(run, keys_of(RELEVANT))
@@ -206,5 +228,5 @@ def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section
     inputs = plan(values, "report")["report", ""].inputs
     assert inputs["mined"] == ["out/runs/bm25/docs.train", "out/runs/one/docs.train"]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]
-    assert "out/runs/one/evaluated" in inputs["runs"]
-    assert Target(*systems.shown(load(values))) == Target("docs", "dev")
+    named = plan(values, "report")["report", ""]
+    assert "out/runs/one/evaluated" in named.inputs["runs"]

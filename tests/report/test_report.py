@@ -1,3 +1,4 @@
+import itertools
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
@@ -11,9 +12,11 @@ from synthetic_run import SMALL, rows_of
 from cdmae import formats
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
+from cdmae.evaluation.significance import Difference, paired
 from cdmae.report import charts, facts
 from cdmae.report.columns import Column, together, whole, zero_shot
-from cdmae.report.facts import Difference, Target
+from cdmae.report.facts import Target
+from cdmae.report.glossary import TERMS
 from cdmae.report.page import write
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
@@ -21,6 +24,7 @@ from cdmae.report.sections import (
     answer,
     changes,
     combined,
+    comparison_table,
     masking,
     results,
     setting,
@@ -72,12 +76,12 @@ def test_tables_hold_the_means_of_the_measures_the_best_bold_and_the_second_unde
     rows = rows_of(table)
     assert list(rows) == run.systems
     assert re.fullmatch(r"against mae-stage1: \+[\d.]+, p < .001", rows["bm25"]["MRR@10, note"])
-    for measure, head in zip(synthetic_run.MEASURES, table.columns[1:], strict=True):
+    for measure, head in zip(synthetic_run.MEASURES, table.columns[2:-1], strict=True):
         means = [100 * run.values[name, DEV, measure].to_numpy().mean() for name in run.systems]
         assert [float(row[head]) for row in rows.values()] == pytest.approx(means, rel=1e-5)
     values = {name: round(100 * run.value(name, DEV, "RR@10"), 1) for name in run.systems}
     first, second, *_ = sorted(values, key=values.get, reverse=True)
-    shown = {row[0]: row[1] for row in table.rows}
+    shown = {row[0]: row[2] for row in table.rows}
     assert [name for name in run.systems if shown[name].best] == [first]
     assert [name for name in run.systems if shown[name].second] == [second]
     assert f"<b>{values[first]}</b>" in table.html() and f"<u>{values[second]}</u>" in table.html()
@@ -95,8 +99,8 @@ def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
         targets=targets,
     )
     heads = ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000", "nDCG@10"]
-    assert results.measures_table(Column.of(run, test)).columns[1:] == heads
-    assert results.measures_table(Column.of(run, DEV)).columns[1:] == [
+    assert results.measures_table(Column.of(run, test)).columns[2:-1] == heads
+    assert results.measures_table(Column.of(run, DEV)).columns[2:-1] == [
         "MRR@10",
         "R@50",
         "R@1000",
@@ -107,27 +111,34 @@ def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
     write(run, tmp_path / "report")
 
 
-def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_noise(
-    run, monkeypatch
-):
-    gaps = {
-        name: run.difference(name, run.baseline, DEV, "RR@10")
-        for name in run.systems
-        if name != run.baseline
-    }
-    corrected = significance.holm([gap.p for gap in gaps.values()])
-    gains = {
-        name: gap.difference > 0
-        for (name, gap), p in zip(gaps.items(), corrected, strict=True)
-        if p < 0.05
-    }
-    assert gains and len(gains) < len(gaps)
-    for signs, band in ((results.SURE, 0.0), (results.DOUBTFUL, 1.0)):
-        monkeypatch.setattr(Column, "_bands", lambda self, *systems, band=band: (band, 0.0))
-        marks = {
-            name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()
-        }
-        assert marks == {name: signs[gains[name]] if name in gains else "" for name in run.systems}
+def gap_of(run, a, b, target=DEV, measure="RR@10"):
+    """The uncorrected difference of two systems, from the values of their queries."""
+    first, second = (run.values[name, target, measure].to_numpy() for name in (a, b))
+    return paired(first, second)
+
+
+def test_marks_stand_where_the_corrected_test_is_significant_hollow_with_one_training(run):
+    gaps = {name: gap_of(run, name, run.baseline) for name in run.systems if name != run.baseline}
+    corrected = dict(zip(gaps, significance.corrected([*gaps.values()]), strict=True))
+    signs = {"better": "△", "worse": "▽", "open": ""}
+    expected = {name: signs[gap.verdict] for name, gap in corrected.items()}
+    assert set(expected.values()) >= {"△", ""}
+    found = {name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()}
+    assert found == {name: expected.get(name, "") for name in run.systems}
+
+
+def test_the_table_of_a_target_lists_the_systems_that_each_significantly_exceeds(run):
+    rows = rows_of(results.measures_table(Column.of(run, DEV)))
+    pairs = list(itertools.combinations(run.systems, 2))
+    corrected = significance.corrected([gap_of(run, *pair) for pair in pairs])
+    expected = {name: set() for name in run.systems}
+    for (a, b), gap in zip(pairs, corrected, strict=True):
+        if gap.p < 0.05:
+            better, worse = (a, b) if gap.difference > 0 else (b, a)
+            expected[better].add(worse)
+    number = {row["#"]: name for name, row in rows.items()}
+    found = {name: {number[at] for at in row["exceeds"].split()} for name, row in rows.items()}
+    assert found == expected and expected["bm25"] and not expected["none-stage1"]
 
 
 def test_the_overview_has_every_system_and_bm25_does_not_flatten_the_figure(run):
@@ -166,7 +177,7 @@ def test_stage_table_shows_what_each_stage_added(run):
     assert row["after"] == "cdmae-stage1" and float(row["added"]) == pytest.approx(
         100 * gain, rel=1e-4
     )
-    low, high = map(float, row["95 % interval"].split(" to "))
+    low, high = map(float, row["interval, Holm"].split(" to "))
     assert low < 100 * gain < high
 
 
@@ -199,30 +210,12 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
     targets = FEW | {name: {"test": 20} for name in names}
     run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1"), targets=targets)
     a, tex, unix = (
-        run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names
+        gap_of(run, "bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names
     )
     mean = together(zero_shot(run), "mean")
     expected = (a.difference + (tex.difference + unix.difference) / 2) / 2
     assert mean.difference("bm25", "mae-stage1").difference == pytest.approx(expected)
     assert mean.difference("bm25", "nothing") is None
-
-
-@pytest.mark.parametrize(
-    ("difference", "p", "expected"),
-    [
-        (0.02, 0.001, "better"),
-        (-0.02, 0.001, "worse"),
-        (0.02, 0.2, "open"),
-        (0.002, 0.001, "noise"),
-    ],
-)
-def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(run, difference, p, expected):
-    half = 0.001
-    gap = Difference(
-        0.1, 0.1 - difference, difference, p, difference - half, difference + half, 1000, p
-    )
-    column = Column.of(run, DEV)
-    assert column.verdict(column.with_seeds(gap)) == expected
 
 
 def test_the_first_screen_states_difference_sureness_and_cost(run, page):
@@ -234,56 +227,48 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
 
 
 SENTENCES = {
-    "better": (
-        "Yes, by <b>2.0 points</b>",
-        "undo the gain",
-        "It improves the run that it reorders.",
+    ("better", 3): ("Yes, by <b>2.0 points</b>", "undo the gain", "It improves the run that it"),
+    ("worse", 3): ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without"),
+    ("open", 3): ("No difference found: <b>", "No difference was found.", ""),
+    ("better", 1): (
+        "With one training each, it gained <b>2.0",
+        "Several seeds decide it",
+        "another",
     ),
-    "worse": ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without it."),
-    "noise": (
-        "Undecided: with the noise of seeds",
-        "is significant over the queries, but",
-        "but not with the noise of seeds.",
-    ),
-    "open": ("No difference found: <b>", "No difference was found.", "No difference was found."),
 }
 
 
-@pytest.mark.parametrize("verdict", SENTENCES)
-def test_the_first_screen_advises_only_what_its_numbers_show(run, monkeypatch, verdict):
+@pytest.mark.parametrize(("verdict", "seeds"), SENTENCES)
+def test_the_first_screen_advises_only_what_its_numbers_show(run, monkeypatch, verdict, seeds):
     sign = -1 if verdict == "worse" else 1
-    gap = Difference(
-        0.1,
-        0.1 - sign * 0.02,
-        sign * 0.02,
-        p=0.2 if verdict == "open" else 0.001,
-        low=-0.1,
-        high=0.1,
-        queries=150,
-        p_with_seeds=0.001 if verdict in ("better", "worse") else 0.2,
-    )
+    error = 0.02 if verdict == "open" else 0.002
+    gap = Difference(0.1, 0.1 - sign * 0.02, sign * 0.02, error, 149, queries=150, seeds=seeds)
+    assert gap.verdict == verdict
     for name in ("alone", "difference"):
         monkeypatch.setattr(Column, name, lambda self, a, b: gap if a and b else None)
     text = re.sub(r"\s+", " ", str(answer.section(run).text)).replace("\N{MINUS SIGN}", "-")
-    assert all(sentence in text for sentence in SENTENCES[verdict])
-    others = [sentence for kind, some in SENTENCES.items() if kind != verdict for sentence in some]
-    assert not [
-        sentence for sentence in others if sentence in text and sentence not in SENTENCES[verdict]
-    ]
+    own = SENTENCES[verdict, seeds]
+    assert all(sentence in text for sentence in own)
+    others = {sentence for some in SENTENCES.values() for sentence in some[:2]} - set(own)
+    assert not [sentence for sentence in others if sentence in text]
 
 
 def test_a_comparison_has_one_p_wherever_it_is_shown_corrected_for_all_with_its_reference(run):
     column = Column.of(run, DEV)
     others = [name for name in run.systems if name != "mae-stage1"]
-    raw = [run.difference(name, "mae-stage1", DEV, "RR@10").p for name in others]
+    raw = [gap_of(run, name, "mae-stage1").p for name in others]
     expected = dict(zip(others, significance.holm(raw), strict=True))["cdmae-stage1"]
     first = answer.section(run).tables[0]
     assert float(rows_of(first)["pydocs dev, MRR@10"]["p, Holm"]) == pytest.approx(
         expected, rel=1e-4
     )
-    assert column.compared(["cdmae-stage1"], "mae-stage1")["cdmae-stage1"].p == expected
-    assert column.compared(run.systems, "mae-stage1")["cdmae-stage1"].p == expected
-    assert column.difference("mae-stage1", "cdmae-stage1").p == expected  # as "Changes" shows it
+    gaps = (
+        column.compared(["cdmae-stage1"], "mae-stage1")["cdmae-stage1"],
+        column.compared(run.systems, "mae-stage1")["cdmae-stage1"],
+        column.difference("mae-stage1", "cdmae-stage1"),  # as "Changes" shows it
+    )
+    assert [gap.p for gap in gaps] == pytest.approx(3 * [expected])
+    assert len({round(gap.high - gap.low, 9) for gap in gaps}) == 1
     assert formats.probability(expected) in results.system_cells(column)["cdmae-stage1"].note
 
 
@@ -295,7 +280,7 @@ def test_a_fusion_is_compared_with_bm25_a_reranker_with_its_run_and_weights_are_
         ["fused", "0.8 × bm25, 0.2 × cdmae-stage3", "convex", "MRR@10 on pydocs dev"]
     ]
     assert reranked.columns[1:3] == ["cdmae-reranker", "cdmae-stage2"]
-    gap = run.difference("fused", "bm25", DEV, "RR@10")
+    gap = gap_of(run, "fused", "bm25")
     row = rows_of(compared)["pydocs dev, MRR@10"]
     assert float(row["difference"]) == pytest.approx(100 * gap.difference, rel=1e-4)
     assert float(row["bm25"]) == pytest.approx(100 * gap.b, rel=1e-4)
@@ -354,34 +339,53 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     assert "only the signs of the differences" not in str(section.text)
 
 
-def test_unjudged_passages_are_among_the_limits(run):
-    asked = run.config["evaluation"] | {
-        "measures": [*run.config["evaluation"]["measures"], "Judged@10"]
-    }
+@pytest.mark.parametrize("judgments", [1, 3])
+def test_a_share_of_judged_passages_is_not_recall_in_disguise(run, judgments):
+    """With one judgment per query, Judged@10 is R@10 / 10, and is left out."""
+    measures = [*run.config["evaluation"]["measures"], "Judged@10"]
+    config = run.config | {"evaluation": run.config["evaluation"] | {"measures": measures}}
     first, second = run.systems[:2]
     frame = run.values[first, DEV, "RR@10"]
     judged = {
         (first, DEV, "Judged@10"): frame * 0 + 1.0,
         (second, DEV, "Judged@10"): frame * 0 + 0.4,
     }
-    changed = replace(run, config=run.config | {"evaluation": asked}, values=run.values | judged)
+    pydocs = run.collections["pydocs"]
+    pydocs = replace(pydocs, judgments={"dev": judgments * pydocs.judged["dev"]})
+    collections = run.collections | {"pydocs": pydocs}
+    changed = replace(run, config=config, values=run.values | judged, collections=collections)
     text = " ".join(str(answer.limits(changed).text).split())
-    assert f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)" in text
-    assert "Unjudged" not in str(answer.limits(run).text)
+    several = judgments > 1
+    assert ("Judged@10" in results.measures_table(Column.of(changed, DEV)).columns) == several
+    shares = f"40.0 % are judged for {second} and 100.0 % for {first} (Judged@10)"
+    assert (shares in text) == several
+    assert ("Queries of pydocs dev" in text) != several
+    assert "Judged@" not in str(answer.limits(run).text)
+
+
+def test_only_stages_that_begin_with_the_encoder_are_said_to(run):
+    words = "Every stage starts again from the pre-trained encoder."
+    assert words in str(changes.stages(run).text)
+    systems = run.config["systems"]
+    after = {**systems["cdmae-stage2"], "after": "cdmae-stage1"}
+    rounds = replace(run, config=run.config | {"systems": {**systems, "cdmae-stage2": after}})
+    text = " ".join(str(changes.stages(rounds).text).split())
+    assert words not in text and "cdmae-stage2 continues from the weights" in text
+
+
+def test_a_mean_of_the_first_seed_says_so_where_the_column_has_means_over_seeds(tmp_path):
+    values = synthetic_run.config() | {"seeds": [42, 43]}
+    run = facts.read(synthetic_run.make(tmp_path, values, targets=SMALL, parts=()))
+    once = {
+        key: frame.iloc[:, :1] if key[0] == "cdmae-stage2" else frame
+        for key, frame in run.values.items()
+    }
+    column = Column.of(replace(run, values=once), DEV)
+    html = comparison_table("x", "cdmae-stage2", "cdmae-stage1", [column]).html()
+    assert html.count("(seed 42)") == 1
 
 
 # --- the page -------------------------------------------------------------------------------------
-
-
-def test_what_a_training_says_of_itself_stands_among_the_limits(run):
-    name = "cdmae-stage1"
-    noted = replace(
-        run.trained[name],
-        about={**run.trained[name].about, "notes": ["its outputs < moved together"]},
-    )
-    text = str(answer.limits(replace(run, trained={**run.trained, name: noted})).text)
-    assert f"<b>Noted during the training of {name}:</b> its outputs &lt; moved together." in text
-    assert "Noted during" not in str(answer.limits(run).text)
 
 
 def test_the_page_tells_machine_versions_and_config_and_loads_nothing(page):
@@ -396,6 +400,21 @@ def test_the_page_tells_machine_versions_and_config_and_loads_nothing(page):
         assert all(re.match(r"#|data:|\.\./|tables/|figures/", link) for link in links), path
         assert not re.search(r"""<(?:link|script|img|iframe)\b[^>]*(?:src|href)="(?!data:)""", text)
         assert "@import" not in text and "url(" not in text and "fetch(" not in text, path
+
+
+def test_the_footer_names_commit_command_and_files(run, tmp_path):
+    words = ["./run", "--configfile", "/home/alice/acme.yaml", "--config", "results=/home/alice/r"]
+    origin = {"commit": "4628af9", "changed": True, "command": words}
+    text = page_of(replace(run, origin=origin), tmp_path / "report")
+    footer = text[text.index("<footer>") :]
+    assert "<code>4628af9</code>, with uncommitted changes" in footer
+    assert "<code>./run --configfile acme.yaml --config results=r</code>" in footer
+    assert "alice" not in text
+    for link in ("../models/cdmae-stage1/README.md", "../runs/fused/", "../logs/"):
+        assert f'href="{link}"' in footer
+    assert 'href="../models/bm25/' not in footer
+    for words in TERMS.values():
+        assert words in footer
 
 
 OF_STAGE = {"queries": 8, "group": 4, "epochs": 1.0, "depth": 50}
@@ -512,7 +531,7 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     text = page_of(run, tmp_path / "report")
     assert (
         "This run cannot tell" in text
-        and "The only system, on pydocs dev" in text
+        and "It is the only system." in text
         and ">bm25: MRR@10 <b>" in text
     )
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text)
@@ -523,8 +542,8 @@ def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_f
     run = measured(tmp_path / "run", systems=some_systems("bm25", "mae-stage1"))
     worse, better = sorted(run.systems, key=lambda name: run.value(name, DEV, "RR@10"))
     cases = (
-        (better, worse, "No other system is better."),
-        (worse, better, f"points compared with {worse} (p"),
+        (better, worse, "may help the other systems."),
+        (worse, better, f"points compared with {worse} ("),
     )
     for bm25, other, sentence in cases:
         systems = {
@@ -542,18 +561,17 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
     assert "This run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
-    assert not answer.section(run).values["small"]
     text = page_of(
         measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page"
     )
-    assert "Do not draw conclusions" in text and "This run is too small to tell." in text
+    assert "only large differences can be significant" in text
 
 
 def test_measures_of_different_queries_are_refused(run):
     key = ("mae-stage1", DEV, "RR@10")
     values = run.values | {key: run.values[key].rename(index="other-{}".format)}
     with pytest.raises(InputError, match="different queries"):
-        facts.Facts(run.config, values).difference("bm25", "mae-stage1", DEV, "RR@10")
+        facts.Facts(run.config, values).pair("bm25", "mae-stage1", DEV, "RR@10")
 
 
 @pytest.mark.parametrize("scheme", [0, 1])

@@ -1,23 +1,27 @@
 """The parts that the report is put together from: comparisons, charts, tables, numbers."""
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
+from datetime import datetime, timedelta
 from functools import partial
 
 import pandas as pd
 import pytest
 import synthetic_run
-from synthetic_run import with_system
+from synthetic_run import rows_of, with_system
 
 from cdmae import formats
-from cdmae.evaluation.significance import pooled
-from cdmae.report import charts, comparisons
+from cdmae.files import read_json, write_json
+from cdmae.report import charts, comparisons, facts
 from cdmae.report.columns import Column
-from cdmae.report.facts import Difference, Facts, Target
+from cdmae.report.facts import Facts, Target
+from cdmae.report.glossary import TERMS, term_of
 from cdmae.report.records import benchmarks
-from cdmae.report.sections import changes
+from cdmae.report.sections import changes, setting
 from cdmae.report.tables import Cell, Table, highlight
+from workflow import circumstances
 
 DEV = Target("pydocs", "dev")
 
@@ -134,27 +138,14 @@ def test_without_any_named_comparison_all_are_compared_with_bm25_or_the_first():
     assert {pair.reference for pair in comparisons.compared(run_of(config))} == {"none-stage1"}
 
 
-def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
+def test_entries_that_differ_in_seeds_have_a_deviation_and_are_no_change():
     config = with_system(synthetic_run.config(), "seed-43", encoder={"seed": 43})
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
     assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
-    deviation = math.sqrt(2 * 0.05**2)
-    assert Column.of(run, DEV).seeds == (pytest.approx(deviation), 1)
-    assert Column.of(run, DEV).noise() == pytest.approx(1.96 * math.sqrt(2) * deviation)
+    table = changes.seed_table(Column.of(run, DEV))
+    row = rows_of(table)["cdmae-stage1 and seed-43"]
+    assert float(row["standard deviation"]) == pytest.approx(100 * math.sqrt(2 * 0.05**2), rel=1e-4)
     assert all("seed" not in change.setting for change in comparisons.changes(run))
-    values = synthetic_run.config()
-    assert Column.of(run_of(values), DEV).noise() == 0.003
-    values["report"]["noise"] = 1.5
-    assert Column.of(run_of(values), DEV).noise() == 0.015
-
-
-def test_pooled_is_the_mean_of_collections():
-    one = Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100, 0.01)
-    two = Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50, 0.9)
-    both = pooled([one, two])
-    assert both.difference == pytest.approx(0.05) and both.queries == 150
-    assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
-    assert both.p < 0.001
 
 
 @pytest.mark.parametrize(
@@ -248,7 +239,7 @@ def test_ticks_are_few_and_inside(low, high):
 def test_long_labels_wrap_and_stay_inside_and_a_gap_interrupts_a_line():
     label = "a-system-with-a-very-long-name-" * 4
     figure = charts.rows(
-        "f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)]
+        "f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), hollow=True)]
     )
     texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
     assert "".join(texts).startswith(label[:100])
@@ -269,3 +260,44 @@ def test_benchmarks_read_dashes_as_unknown(tmp_path):
     assert (job.rule, job.job, job.seconds) == ("search", "bm25/pydocs", 1.5)
     assert math.isnan(job.memory) and math.isnan(job.cpu)
     assert benchmarks(tmp_path / "nowhere").empty
+
+
+def test_a_cell_sorts_by_its_number_where_its_text_is_another():
+    assert Cell("5 min 12 s", 312.0).order == "312"
+    assert [Cell("12.3", 12.31).order, Cell("\N{MINUS SIGN}0.4", -0.41).order] == ["", ""]
+    assert Cell("1,618", 1618).order == "" and Cell("words").order == ""
+
+
+def test_the_terms_of_measures_are_explained():
+    assert term_of("MRR(rel=2)@10") == "MRR" and term_of("nDCG@10") == "nDCG"
+    assert term_of("R@50") == "R" and term_of("Judged@10") == ""
+    assert {"MRR", "nDCG", "Holm", "AMI", "nats"} <= set(TERMS)
+
+
+def test_the_origin_of_a_run_is_recorded(monkeypatch):
+    monkeypatch.setenv(circumstances.COMMAND, json.dumps(["./run", "-n"]))
+    found = circumstances.origin()
+    assert found["command"] == ["./run", "-n"]
+    monkeypatch.setattr(circumstances, "_git", lambda *words: "")
+    assert circumstances.origin() == {"command": ["./run", "-n"]}
+
+
+def test_the_page_has_the_time_from_the_start_of_the_run_and_the_sum_of_its_jobs(
+    monkeypatch, tmp_path
+):
+    begun = datetime.now().astimezone() - timedelta(minutes=9)
+    monkeypatch.setenv(circumstances.STARTED, begun.isoformat(sep=" ", timespec="seconds"))
+    found = circumstances.circumstances()
+    assert found["wall"] >= 540
+    path = synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=["benchmarks"])
+    write_json(path, read_json(path) | {"wall": 555.0})
+    run = facts.read(path)
+    text = " ".join(str(setting.cost(run).text).split())
+    assert "took 9 min 15 s from its start to this page" in text
+    together = " ".join(formats.duration(run.benchmarks["seconds"].sum()).split())
+    assert f"took {together} together" in text
+
+
+def test_a_command_line_has_no_local_path():
+    words = ["./run", "--config", "results=/home/a/b", "../c/d.yaml"]
+    assert formats.command_line(words) == "./run --config results=b d.yaml"

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
-from scipy.stats import t
 from synthetic_run import SMALL, rows_of, with_system
 
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
-from cdmae.report import columns, comparisons, facts
+from cdmae.report import comparisons, facts
 from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.page import write
@@ -79,60 +78,22 @@ def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(fol
     np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
     assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
     assert run.systems == list(run.config["systems"])
-    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
-    means = [
-        of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")
-    ]
-    expected = significance.paired(*means)
-    assert gap == pytest.approx(expected, rel=1e-6)
-
-
-def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, run):
-    rows = rows_of(results.measures_table(Column.of(run, DEV)))
-    for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
-        means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
-        assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
-        assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(
-            np.std(means, ddof=1), rel=1e-4
-        )
-    assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
-    _, table, *_ = results.zero_shot(run).tables
-    assert table.columns == ["system", "scikit-learn", "networkx", "average"]
-    row = rows_of(table)["mae-stage1"]
-    means = 100 * np.mean(
-        [of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0
+    gap = Column.of(run, DEV).alone("cdmae-stage1", "mae-stage1")
+    ours, theirs = (
+        of_seeds(folder, name, DEV, "RR@10").T for name in ("cdmae-stage1", "mae-stage1")
     )
-    assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
-    assert float(row["average, deviation over 3 seeds"]) == pytest.approx(
-        np.std(means, ddof=1), rel=1e-4
-    )
+    assert (gap.difference, gap.error, gap.seeds) == pytest.approx(by_hand([ours - theirs]))
 
 
-def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(folder, run):
-    names = [name for name, entry in run.config["systems"].items() if entry["kind"] == "retriever"]
-    variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
-    expected = 1.96 * np.sqrt(2 * np.mean(variances) / len(SEEDS))
-    assert expected > 0.003 / np.sqrt(len(SEEDS))
-    pair = ("cdmae-stage1", "mae-stage1")
-    assert Column.of(run, DEV).noise(*pair) == pytest.approx(expected)
-    assert Column.of(run, DEV).noise() == pytest.approx(expected * np.sqrt(len(SEEDS)))
-    wide = dataclasses.replace(
-        run, config=run.config | {"report": run.config["report"] | {"noise": 50}}
-    )
-    assert Column.of(wide, DEV).noise(*pair) == pytest.approx(
-        0.5 / np.sqrt(3)
-    )  # the config's, where that is larger
-    once = {
-        key: frame.iloc[:, :1] if key[0] == "mae-stage1" else frame
-        for key, frame in run.values.items()
-    }
-    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise(*pair) == 0.5, (
-        "one that was trained once"
-    )
-    assert Column.of(wide, DEV).noise("bm25", "mae-stage1") == pytest.approx(0.5 / np.sqrt(3))
+def by_hand(sets):
+    """Mean, standard error and seeds of differences [queries, seeds], averaged over sets."""
+    queries = [values.mean(1).var(ddof=1) / len(values) for values in sets]
+    seeds = np.mean([values.mean(0) for values in sets], axis=0)
+    variance = sum(queries) / len(sets) ** 2 + seeds.var(ddof=1) / len(seeds)
+    return seeds.mean(), np.sqrt(variance), len(seeds)
 
 
-def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
+def test_a_seed_of_an_entry_s_own_is_listed_and_does_not_join_the_mean(tmp_path):
     values = with_system(
         synthetic_run.config() | {"seed": list(SEEDS)}, "again", encoder={"seed": 7}
     )
@@ -178,36 +139,26 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     assert list(ranked.systems) == sorted(names, key=means.get, reverse=True)
     others = [name for name in ranked.systems if name != "mae-stage1"]
     every = [name for name in run.systems if name != "mae-stage1"]
-    gaps = {name: run.difference(name, "mae-stage1", DEV, "RR@10") for name in every}
-    corrected = dict(zip(every, significance.holm([gap.p for gap in gaps.values()]), strict=True))
-    noise = Column.of(run, DEV).noise("cdmae-stage1", "mae-stage1")
-    retrievers = [name for name in run.systems if run.system(name)["kind"] == "retriever"]
-    both = []
-    for gap in gaps.values():
-        half = np.hypot((gap.high - gap.low) / 2, noise)
-        freedom = (len(SEEDS) - 1) * len(retrievers) * (half / noise) ** 4
-        both.append(max(gap.p, 2 * t.sf(abs(gap.difference) / half * 1.96, freedom)))
-    with_seeds = dict(zip(gaps, significance.holm(both), strict=True))
+    gaps = [Column.of(run, DEV).alone(name, "mae-stage1") for name in every]
+    corrected = dict(zip(every, significance.corrected(gaps), strict=True))
     table = rows_of(ranking.ranking_table(ranked))
     assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
     for name in others:
-        gap, p = gaps[name], corrected[name]
+        gap = corrected[name]
         row = table[name.removesuffix("-stage1")]
         assert float(row["over mae-stage1"]) == pytest.approx(
             100 * (means[name] - means["mae-stage1"]), rel=1e-4
         )
-        assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
-        sure = "better" if gap.difference > 0 else "worse"
-        if p >= 0.05:
-            sure = "no difference found"
-        elif with_seeds[name] >= 0.05:
-            sure = "within the noise of seeds"
-        assert row["reading"] == sure
+        assert float(row["p, Holm"]) == pytest.approx(gap.p, rel=1e-4)
+        low, high = map(float, row["interval, Holm"].split(" to "))
+        assert (low, high) == pytest.approx((100 * gap.low, 100 * gap.high), rel=1e-4)
+        words = {"better": "better", "worse": "worse", "open": "undecided"}[gap.verdict]
+        assert row["reading"] == words
+        assert (low > 0, high < 0) == (words == "better", words == "worse")
     assert {row["reading"] for row in table.values()} == {
         "better",
         "worse",
-        "within the noise of seeds",
-        "no difference found",
+        "undecided",
         "the baseline",
     }
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == (
@@ -241,7 +192,7 @@ def test_a_ranking_without_baseline_compares_with_none(run):
 def test_the_page_shows_seeds_as_one_system(page):
     text = (page / "index.html").read_text()
     assert "seeds 42, 43 and 44" in text and "Curves are from seed 42." in text
-    assert "means over 3 seeds" in text
+    assert "and 3 seeds; 95&nbsp;% interval" in re.sub(r"\s+", " ", text)
     assert "@43" not in text
     assert '<section id="ranking"' in text
     assert {"ranking-stage1", "ranking-differences-stage1"} <= {
@@ -257,46 +208,10 @@ def test_every_form_of_a_table_shows_the_spread(folder, page):
         for kind in ("md", "tex", "html", "csv")
     }
     assert f"| cdmae | {mean} \N{PLUS-MINUS SIGN}{deviation} |" in re.sub(" +", " ", form["md"])
-    assert ", \N{PLUS-MINUS SIGN} standard deviation over 3 seeds\n\n|" in form["md"]
+    assert "; \N{PLUS-MINUS SIGN}: standard deviation over 3 seeds, where" in form["md"]
     assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]
     assert f'{mean}<span class="spread">\N{PLUS-MINUS SIGN}{deviation}</span>' in form["html"]
     assert form["csv"].startswith('encoder,MRR@10,"MRR@10, deviation over 3 seeds",')
-
-
-def test_the_verdict_is_the_mean_over_all_query_sets_with_the_noise_of_seeds_of_that_mean(
-    folder, run
-):
-    column = columns.whole(run)
-    targets = [DEV, Target("pydocs", "test"), *SETS]
-    assert [target for some in column.sets for target in some] == targets
-    assert column.measure == "RR@10"
-    means = {
-        name: np.mean([of_seeds(folder, name, each, "RR@10").mean(1) for each in targets], axis=0)
-        for name in run.systems
-        if name != "bm25"
-    }
-    gap = column.alone("cdmae-stage1", "mae-stage1")
-    assert gap.difference == pytest.approx(
-        means["cdmae-stage1"].mean() - means["mae-stage1"].mean()
-    )
-    assert gap.queries == sum(sum(splits.values()) for splits in SMALL.values())
-    retrievers = [name for name in means if run.system(name)["kind"] == "retriever"]
-    deviation = np.sqrt(np.mean([np.var(means[name], ddof=1) for name in retrievers]))
-    assert column.seeds == (pytest.approx(deviation), 2 * len(retrievers))
-    noise = 1.96 * np.sqrt(2 / len(SEEDS)) * deviation
-    expected = significance.with_seeds(gap, noise, 2 * len(retrievers))
-    assert gap.p_with_seeds == pytest.approx(expected.p_with_seeds)
-
-
-def test_a_system_of_the_first_seed_has_the_noise_of_one_training(run):
-    column = columns.whole(run)
-    once = {
-        key: frame.iloc[:, :1] if key[0] == "cdmae-stage3" else frame
-        for key, frame in run.values.items()
-    }
-    mixed = Column(dataclasses.replace(run, values=once), "all", column.sets, column.measure)
-    assert mixed.noise("cdmae-stage1", "mae-stage1") < mixed.noise("cdmae-stage3", "cdmae-stage1")
-    assert mixed.noise("cdmae-stage3", "cdmae-stage1") == mixed.noise()
 
 
 def test_a_system_of_the_first_seed_is_compared_with_the_first_seed_of_the_other(folder, run):
@@ -306,10 +221,12 @@ def test_a_system_of_the_first_seed_is_compared_with_the_first_seed_of_the_other
     }
     mixed = dataclasses.replace(run, values=once)
     both = [of_seeds(folder, name, DEV, "RR@10") for name in ("cdmae-stage2", "cdmae-stage1")]
-    gap = mixed.difference("cdmae-stage2", "cdmae-stage1", DEV, "RR@10")
-    assert gap == pytest.approx(significance.paired(both[0][0], both[1][0]), rel=1e-6)
-    over = mixed.difference("cdmae-stage1", "bm25", DEV, "RR@10")
-    assert over.a == pytest.approx(both[1].mean())
+    column = Column.of(mixed, DEV)
+    gap = column.alone("cdmae-stage2", "cdmae-stage1")
+    assert gap == significance.paired(both[0][0], both[1][0]) and gap.seeds == 1
+    over = column.alone("cdmae-stage1", "bm25")
+    assert over.a == pytest.approx(both[1].mean()) and over.seeds == 3
+    assert column.alone("bm25", "cdmae-stage2").seeds == 1
     row = rows_of(comparison_table("x", "cdmae-stage2", "cdmae-stage1", [Column.of(mixed, DEV)]))
     assert float(row["pydocs dev, MRR@10"]["cdmae-stage1"]) == pytest.approx(
         100 * both[1][0].mean(), rel=1e-4

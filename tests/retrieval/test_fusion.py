@@ -70,7 +70,43 @@ def test_weights_are_those_that_rank_the_relevant_first():
     qrels = pd.DataFrame({"query": [0, 1], "passage": [3, 3], "grade": [1, 1]})
     for method in ("reciprocal_rank", "convex"):
         fusion = Fusion(runs, method, 60)
-        weights, value = best_weights(fusion, qrels, ["a", "b"], "RR@1", 10)
+        weights, value, _ = best_weights(fusion, qrels, ["a", "b"], "RR@1", 10)
         assert weights[1] > weights[0] > 0, "of equally good ones the most even"
         assert value == 1
         assert fusion.run(weights, 1).passages.tolist() == [3, 3]
+
+
+def test_a_measure_without_cutoff_is_taken_at_the_depth_of_the_runs():
+    """The relevant passage is at rank 12 of one run and at rank 15 of the other."""
+    first, second = (np.setdiff1d(np.arange(20), [7]).tolist() for _ in range(2))
+    first.insert(11, 7)
+    second.insert(14, 7)
+    qrels = pd.DataFrame({"query": [0], "passage": [7], "grade": [1]})
+    fusion = Fusion([run_of(second), run_of(first)], "convex", 60)
+    found = best_weights(fusion, qrels, ["a"], "RR", 20)
+    assert found.weights[1] > found.weights[0] and found.value == pytest.approx(1 / 12)
+    assert best_weights(fusion, qrels, ["a"], "RR@10", 20).value == 0
+
+
+def test_held_out_values_come_from_weights_that_the_other_half_chose():
+    """Queries 0 and 2 want the first system, 1 and 3 the second: each half is wrong for the other."""
+    good, bad = [3, 1, 2], [1, 2, 3]
+    runs = [run_of(good, bad, good, bad), run_of(bad, good, bad, good)]
+    qrels = pd.DataFrame({"query": range(4), "passage": 3, "grade": 1})
+    fusion = Fusion(runs, "convex", 60)
+    found = best_weights(fusion, qrels, list("abcd"), "RR@10", 10)
+    wrong = fusion.run(best_of(fusion, [0, 2]), 10).ranked(1)[0].tolist().index(3) + 1
+    assert found.held_out.tolist() == pytest.approx(4 * [1 / wrong])
+    assert found.value > found.held_out.mean()
+
+
+def best_of(fusion, queries):
+    """The weights that are best for some queries, tried one by one; the most even of equal ones."""
+
+    def value(weights):
+        ranks = [
+            fusion.run(weights, 10).ranked(query)[0].tolist().index(3) + 1 for query in queries
+        ]
+        return sum(1 / rank for rank in ranks), -max(weights)
+
+    return max(mixtures(fusion.systems), key=value)

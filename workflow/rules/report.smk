@@ -3,7 +3,7 @@
 cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
 for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
-
+    tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
 
 # words, style, claims and exhibits: files that the fingerprint of the code does not follow
 templates = [
@@ -65,6 +65,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
+        bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
         template=source_file("cdmae/report/templates/card.md.j2"),
     output:

@@ -31,7 +31,8 @@ def main(
 
     runs: for each output in turn, one run of every system. tuned: a split and a measure; the
     weights maximise this measure of the systems' runs in the folders `tuned_runs` on the split of
-    the collection `judged`. Without it, weights are given or equal.
+    the collection `judged`, and come with the value of each query under weights that the other half
+    of the queries chose. Without it, weights are given or equal.
     """
     about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
     if judged:
@@ -40,9 +41,12 @@ def main(
         fusion = Fusion(parts, method, k)
         queries = read_queries(judged, split)["query_id"]
         qrels = read_qrels(judged, split)
-        best, value = best_weights(fusion, qrels, queries, measure, tuned_depth)
-        about |= {"weights": best, "on": [judged.name, split], "measure": measure, "value": value}
-        say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, of, strict=True)))
+        best = best_weights(fusion, qrels, queries, measure, tuned_depth)
+        about |= {"weights": best.weights, "on": [judged.name, split], "measure": measure}
+        about |= {"value": best.value}
+        about |= {"held_out": dict(zip(queries, best.held_out.tolist(), strict=True))}
+        shares = zip(best.weights, of, strict=True)
+        say(", ".join(f"{weight:g} x {name}" for weight, name in shares))
     for number, path in enumerate(outputs):
         parts = [read_run(run) for run in runs[number * len(of) : (number + 1) * len(of)]]
         write_run(path, Fusion(parts, method, k).run(about["weights"], depth))

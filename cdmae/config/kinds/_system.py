@@ -51,6 +51,13 @@ class System:
         """Return the system's settings as plain values."""
         return asdict(self)
 
+    @property
+    def complexity(self) -> int:
+        """Return 0 for a system that compares words, 1 for a single retriever, and 2 for others."""
+        if self.lexical:
+            return 0
+        return 1 if self.searches and self.neural and not self.parts() else 2
+
     def parts(self) -> list[str]:
         """Return the names of the systems that provide the runs to reorder or sum."""
         return []

@@ -1,7 +1,7 @@
-"""Score the paper's claims on a run: true, false, undecided within the noise, or not tested.
+"""Score the paper's claims on a run: true, false, undecided, or not tested.
 
-A claimed difference of two systems is true if it is significant with the noise of queries and seeds
-together. It is false if the opposite difference is significant.
+A claimed difference of two systems is true if it is significant, and false if the opposite
+difference is. With one training each, another seed may change the outcome, which then says so.
 
 The claims are rows of ``claims.csv``: the statement; its section; the evidence (a pair of `sides`,
 or a function of `JUDGES`); the config that the evidence needs; and the paper's number. That number,
@@ -21,19 +21,20 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.report.columns import Column, main_column, together, zero_shot
+from cdmae.report.columns import main_column, together, zero_shot
 from cdmae.report.comparisons import arms, chains, masking_pairs, not_pretrained, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods
 from cdmae.report.recipes import differences
-from cdmae.report.sections import difference_cells
+from cdmae.report.sections import INTERVAL, ONCE, difference_cells
 from cdmae.report.sections.masking import by_kind, shown_encoder
 from cdmae.report.tables import Cell, Table
 
 FILE = Path(__file__).with_suffix(".csv")
-TRUE, FALSE, UNDECIDED, NOT_TESTED = OUTCOMES = ("true", "false", "undecided", "not tested")
-OF_VERDICT = {"better": TRUE, "worse": FALSE, "noise": UNDECIDED, "open": UNDECIDED}
+TRUE, FALSE, UNDECIDED, NOT_TESTED = ("true", "false", "undecided", "not tested")
+OUTCOMES = (TRUE, TRUE + ONCE, FALSE, FALSE + ONCE, UNDECIDED, NOT_TESTED)
+OF_VERDICT = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
 DASH = Cell(formats.NONE)
 # smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
 FEWER = 0.01
@@ -103,7 +104,7 @@ def score(claim: Any, facts: Facts) -> Evidence | None:
     measured_on = str(column.target)
     if len(column.sets) > 1:
         measured_on = formats.plural(len(column.sets), "collection")
-    return _scored(gap, column, f"{' over '.join(names)}: {column.unit}, {measured_on}")
+    return _scored(gap, f"{' over '.join(names)}: {column.unit}, {measured_on}")
 
 
 def _zero_shot(claim: Any) -> bool:
@@ -139,9 +140,12 @@ def sides(facts: Facts) -> dict[str, Sequence[str]]:
     return {name: pair for name, pair in named.items() if len(pair) == 2 and all(pair)}
 
 
-def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
+def _scored(gap: Difference, compared: str) -> Evidence:
     here, interval, _ = difference_cells(gap)
-    return Evidence(OF_VERDICT[column.verdict(gap)], here, compared, interval)
+    outcome = OF_VERDICT[gap.verdict]
+    if gap.significant and gap.seeds == 1:
+        outcome += ONCE
+    return Evidence(outcome, here, compared, interval)
 
 
 def diminishing(facts: Facts) -> Evidence | None:
@@ -154,17 +158,20 @@ def diminishing(facts: Facts) -> Evidence | None:
     column = main_column(facts)
     if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
         return None
-    gains = []
-    compared = []
     ends = (chain[0], chain[-1])
-    references = [uniform[name] for name in ends]
+    seeds = facts.trainings(*ends, *(uniform[name] for name in ends))
+    queries = facts.values[chain[0], column.target, column.measure].index
+    gains = []  # of each stage, [Q, S]
+    compared = []
     for aware in ends:
-        values = facts.per_query(aware, column.target, column.measure)
-        gains.append(values - facts.per_query(uniform[aware], column.target, column.measure))
+        frames = [
+            facts.values[name, column.target, column.measure] for name in (aware, uniform[aware])
+        ]
+        ours, theirs = (frame.reindex(queries).iloc[:, :seeds].to_numpy() for frame in frames)
+        gains.append(ours - theirs)
         compared.append(f"{aware} over {uniform[aware]}")
-    first, last = gains
-    gap = column.with_seeds(paired(first, last.reindex(first.index)), *ends, *references)
-    return _scored(gap, column, f"{', minus '.join(compared)}: {column.target}")
+    gap = paired(*gains)
+    return _scored(gap, f"{', minus '.join(compared)}: {column.target}")
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
@@ -231,7 +238,7 @@ def claims_table(facts: Facts, name: str = "claims") -> Table:
             "outcome": evidence.outcome,
             "paper": papers_number(claim),
             "here": evidence.here,
-            "95 % interval": evidence.interval,
+            INTERVAL: evidence.interval,
             "section": claim.section,
             "compared": evidence.compared,
         }

@@ -1,7 +1,7 @@
 """Show systems in a table or a figure of the paper, with the paper's numbers next to ours.
 
-On the paper's collections, an entry has the lines *paper*, *ours*, *difference* and *band*. On
-other collections it has only the line *ours*, as the caption states; the published MRR@10 on MS
+On the paper's collections, an entry has the lines *paper*, *ours* and *difference*. On other
+collections it has only the line *ours*, as the caption states; the published MRR@10 on MS
 MARCO, if there is one, has a column of its own.
 """
 
@@ -208,7 +208,7 @@ def _elsewhere(entry: Entry, columns: Sequence[Column]) -> tuple[list[str], list
 def _lines(
     facts: Facts, entry: Entry, columns: Sequence[Column], whose: str
 ) -> Iterator[tuple[list[str], list[Cell]]]:
-    """Yield labels and cells of an entry's lines: published, ours, difference and band, if known.
+    """Yield labels and cells of an entry's lines: published, ours and their difference, if known.
 
     whose: the label of the published line.
     """
@@ -224,14 +224,10 @@ def _lines(
     if not paper:
         return
     differences = []
-    bands = []
-    for column, cell, value in zip(columns, ours, points, strict=True):
+    for cell, value in zip(ours, points, strict=True):
         gap = math.nan if cell.value is None else cell.value - value
-        band = math.nan if math.isnan(gap) else 100 * column.noise(entry.system)
         differences.append(number_cell(gap, lambda points: formats.signed(points / 100)))
-        bands.append(number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format))
     yield [*entry.label, "difference", ""], differences
-    yield [*entry.label, "band", "of one seed"], bands
 
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:

@@ -12,22 +12,20 @@ from functools import cached_property
 from typing import Any
 
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.columns import Column
-from cdmae.report.facts import Difference, Facts
+from cdmae.report.facts import Facts
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
-# the wording of the verdicts of `Column.verdict`
-READINGS = {
-    "better": "better",
-    "worse": "worse",
-    "noise": "within the noise of seeds",
-    "open": "no difference found",
-}
+# the wording of the verdicts of `Difference.verdict`
+READINGS = {"better": "better", "worse": "worse", "open": "undecided"}
+ONCE = " (one training)"  # follows a verdict about systems that were trained once
 SERIES = 8  # colours of lines, s0 to s7
 GREY = 2  # the colour of systems that are not trained here
-ONE_QUERY = "one query"  # replaces an interval, since one query allows no inference
+UNKNOWN = "too few queries"  # replaces an interval where the queries allow no inference
+INTERVAL = "interval, Holm"  # 95 % and wider: it excludes 0 exactly where "p, Holm" is below .05
 LONG = 12  # rows beyond which secondary tables are folded
 
 
@@ -86,21 +84,37 @@ def difference_cells(gap: Difference | None) -> list[Cell]:
         return [Cell(formats.NONE)] * 3
     difference = Cell(formats.signed(gap.difference), 100 * gap.difference)
     if not gap.has_interval:
-        return [difference, Cell(ONE_QUERY), Cell(formats.NONE)]
+        return [difference, Cell(UNKNOWN), Cell(formats.NONE)]
     bounds = f"{100 * gap.low:.6g} to {100 * gap.high:.6g}"
     p = formats.probability(gap.p).removeprefix("p ").removeprefix("= ")
     return [difference, Cell(formats.interval(gap.low, gap.high), bounds), Cell(p, gap.p)]
 
 
-def comparison_table(name: str, system: str, reference: str, columns: Sequence[Column]) -> Table:
-    """Tabulate two systems on several collections: both means and their difference."""
+def reading(gap: Difference) -> str:
+    """Put a verdict into words; a significant one says if another seed may change it."""
+    once = gap.significant and gap.seeds == 1
+    return READINGS[gap.verdict] + (ONCE if once else "")
+
+
+def comparison_table(
+    name: str,
+    system: str,
+    reference: str,
+    columns: Sequence[Column],
+    planned: Column | None = None,
+) -> Table:
+    """Tabulate two systems on several collections: both means and their difference.
+
+    planned: the column of a comparison that stands alone, without Holm's correction.
+    """
     body = []
     for column in columns:
-        gap = column.difference(system, reference)
+        alone = column is planned
+        gap = (column.alone if alone else column.difference)(system, reference)
         if gap:
             both = [_compared_cell(column, system, gap.a), _compared_cell(column, reference, gap.b)]
             body.append([column.head, *both, *difference_cells(gap)])
-    head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
+    head = ["measured on", system, reference, "difference", INTERVAL, "p, Holm"]
     return Table(name, f"{system} compared with {reference}", head, body)
 
 
@@ -108,19 +122,25 @@ def _compared_cell(column: Column, system: str, mean: float) -> Cell:
     """Format a mean for a comparison, which counts only the seeds that both systems have."""
     if math.isclose(mean, column.value(system)):
         return column.cell(system)
-    return Cell(formats.points(mean), 100 * mean, note=f"seed {column.facts.seed}")
+    return Cell(f"{formats.points(mean)} (seed {column.facts.seed})", 100 * mean)
 
 
 def difference_figure(
-    name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
+    name: str,
+    title: str,
+    pairs: Iterable[tuple[str, str, str, Column]],
+    *,
+    beside: bool = False,
+    planned: Column | None = None,
 ) -> Figure | None:
     """Draw differences of means in points; None without differences.
 
-    pairs: (label, system, reference, column).
+    pairs: (label, system, reference, column). planned: as in `comparison_table`.
     """
     entries = []
     for label, system, reference, column in pairs:
-        gap = column.difference(system, reference)
+        alone = column is planned
+        gap = (column.alone if alone else column.difference)(system, reference)
         if gap is None or not gap.has_interval:
             continue
         interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
@@ -129,9 +149,11 @@ def difference_figure(
                 label,
                 formats.signed(gap.difference),
                 interval=interval,
-                band=100 * column.noise(system, reference),
+                hollow=gap.seeds == 1,
                 colour=colour(column.facts, system),
             )
         )
-    axis = "points, with the 95 % interval; grey: noise of seeds"
+    axis = "points, with the interval"
+    if any(entry.hollow for entry in entries):
+        axis += "; hollow: one training each"
     return rows(name, title, entries, axis=axis, beside=beside)

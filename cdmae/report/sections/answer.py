@@ -7,22 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column, whole
-from cdmae.report.comparisons import (
-    family,
-    is_compared,
-    masking_pairs,
-    not_pretrained,
-    repeated,
-)
-from cdmae.report.facts import Difference, Facts
+from cdmae.report.columns import Column, everywhere, main_column, whole
+from cdmae.report.comparisons import family, is_compared, masking_pairs, not_pretrained
+from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
-# a run with fewer queries only shows that the workflow works
-SMALL_QUERIES = 30
-SMALL_STEPS = 300
+SMALL_QUERIES = 30  # a run with fewer queries may be too small to show a difference
 COUNTING = ("ngrams", "importance")  # the Snakemake rules that only masking by importance needs
 # passages of the paper's pre-training, up to the checkpoint that it uses
 PAPER_PASSAGES = 80_000 * 2048
@@ -43,33 +36,17 @@ def _basics(facts: Facts) -> dict[str, Any]:
         "column": column,
         "whole": over,
         "gap": over.alone(*pairs[0]) if pairs and over else None,
-        "noise": over.noise(*(pairs[0] if pairs else ())) if over else facts.noise,
-        "repeated": repeated(facts),
         "once": [name for name in facts.systems if facts.system(name).get("once")],
         "queries": queries,
-        "steps": _steps(facts),
-        "small": is_small(facts),
+        "few": queries < SMALL_QUERIES,
     }
 
 
-def is_small(facts: Facts) -> bool:
-    """Return whether a run has too few queries or training steps for conclusions."""
-    column = main_column(facts)
-    queries = facts.queries(column.target) if column else 0
-    return queries < SMALL_QUERIES or 0 < _steps(facts) < SMALL_STEPS
-
-
-def _steps(facts: Facts) -> int:
-    """Return the number of steps of the longest pre-training."""
-    return max((training.steps for training in facts.encoders.values()), default=0)
-
-
 def section(facts: Facts) -> Section | None:
-    """Report whether importance masks helped, or why this is unknown, and the best system."""
-    values = {"best": "", "rerankers": []} | _basics(facts)
+    """Report whether importance masks helped, or why this is unknown."""
+    values = {"rerankers": []} | _basics(facts)
     column = values["column"]
     if column:
-        values |= _best(column)
         values["rerankers"] = _rerankers(column)
     gap = values["gap"]
     if not gap:
@@ -80,7 +57,9 @@ def section(facts: Facts) -> Section | None:
     values |= {
         "a": a,
         "b": b,
-        "verdict": values["whole"].verdict(gap),
+        "verdict": gap.verdict,
+        "small": values["few"] and gap.verdict == "open",
+        "single": gap.seeds == 1,
         "family": len(column.compared(family(facts, b), b)),
         "counting": _counting_seconds(facts, ours),
         "ours": facts.pretraining_seconds(ours),
@@ -88,34 +67,15 @@ def section(facts: Facts) -> Section | None:
         "stop_words": by_kind(masked, "stop_word_share") if masked else None,
     }
     columns = everywhere(facts)
+    planned = None
     if len(values["whole"].sets) > 1:
-        columns = [replace(values["whole"], name="the mean of all"), *columns]
+        planned = replace(values["whole"], name="the mean of all")
+        columns = [planned, *columns]
     pairs = [(other.head, a, b, other) for other in columns]
-    everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
-    table = comparison_table("answer", a, b, columns)
+    title = f"{a} minus {b}, everywhere"
+    everything = difference_figure("answer-everywhere", title, pairs, planned=planned)
+    table = comparison_table("answer", a, b, columns, planned)
     return Section("answer", values, [table], [_levels(column, a, b), everything])
-
-
-def _best(column: Column) -> dict[str, Any]:
-    """Return the system with the highest mean, and its difference from BM25 if they are compared.
-
-    If several systems share the highest mean, the first of them is returned.
-    """
-    facts = column.facts
-    means = {name: column.value(name) for name in facts.systems}
-    measured = {name: mean for name, mean in means.items() if not math.isnan(mean)}
-    best = max(measured or means, key=means.get, default="")
-    over = None
-    if best and is_compared(facts, best, facts.bm25):
-        over = column.difference(best, facts.bm25)
-    unsure = bool(over) and over.p >= SIGNIFICANT
-    return {
-        "best": best,
-        "value": means.get(best),
-        "bm25": facts.bm25,
-        "over": over,
-        "unsure": unsure,
-    }
 
 
 def _counting_seconds(facts: Facts, encoder: str) -> float:
@@ -127,15 +87,15 @@ def _counting_seconds(facts: Facts, encoder: str) -> float:
     return float(jobs[own]["seconds"].sum(min_count=1))
 
 
-def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
-    """List rerankers: (reranker, the system that provides its input run, difference, verdict)."""
+def _rerankers(column: Column) -> list[tuple[str, str, Difference]]:
+    """List rerankers: (reranker, the system that provides its input run, difference)."""
     facts = column.facts
     found = []
     for name in facts.systems:
         run = facts.system(name).get("reranks", "")
         gap = column.difference(name, run) if is_compared(facts, name, run) else None
         if gap:
-            found.append((name, run, gap, column.verdict(gap)))
+            found.append((name, run, gap))
     return found
 
 
@@ -147,18 +107,15 @@ def limits(facts: Facts) -> Section | None:
     if column and column.target.collection in facts.collections:
         corpus = facts.collections[column.target.collection]
         judged = corpus.per_query(column.target.split)
-    notes = []
-    for name, training in {**facts.encoders, **facts.trained}.items():
-        notes += [(name, note) for note in training.about.get("notes", [])]
     encoders = facts.entries("encoders")
     passages = [
         training.steps * encoders.get(name, {}).get("batch", 0)
         for name, training in facts.encoders.items()
     ]
     values |= {
-        "notes": notes,
         "unjudged": _unjudged(facts),
         "judged": judged,
+        "disguised": [target for target in facts.targets if facts.disguised(target)],
         "passages": max(passages, default=0),
         "paper_passages": PAPER_PASSAGES,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import stdev
 from typing import Any
 
 import pandas as pd
@@ -15,13 +16,14 @@ from cdmae.report.columns import Column, in_domain, main_column
 from cdmae.report.comparisons import Change, chains, repeated
 from cdmae.report.facts import Facts
 from cdmae.report.sections import (
+    INTERVAL,
     LONG,
     Section,
     difference_cells,
     difference_figure,
     encoder_colour,
 )
-from cdmae.report.tables import Table, highlight
+from cdmae.report.tables import Table, highlight, number_cell
 
 # the axis titles of settings in figures
 AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}
@@ -47,7 +49,7 @@ def distances(
     for system, reference in pairs:
         compared = comparisons.is_compared(column.facts, system, reference)
         gaps.append(difference_cells(column.difference(system, reference) if compared else None))
-    differences = pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"])
+    differences = pd.DataFrame(gaps, columns=[over, INTERVAL, "p, Holm"])
     return pd.DataFrame({**labels, **levels}).join(differences)
 
 
@@ -70,7 +72,9 @@ def stages(facts: Facts) -> Section | None:
         figures.append(
             difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs)
         )
-    return Section("stages", tables=[stage_table(column) for column in columns], figures=figures)
+    after = [name for chain in chains(facts) for name in chain if facts.system(name).get("after")]
+    tables = [stage_table(column) for column in columns]
+    return Section("stages", {"after": after}, tables, figures)
 
 
 def stage_table(column: Column) -> Table:
@@ -170,8 +174,7 @@ def section(facts: Facts) -> Section | None:
     several, single = grouped(shown)
     ladders = [ladder(column, group) for group in several.values()]
     tables = [*(table for table, _ in ladders), change_table(column, single), seed_table(column)]
-    changed = {change.system for change in shown}
-    values = {"any": bool(shown), "band": column.noise(*changed), "long": LONG}
+    values = {"any": bool(shown), "long": LONG}
     return Section("changes", values, tables, [figure for _, figure in ladders])
 
 
@@ -244,16 +247,16 @@ def change_table(column: Column, shown: list[Change]) -> Table:
 
 
 def seed_table(column: Column) -> Table:
-    """Tabulate the means of a recipe with different seeds."""
+    """Tabulate the means of each recipe with different seeds, and their deviation."""
     facts = column.facts
     target = column.target
     body = []
     for group in repeated(facts):
         means = [mean for name in group for mean in facts.by_seed(name, target, column.measure)]
-        body.append([formats.listed(group), ", ".join(map(formats.points, means))])
+        deviation = 100 * stdev(means) if len(means) > 1 else math.nan
+        shown = ", ".join(map(formats.points, means))
+        body.append([formats.listed(group), shown, number_cell(deviation, "{:.2f}".format)])
     seeds = facts.named_seeds if facts.repeated else "other seeds"
     caption = f"The same recipe with {seeds}: {column.unit} on {target}"
-    if body:
-        deviation = 100 * column.seeds[0]
-        caption += f"; standard deviation {deviation:.2f} points"
-    return Table("seeds", caption, ["systems", "values"], body)
+    columns = ["systems", "values", "standard deviation"]
+    return Table("seeds", caption, columns, body, texts=["values"])

@@ -31,7 +31,7 @@ FIRST = 3  # passages of each system
 def section(facts: Facts) -> Section | None:
     """Show the scatter of two systems, and pass ranks and passages to the page's script."""
     column = main_column(facts)
-    if not column or list(column.target) != list(facts.paths.get("shown", [])):
+    if not column or list(column.target) != facts.paths.get("deciding"):
         return None
     names = shown_systems(column)
     if len(names) < 2:

@@ -8,7 +8,9 @@ A pair of query and passage has the key: query x number of passages + passage.
 from __future__ import annotations
 
 import itertools
-from functools import partial
+import math
+from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from cdmae.collections.store import count_passages, read_qrels, read_queries, ta
 from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.columns import main_column
 from cdmae.report.comparisons import masking_pairs
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 from cdmae.report.paper.methods import main_chain
 from cdmae.report.sections import GREY, Section, colour
 from cdmae.report.tables import Cell, Table
@@ -76,12 +78,8 @@ def negatives(facts: Facts) -> Section | None:
     """Show the overlap of negatives along the importance-aware chain, and the teacher's scores."""
     pairs = overlaps(facts)
     by_pair = pairs.groupby(["negatives of", "and of"], sort=False)
-    teachers = facts.paths.get("teachers", {})
-    student = next((name for name in main_chain(facts) if name in teachers), "")
-    buckets = pd.DataFrame(columns=["negatives", "scored", "above"])
-    if student:
-        mined, queries, judged = _negatives(facts, student)
-        buckets = above_positive(read_run(teachers[student], queries), mined, judged)
+    student, shares = next(iter(audit(facts).items()), ("", None))
+    buckets = shares.buckets if shares else pd.DataFrame(columns=["negatives", "scored", "above"])
     alike = "Similarity of the negatives of two stages"
     caption = f"Negatives of {student} that its teacher scores above the judged passage"
     forms = {"best K": str, "Jaccard index": percent}
@@ -90,14 +88,51 @@ def negatives(facts: Facts) -> Section | None:
         Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}),
     ]
     figures = [_overlap_figure(pairs, alike), _audit_figure(facts, student, buckets)]
-    mined = buckets[buckets["negatives"] != RANDOM]
     values = {
         "overlaps": by_pair.tail(1).to_numpy().tolist(),
-        "student": student if len(buckets) else "",
-        "above": (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1),
+        "student": student,
+        "teacher": facts.system(student).get("teacher", ""),
+        "shares": shares,
+        "share": percent,
     }
     section = Section("negatives", values, tables, figures)
     return section if section.tables else None
+
+
+class Audit(NamedTuple):
+    """The shares of negatives that a teacher scores above the judged passage, nan without any.
+
+    buckets: the result of `above_positive`.
+    """
+
+    mined: float
+    random: float
+    buckets: pd.DataFrame
+
+
+@cache
+def audit(facts: Facts) -> dict[str, Audit]:
+    """Audit the teacher's scores for the first student of the importance-aware chain, by its name.
+
+    The result is empty without scores.
+    """
+    teachers = facts.paths.get("teachers", {})
+    student = next((name for name in main_chain(facts) if name in teachers), "")
+    if not student:
+        return {}
+    mined, queries, judged = _negatives(facts, student)
+    buckets = above_positive(read_run(teachers[student], queries), mined, judged)
+    if buckets.empty:
+        return {}
+    is_random = buckets["negatives"] == RANDOM
+    shares = [_mean_share(rows) for rows in (buckets[~is_random], buckets[is_random])]
+    return {student: Audit(*shares, buckets)}
+
+
+def _mean_share(rows: pd.DataFrame) -> float:
+    """Return the share of all negatives in some rows of `above_positive`; nan without any."""
+    scored = rows["scored"].sum()
+    return float((rows["above"] * rows["scored"]).sum() / scored) if scored else math.nan
 
 
 def _overlap_figure(pairs: pd.DataFrame, title: str) -> Figure | None:
@@ -264,7 +299,7 @@ def cases(facts: Facts) -> pd.DataFrame:
     """
     pair = compared(facts)
     column = main_column(facts)
-    if not pair or column.target != Target(*facts.paths["shown"]):
+    if not pair or list(column.target) != facts.paths.get("deciding"):
         return pd.DataFrame()
     target = column.target
     runs = [read_run(facts.paths["runs"][name]) for name in pair]

@@ -8,12 +8,20 @@ from typing import NamedTuple
 import pandas as pd
 
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.columns import Column, main_column
 from cdmae.report.comparisons import retrievers
-from cdmae.report.facts import Difference, Facts
+from cdmae.report.facts import Facts
 from cdmae.report.recipes import differences
-from cdmae.report.sections import READINGS, Section, colour, difference_cells, difference_figure
+from cdmae.report.sections import (
+    INTERVAL,
+    Section,
+    colour,
+    difference_cells,
+    difference_figure,
+    reading,
+)
 from cdmae.report.tables import Table
 
 LEAST = 4  # the number of encoders that a ranking needs
@@ -35,7 +43,7 @@ class Ranking(NamedTuple):
         The p-values have Holm's correction.
         """
         gaps = self.column.compared(self.systems, reference)
-        return {name: (gap, self.column.verdict(gap)) for name, gap in gaps.items()}
+        return {name: (gap, gap.verdict) for name, gap in gaps.items()}
 
 
 def section(facts: Facts) -> Section | None:
@@ -114,8 +122,8 @@ def ranking_table(ranked: Ranking) -> Table:
         judged = ranked.judged(facts.baseline)
         gaps = [judged.get(system, (None, "")) for system in systems]
         cells = [difference_cells(gap) for gap, _ in gaps]
-        frame[[f"over {facts.baseline}", "95 % interval", "p, Holm"]] = pd.DataFrame(cells)
-        frame["reading"] = [READINGS.get(verdict, "the baseline") for _, verdict in gaps]
+        frame[[f"over {facts.baseline}", INTERVAL, "p, Holm"]] = pd.DataFrame(cells)
+        frame["reading"] = [reading(gap) if gap else "the baseline" for gap, _ in gaps]
     frame["pre-training"] = [_seconds(facts, encoder) for encoder in systems.values()]
     caption = f"Encoders after {stage}, best first: {column.unit} on {column.target}"
     forms = {"pre-training": formats.duration}

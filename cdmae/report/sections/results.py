@@ -6,17 +6,18 @@ per collection and the average.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from cdmae import formats
+from cdmae.evaluation.significance import corrected
 from cdmae.report.charts import Figure
 from cdmae.report.columns import (
     MOST_SETS,
-    SIGNIFICANT,
     Column,
     everywhere,
     in_domain,
@@ -28,9 +29,10 @@ from cdmae.report.facts import Facts
 from cdmae.report.sections import Section, difference_figure
 from cdmae.report.tables import Table, highlight
 
-# marks by the sign of the difference: significant even with the noise of seeds, or without it
+# marks of a significant difference by its sign, and the marks where each system has one training
 SURE = {True: "▲", False: "▼"}
-DOUBTFUL = {True: "△", False: "▽"}
+ONE_TRAINING = {True: "△", False: "▽"}
+EXCEEDS = "exceeds"  # the column with the numbers of the systems that a system exceeds
 WIDE = 8  # above this number, zero-shot columns become rows, or are divided among several tables
 
 
@@ -54,8 +56,32 @@ def measures_table(column: Column) -> Table:
     columns = [Column.of(facts, target, measure) for measure in facts.measures_of(target)]
     frame = _across({column.unit: column for column in columns})
     measured = frame.iloc[:, 1:].map(lambda cell: cell.value is not None).any(axis=1)
+    frame = frame[measured]
+    frame.insert(1, "#", [str(number) for number in range(1, len(frame) + 1)])
+    frame[EXCEEDS] = exceeded(column, list(frame["system"]))
     caption = f"{target}, {formats.plural(facts.queries(target), 'query')}"
-    return Table.of(f"results-{target.collection}-{target.split}", caption, frame[measured])
+    file = f"results-{target.collection}-{target.split}"
+    return Table.of(file, caption, frame, texts=[EXCEEDS])
+
+
+def exceeded(column: Column, systems: Sequence[str]) -> list[str]:
+    """List, for each system, the numbers of the systems that it significantly exceeds.
+
+    The numbers are positions in `systems`, from 1. Holm's correction covers all pairs.
+    """
+    numbers = {name: str(number) for number, name in enumerate(systems, 1)}
+    gaps = {}
+    for pair in itertools.combinations(systems, 2):
+        gap = column.alone(*pair)
+        if gap:
+            gaps[pair] = gap
+    below: dict[str, list[str]] = {name: [] for name in systems}
+    for (a, b), gap in zip(gaps, corrected([*gaps.values()]), strict=True):
+        if gap.verdict == "better":
+            below[a].append(numbers[b])
+        elif gap.verdict == "worse":
+            below[b].append(numbers[a])
+    return [" ".join(sorted(found, key=int)) for found in below.values()]
 
 
 def _across(columns: Mapping[str, Column]) -> pd.DataFrame:
@@ -80,8 +106,8 @@ def system_cells(column: Column) -> pd.Series:
         if gap:
             p = formats.probability(gap.p)
             note = f"against {facts.baseline}: {formats.signed(gap.difference)}, {p}"
-        if gap and gap.p < SIGNIFICANT:
-            marks = DOUBTFUL if column.verdict(gap) == "noise" else SURE
+        if gap and gap.significant:
+            marks = ONE_TRAINING if gap.seeds == 1 else SURE
             mark = marks[gap.difference > 0]
         cells[name] = column.cell(name, mark=mark, note=note)
     return pd.Series(cells)

@@ -138,7 +138,8 @@ def cost(facts: Facts) -> Section | None:
         Table.of("jobs", "The longest jobs", longest.rename(columns=HEADS), FORMS),
     ]
     figure = _step_figure(by_step.iloc[:-1].set_index("step")["seconds"])
-    return Section("cost", by_step.iloc[-1].to_dict(), tables, [figure])
+    values = {**by_step.iloc[-1].to_dict(), "wall": facts.wall}
+    return Section("cost", values, tables, [figure])
 
 
 def _sums(jobs: pd.DataFrame) -> pd.DataFrame:

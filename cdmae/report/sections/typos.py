@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from cdmae import formats
 from cdmae.collections.sources.misspelt import SUFFIX
-from cdmae.evaluation.significance import Difference, holm, paired
+from cdmae.evaluation.significance import Difference, corrected, paired
 from cdmae.report.charts import Row, rows
 from cdmae.report.facts import Facts, Target
-from cdmae.report.sections import Section, colour, difference_cells
+from cdmae.report.sections import INTERVAL, Section, colour, difference_cells
 from cdmae.report.tables import Cell, Table
 
 
@@ -20,7 +20,7 @@ def section(facts: Facts) -> Section | None:
         gaps = losses(facts, clean, typos, measure)
         name = f"typos-{clean.collection}-{clean.split}"
         caption = f"{formats.measure_name(measure)} on {clean}: queries as they are, and misspelt"
-        head = ["system", "as they are", "misspelt", "difference", "95 % interval", "p, Holm"]
+        head = ["system", "as they are", "misspelt", "difference", INTERVAL, "p, Holm"]
         body = [
             [system, _points(gap.b), _points(gap.a), *difference_cells(gap)]
             for system, gap in gaps.items()
@@ -36,7 +36,7 @@ def section(facts: Facts) -> Section | None:
             for system, gap in gaps.items()
             if gap.has_interval
         ]
-        axis = "points, with the 95 % interval"
+        axis = "points, with the interval"
         figures.append(rows(name, f"What a typo costs on {clean}", entries, axis=axis))
     found = Section("typos", {"facts": facts}, tables, figures)
     return found if found.tables else None
@@ -51,18 +51,15 @@ def measured_twice(facts: Facts) -> list[tuple[Target, Target]]:
 def losses(facts: Facts, clean: Target, typos: Target, measure: str) -> dict[str, Difference]:
     """Subtract each system's values of the queries as they are from those of the misspelt ones.
 
-    p has Holm's correction over the systems.
+    The differences have Holm's correction over the systems.
     """
     gaps = {}
     for system in facts.systems:
-        before = facts.per_query(system, clean, measure)
-        after = facts.per_query(system, typos, measure)
+        before = facts.values.get((system, clean, measure))
+        after = facts.values.get((system, typos, measure))
         if before is not None and after is not None:
-            gaps[system] = paired(after, before.reindex(after.index))
-    corrected = holm([gap.p for gap in gaps.values()])
-    return {
-        system: gap._replace(p=p) for (system, gap), p in zip(gaps.items(), corrected, strict=True)
-    }
+            gaps[system] = paired(after.to_numpy(), before.reindex(after.index).to_numpy())
+    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
 
 
 def _points(mean: float) -> Cell:

@@ -1,0 +1,93 @@
+"""Choose the split that decides which system is best, and the split whose numbers are reported.
+
+A number of a system that was chosen by it is too high. Therefore another split is reported than the
+one that decides, wherever there are two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from cdmae.collections.sources.misspelt import SUFFIX
+from cdmae.config import systems
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+# names of splits for choosing, such as dev, dev2, dev/small and validation
+DEV = ("dev", "development", "validation", "valid", "val", "eval")
+_DEV = re.compile(rf"({'|'.join(DEV)})(?![a-z])", re.IGNORECASE)
+_TEST = re.compile(r"test(?![a-z])", re.IGNORECASE)
+
+
+class Split(NamedTuple):
+    """A split of a collection."""
+
+    collection: str
+    name: str
+
+
+class Roles(NamedTuple):
+    """The split that decides which system is best, and the one whose numbers are reported.
+
+    They are equal only if the collection has no other evaluated split.
+    """
+
+    deciding: Split
+    reported: Split
+
+
+def is_dev(split: str) -> bool:
+    """Return whether a split is one for choosing, by its name."""
+    return _DEV.match(split) is not None
+
+
+def roles(config: Config) -> Roles | None:
+    """Choose the two splits of the main collection; None if nothing is evaluated.
+
+    A split for choosing decides, or else one that the weights of a fusion are tuned on, or else
+    the first. A test split is reported, or else one that is neither tuned on nor for choosing.
+    """
+    collection = main_collection(config)
+    if not collection:
+        return None
+    splits = config.evaluation.collections[collection]
+    own = [split for split in splits if split.removesuffix(SUFFIX) not in {*splits} - {split}]
+    tuned = {
+        system.tuned_on[1]
+        for system in config.systems.values()
+        if system.weighs and system.tuned_on[:1] == (collection,)
+    }
+    deciding = min(own, key=lambda split: _last_to_decide(split, tuned))
+    rest = [split for split in own if split != deciding and split not in tuned]
+    reported = max(rest, key=_first_to_report, default=deciding)
+    return Roles(Split(collection, deciding), Split(collection, reported))
+
+
+def _last_to_decide(split: str, tuned: Collection[str]) -> tuple[bool, ...]:
+    return not is_dev(split), split not in tuned, _TEST.match(split) is not None
+
+
+def _first_to_report(split: str) -> tuple[bool, ...]:
+    return _TEST.match(split) is not None, not is_dev(split)
+
+
+def main_collection(config: Config) -> str:
+    """Return the first evaluated collection that is trained on, or else the first; "" without one.
+
+    Queries that were made from the text of another evaluated collection only stand in for judged
+    ones: the other collection is the main one.
+    """
+    evaluated = [name for name, splits in config.evaluation.collections.items() if splits]
+    trained = {systems.trains_on(config, name)[0] for name in systems.trained(config)}
+    candidates = [name for name in evaluated if name in trained] or evaluated
+    if not candidates:
+        return ""
+    first = config.collections[candidates[0]]
+    if first.source == "pseudo":
+        for name in evaluated:
+            if config.collections[name].settings == first.settings.base:
+                return name
+    return candidates[0]

@@ -1,0 +1,63 @@
+"""Choosing the system to use: by the queries of one split alone, over the models on disk.
+
+Another training of a model could score differently, but it would be another model. Therefore seeds
+have no part in the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from cdmae.errors import InputError
+from cdmae.evaluation.significance import Difference, paired
+
+
+class Choice(NamedTuple):
+    """The system to use, and the system with the highest mean, with its lead over the other.
+
+    lead: None if both are the same system.
+    """
+
+    pick: str
+    best: str
+    lead: Difference | None
+
+
+def choose(values: pd.DataFrame, complexity: Mapping[str, int]) -> Choice:
+    """Choose the simplest system that the best one does not significantly exceed.
+
+    values: a row per query and a column per system. complexity: of each system, as in
+    `cdmae.config.kinds.System`. Of equally complex systems, the one with the highest mean competes;
+    of equal means, the first.
+    """
+    means = values.mean()
+    best = means.idxmax()
+    for level in sorted({complexity[name] for name in values}):
+        alike = [name for name in values if complexity[name] == level]
+        candidate = means[alike].idxmax()
+        if candidate == best:
+            break
+        lead = paired(values[best].to_numpy(), values[candidate].to_numpy())
+        if not lead.significant:
+            return Choice(candidate, best, lead)
+    return Choice(best, best, None)
+
+
+def untuned(
+    values: pd.Series, about: Mapping[str, Any], split: Sequence[str], measure: str
+) -> pd.Series:
+    """Replace the values of a fusion by held-out ones, if its weights were tuned on these queries.
+
+    values: by query id. about: the record of the fusion's weights; empty for other systems.
+    """
+    if about.get("on") != list(split) or about.get("measure") != measure:
+        return values
+    if "held_out" not in about:
+        raise InputError(
+            f"the weights of a fusion were tuned on {' '.join(split)} by an earlier version; "
+            "./run with the same config files tunes them again"
+        )
+    return pd.Series(about["held_out"]).reindex(values.index)
