@@ -131,7 +131,7 @@ def test_the_same_split_decides_and_is_reported_only_with_a_warning(run):
 
 
 def test_the_models_on_disk_have_the_first_seed(tmp_path):
-    values = synthetic_run.config() | {"seeds": [42, 43]}
+    values = synthetic_run.config() | {"seed": [42, 43]}
     run = facts.read(synthetic_run.make(tmp_path, values, targets=SMALL))
     rows = rows_of(choice.section(run).tables[0])
     first = run.values["cdmae-stage1", TEST, "RR@10"].iloc[:, 0].mean()

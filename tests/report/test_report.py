@@ -374,7 +374,7 @@ def test_only_stages_that_begin_with_the_encoder_are_said_to(run):
 
 
 def test_a_mean_of_the_first_seed_says_so_where_the_column_has_means_over_seeds(tmp_path):
-    values = synthetic_run.config() | {"seeds": [42, 43]}
+    values = synthetic_run.config() | {"seed": [42, 43]}
     run = facts.read(synthetic_run.make(tmp_path, values, targets=SMALL, parts=()))
     once = {
         key: frame.iloc[:, :1] if key[0] == "cdmae-stage2" else frame
