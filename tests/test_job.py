@@ -10,11 +10,13 @@ import textwrap
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Annotated
 
 import pytest
+from annotated_types import Ge
 from snakemake.iocontainers import Namedlist
 
-from cdmae.fields import setting, settings
+from cdmae.fields import Whole, settings
 from cdmae.job import arguments, on_targets
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +74,8 @@ def ended(start, tmp_path):
 
 @settings
 class Recipe:
-    window: int = setting(4, meaning="words", low=2)
+    window: Annotated[Whole, Ge(2)] = 4
+    """The number of words."""
 
 
 def takes(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import synthetic_run
 from synthetic_run import SMALL, rows_of
-from workflow.commands import answering
 
+from cdmae.commands import answering
 from cdmae.config.load import load
 from cdmae.evaluation.significance import corrected, paired
 from cdmae.files import write_json

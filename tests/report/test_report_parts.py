@@ -12,7 +12,7 @@ import pytest
 import synthetic_run
 from synthetic_run import rows_of, with_system
 
-from cdmae import formats
+from cdmae import circumstances, formats
 from cdmae.files import read_json, write_json
 from cdmae.report import charts, comparisons, facts
 from cdmae.report.columns import Column
@@ -21,7 +21,6 @@ from cdmae.report.glossary import TERMS, term_of
 from cdmae.report.records import benchmarks
 from cdmae.report.sections import changes, setting
 from cdmae.report.tables import Cell, Table, highlight
-from workflow import circumstances
 
 DEV = Target("pydocs", "dev")
 
