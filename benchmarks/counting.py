@@ -29,8 +29,8 @@ import numpy as np
 
 from benchmarks import texts
 from benchmarks.tables import table
+from cdmae.describe import describe
 from cdmae.importance import ami, ngrams
-from cdmae.plan.describe import describe
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 

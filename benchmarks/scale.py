@@ -27,7 +27,7 @@ from benchmarks.calling import command
 from benchmarks.processes import Taken
 from benchmarks.tables import table
 from cdmae.arrays import write_array
-from cdmae.plan.describe import describe
+from cdmae.describe import describe
 from cdmae.report import charts
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search

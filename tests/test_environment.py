@@ -16,6 +16,7 @@ from cdmae import __main__ as run_start
 from cdmae import commands
 from cdmae.commands import configs
 from cdmae.errors import InputError
+from workflow import hooks
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -108,6 +109,10 @@ def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, kept, system,
 def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, meant):
     said = last_line("-n", target)
     assert said == f"cdmae: {target} is not made by this config; did you mean {meant}?"
+
+
+def test_a_misspelt_command_may_mean_each_of_them():
+    assert {*commands.COMMANDS, "test"} == set(hooks.COMMANDS)
 
 
 @pytest.mark.parametrize("between", [[], ["--configfile"], ["-k", "--configfiles"]])

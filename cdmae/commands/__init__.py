@@ -10,11 +10,11 @@ from pathlib import Path
 import typer
 
 from cdmae.cli import call
-from cdmae.commands.asking import importance, search
 from cdmae.commands.checking import check
 from cdmae.commands.exporting import export
 from cdmae.commands.planning import plan
 from cdmae.commands.proposing import new
+from cdmae.commands.querying import importance, search
 from cdmae.commands.serving import serve
 
 CONFIGFILE = "--configfile"
