@@ -199,6 +199,16 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
             assert configs.configured(found["configfile"]).seed == 4
 
 
+def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, capsys, tmp_path):
+    (tmp_path / "own.yaml").write_text("results: elsewhere\n")
+    monkeypatch.chdir(tmp_path)
+    files = ["--configfile", str(ROOT / "config/paper.yaml"), "own.yaml"]
+    machine = ["--gpus", "8", "--gpu", "h200", "--config", "seed=3", "seeds=[]"]
+    run_start.main(["plan", *files, *machine])
+    said = capsys.readouterr().out
+    assert re.search(r"on 8 x h200, 3\d\.\d GPU-hours", said) and " in elsewhere, " in said
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
