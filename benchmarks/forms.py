@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from benchmarks.tables import table
+from cdmae.describe import describe
 from cdmae.models.ragged import Ragged
-from cdmae.plan.describe import describe
 from cdmae.training import setup
 
 BF16 = "_bf16"  # ends the names of forms that compute in bfloat16

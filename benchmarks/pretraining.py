@@ -36,8 +36,8 @@ from benchmarks.naive import Naive, Nonsense
 from benchmarks.tables import table
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
+from cdmae.describe import describe
 from cdmae.fields import pick, rules_of
-from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Batch, Step
 from cdmae.pretraining.objectives import objective, objectives

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cdmae.plan.describe import describe
+from cdmae.describe import describe
 
 STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
 COMMAND = "CDMAE_COMMAND"  # the environment variable with the words of the command, as JSON

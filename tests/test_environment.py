@@ -16,6 +16,7 @@ from cdmae import __main__ as run_start
 from cdmae import commands
 from cdmae.commands import configs
 from cdmae.errors import InputError
+from workflow import hooks
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -110,6 +111,10 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, mean
     assert said == f"cdmae: {target} is not made by this config; did you mean {meant}?"
 
 
+def test_a_misspelt_command_may_mean_each_of_them():
+    assert {*commands.COMMANDS, "test"} == set(hooks.COMMANDS)
+
+
 @pytest.mark.parametrize("between", [[], ["--configfile"], ["-k", "--configfiles"]])
 def test_behind_the_config_files_stand_targets(between, handed, tmp_path, monkeypatch):
     """Snakemake would read targets as configs; configs are relative to the working directory."""
@@ -192,6 +197,16 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         assert found["text"] == ["sorted", "lists"]
         with contextlib.chdir(tmp_path):  # which the next line leaves
             assert configs.configured(found["configfile"]).seed == 4
+
+
+def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, capsys, tmp_path):
+    (tmp_path / "own.yaml").write_text("results: elsewhere\n")
+    monkeypatch.chdir(tmp_path)
+    files = ["--configfile", str(ROOT / "config/paper.yaml"), "own.yaml"]
+    machine = ["--gpus", "8", "--gpu", "h200", "--config", "seed=3", "seeds=[]"]
+    run_start.main(["plan", *files, *machine])
+    said = capsys.readouterr().out
+    assert re.search(r"on 8 x h200, 3\d\.\d GPU-hours", said) and " in elsewhere, " in said
 
 
 @pytest.mark.parametrize(

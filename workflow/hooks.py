@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from snakemake.rules import Rule
     from snakemake.workflow import Workflow
 
+COMMANDS = ("new", "plan", "search", "serve", "importance", "export", "check", "test")  # of ./run
 QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
 VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
 # Snakemake's advice after a dry run, which users do not need because each job has its reasons
@@ -103,9 +104,7 @@ def answers(page: Path) -> list[str]:
 
 def suggestion(target: str, rules: Iterable[Rule]) -> str:
     """Say that no rule makes a target, and name the nearest rule, command or result."""
-    from cdmae.commands import COMMANDS  # needed only after a mistake
-
-    known = [*COMMANDS, "test"]
+    known = [*COMMANDS]
     for rule in rules:
         if not rule.has_wildcards():
             known.append(rule.name)

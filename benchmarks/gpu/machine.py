@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run
-from cdmae.plan.describe import describe
+from cdmae.describe import describe
 
 PACKAGES = (
     "torch",

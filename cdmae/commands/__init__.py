@@ -5,16 +5,17 @@ Heavy packages are imported inside functions, so that every command starts at on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
 
 from cdmae.cli import call
-from cdmae.commands.asking import importance, search
 from cdmae.commands.checking import check
 from cdmae.commands.exporting import export
 from cdmae.commands.planning import plan
 from cdmae.commands.proposing import new
+from cdmae.commands.querying import importance, search
 from cdmae.commands.serving import serve
 
 CONFIGFILE = "--configfile"
@@ -56,7 +57,8 @@ for name, function in COMMANDS.items():
 
 def command(arguments: list[str]) -> None:
     """Run a command. Raises `InputError` for an argument that does not fit."""
-    call(app, each_file(arguments), "./run")
+    words = repeated("--config", each_file(arguments), lambda word: "=" in word)
+    call(app, words, "./run")
 
 
 def each_file(arguments: list[str]) -> list[str]:
@@ -65,9 +67,18 @@ def each_file(arguments: list[str]) -> list[str]:
     The first word after the option is a file, and so is every further one that ends in .yaml or
     .yml.
     """
+    words = [CONFIGFILE if word == f"{CONFIGFILE}s" else word for word in arguments]
+    return repeated(CONFIGFILE, words, lambda word: Path(word).suffix in YAML)
+
+
+def repeated(option: str, arguments: list[str], goes_on: Callable[[str], bool]) -> list[str]:
+    """Repeat an option before each of its values, as typer expects; Snakemake's take several.
+
+    goes_on: whether a word that follows a value is a further value.
+    """
     words: list[str] = []
     for word in arguments:
-        if words[-2:-1] == [CONFIGFILE] and Path(word).suffix in YAML:
-            words.append(CONFIGFILE)
-        words.append(CONFIGFILE if word == f"{CONFIGFILE}s" else word)
+        if words[-2:-1] == [option] and not word.startswith("-") and goes_on(word):
+            words.append(option)
+        words.append(word)
     return words

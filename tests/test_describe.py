@@ -1,6 +1,6 @@
 """The words for a machine, from what Linux writes about it."""
 
-from cdmae.plan.describe import describe
+from cdmae.describe import describe
 
 
 def test_a_machine_with_gpus(tmp_path):
