@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cdmae.errors import InputError, Interrupted
 from cdmae.log import Progress, say
-from cdmae.training import setup
+from cdmae.training import ranks, setup
 from cdmae.training.scaling import Scaler
 
 if TYPE_CHECKING:
@@ -85,10 +85,10 @@ def train(
     """
     parameters = list(network.parameters())
     peak = settings.learning_rate
-    group = saved.group
+    requests = ranks.Requests(saved.group)
     adam = setup.adamw(parameters, settings.weight_decay)
-    meter = Meter(group.device, saved.name)
-    scaler = scaler or Scaler("fp32", group.device)
+    meter = Meter(saved.group.device, saved.name)
+    scaler = scaler or Scaler("fp32", saved.group.device)
     parts = {"network": network, "optimiser": adam, "meter": meter, "scaler": scaler}
     with setup.stopping() as stop:
         begun = time.monotonic() - resume(saved, parts)
@@ -110,9 +110,7 @@ def train(
                 last = done == schedule.last
                 warm = done > schedule.warmup
                 write_row = (last or done % schedule.interval == 0) and not meter.empty
-                # Several processes must check at the same step to agree.
-                may_save = not last and (write_row or group.size == 1)
-                save = may_save and group.any(bool(stop.requested) or saved.due())
+                save = not last and requests.any(bool(stop.requested) or saved.due())
                 if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.

@@ -7,7 +7,7 @@ ever exchange sums.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -48,12 +48,54 @@ class Ranks:
         self.add_up([total])
         return bool(total > 0)
 
+    def begin_any(self, flag: bool) -> Callable[[], bool]:
+        """Send a flag; return a function that waits for the processes' answer, as `any` gives it.
+
+        The exchange is queued on the device like a step's other work. Waiting for it later does
+        not wait for what is queued behind it.
+        """
+        total = torch.full((), float(flag), device=self.device)
+        self.add_up([total])
+        copied = total.to("cpu", non_blocking=True)
+        if self.device.type != "cuda":
+            return lambda: bool(copied > 0)
+        done = torch.cuda.Event()
+        done.record()
+
+        def answer() -> bool:
+            done.synchronize()
+            return bool(copied > 0)
+
+        return answer
+
     def check_batch(self, name: str, size: int) -> None:
         """Raise `InputError` if the global batch `name` is smaller than the number of processes."""
         if size < self.size:
             raise InputError(
                 f"{name} is {size}; allowed: at least {self.size}, the number of processes"
             )
+
+
+class Requests:
+    """Requests of single processes, such as a stop, that all processes follow at the same step.
+
+    Every process asks at every step. With several processes, the answer is that of the step before,
+    so that no process waits for its device.
+    """
+
+    def __init__(self, group: Ranks) -> None:
+        """Take the processes."""
+        self._group = group
+        self._sent: Callable[[], bool] | None = None
+
+    def any(self, flag: bool) -> bool:
+        """Send this process's flag; return whether a process had set it, at the step before."""
+        if self._group.size == 1:
+            return flag
+        answer = self._sent is not None and self._sent()
+        # a request that is followed now is not sent again
+        self._sent = None if answer else self._group.begin_any(flag)
+        return answer
 
 
 @contextmanager

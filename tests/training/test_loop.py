@@ -1,18 +1,16 @@
-"""The loop of every trainer: what stops it, what it shows, and how several processes stop together."""
+"""The loop of every trainer: what stops it, and what it shows."""
 
 import errno
 import math
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import together
 from torch import Tensor, nn
 
 from cdmae.config.heads import Dense
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError
 from cdmae.training import loop, setup, state
 from cdmae.training.ranks import Ranks
 
@@ -198,33 +196,6 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     assert note.startswith("at step 50 the outputs are 6 times closer together")
     interval(0.01, 75)
     assert meter.notes == [note] and capsys.readouterr().err.count("closer together") == 1
-
-
-def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
-    """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one
-    state saved.
-    """
-    stops, said = [setup.Stop(), setup.Stop()], ["", ""]
-
-    def work(group: Ranks) -> None:
-        here.stop = stops[group.rank]
-
-        def learn(batch: int, step: int) -> dict[str, Tensor]:
-            if (group.rank, step) == (1, 1):
-                stops[1].requested = "SIGUSR1"  # a signal itself would go to the main thread
-            return {"loss": torch.ones(()), "spread": torch.ones(())}
-
-        with pytest.raises(Interrupted) as caught:
-            run(tmp_path, group, learn=learn)
-        said[group.rank] = str(caught.value)
-
-    here = threading.local()
-    monkeypatch.setattr(setup, "stopping", lambda: nullcontext(here.stop))
-    together(2, work)
-    assert said == [
-        f"{who}: x is saved at step 3; run it again to resume" for who in ("a signal", "SIGUSR1")
-    ]
-    assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
 
 
 @pytest.mark.parametrize("payload", [{"seconds": 1.0}, {"network": {"weight": torch.ones(3)}}])

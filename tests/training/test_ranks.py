@@ -7,6 +7,7 @@ float64, where no rounding hides a mistake.
 
 import multiprocessing
 import os
+import signal
 import socket
 from dataclasses import replace
 from unittest import mock
@@ -18,13 +19,14 @@ from tiny_training import encoder, stage, write_teacher
 
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.starts import Start
+from cdmae.errors import Interrupted
 from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
-from cdmae.training import loop, ranks
+from cdmae.training import loop, ranks, state
 from cdmae.training.scaling import Scaler
 from cdmae.training.state import State
 
@@ -203,6 +205,49 @@ def train_together(group, folders):
     return batch.pairs.values.tolist(), numbers, gradients(torch.nn.ModuleList(networks))
 
 
+def stopped(group, folder):
+    """Train without a stop; then the last process gets a signal in step 4 and all train again.
+
+    The curve has a row after step 100 only. What each process said, the steps that it computed
+    again, and the weights of both trainings.
+    """
+
+    def train(name, kill=-1):
+        network, seen = torch.nn.Linear(3, 1, bias=False), []
+        torch.nn.init.ones_(network.weight)
+
+        def learn(batch, step):
+            seen.append(step)
+            loss = (network(torch.ones(3)) * (step + group.rank)).square().sum()
+            loss.backward()
+            numbers = {"loss": loss.detach(), "spread": torch.ones(())}
+            group.add_up([network.weight.grad, *numbers.values()])
+            if step == kill and group.rank == SIZE - 1:
+                os.kill(os.getpid(), signal.SIGUSR1)
+            return numbers
+
+        with state.opened(folder / name, "x", group) as saved:
+            loop.train(
+                network,
+                lambda begin: iter(range(begin, 12)),
+                learn,
+                saved=saved,
+                settings=MASKED,
+                schedule=loop.Schedule(steps=12, warmup=2, last=12, interval=100),
+                columns=["step", "loss"],
+            )
+        return network.weight.detach(), seen
+
+    whole, _ = train("whole")
+    try:
+        train("stopped", kill=3)
+        said = ""
+    except Interrupted as stop:
+        said = str(stop)
+    again, seen = train("stopped")
+    return said, seen, whole, again
+
+
 def given(folders):
     """What both fine-tunings read."""
     return {name: path for name, path in folders.items() if name not in ("teacher", "cross")}
@@ -221,6 +266,7 @@ def work(rank, port, folders, output):
         assert (group.rank, group.size, group.first) == (rank, SIZE, rank == 0)
         assert [group.any(rank == SIZE - 1), group.any(False)] == [True, False]
         results = trained(group, folders) | {"fp16": overflowing(group, folders, output)}
+        results |= {"stopped": stopped(group, output / "states")}
         torch.save(results, output / f"{rank}.pt")
 
 
@@ -270,6 +316,19 @@ def free_port():
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         return any_port.getsockname()[1]
+
+
+def test_a_signal_to_one_process_stops_all_of_them_a_step_later(found):
+    """Preemption may leave a few seconds, and a row of the curve may be minutes away."""
+    _, group = found
+    said, seen, whole, again = zip(*(each["stopped"] for each in group), strict=True)
+    assert list(said) == [
+        f"{who}: x is saved at step 5; run it again to resume"
+        for who in ("a signal", "a signal", "SIGUSR1")
+    ]
+    assert list(seen) == [list(range(5, 12))] * SIZE
+    for weights in (*whole, *again):
+        assert torch.equal(weights, whole[0])
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
