@@ -20,6 +20,8 @@ PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may run a benchmark
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
+# members of classes of settings that check, describe or plan, and decide no result
+NO_RESULT = ("__post_init__", "in_words", "predicted", "further_flops", "read_tokens", "unread")
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of the statements in a statement
 # Modules that affect no result: they read config files before any job, and jobs receive the
 # settings as parameters.
@@ -66,6 +68,32 @@ def fingerprint(
                 name = name.rpartition(".")[0]  # an object in a module
             waiting += [name] if name.split(".")[0] in FOLLOWED else []
     return {name: hashes[name] for name in sorted(hashes)}
+
+
+def executed(kind: type, *, root: Path | str = ROOT) -> dict[str, str]:
+    """Map a class of settings, and the classes that it extends, to hashes of what a job executes.
+
+    These are constants, properties and methods, such as the number of ``spans`` of an objective.
+    The settings themselves are parameters; checks and descriptions decide no result.
+    """
+    hashes = {}
+    for owner in kind.__mro__:
+        if not owner.__module__.startswith(f"{PACKAGE}.config"):
+            continue
+        path = _path(owner.__module__, Path(root))
+        tree = ast.parse(path.read_bytes())
+        (found,) = (node for node in tree.body if getattr(node, "name", "") == owner.__qualname__)
+        own = [node for node in found.body if not isinstance(node, ast.AnnAssign | ast.Expr)]
+        text = "".join(_text(node) for node in own if not _decides_nothing(node))
+        name = f"{owner.__module__}.{owner.__qualname__}"
+        hashes[name] = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashes
+
+
+def _decides_nothing(node: ast.stmt) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else [node]
+    names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
+    return all(name in NO_RESULT or name.startswith("check") for name in names)
 
 
 def _path(module: str, root: Path) -> Path | None:

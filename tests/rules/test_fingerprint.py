@@ -2,12 +2,14 @@
 
 import ast
 import importlib
+import shutil
 import sys
 
 import pytest
 
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.errors import InputError
-from workflow.fingerprint import NEUTRAL, ROOT, fingerprint
+from workflow.fingerprint import NEUTRAL, ROOT, executed, fingerprint
 
 SCRIPT = "workflow/scripts/pretrain.py"
 TRAINER = "cdmae/pretraining/trainer.py"
@@ -132,7 +134,8 @@ def test_neutral_modules_exist_and_import_nothing_that_computes():
             for alias in node.names
         }
         imported |= {node.module for node in imports if node.module.startswith("cdmae.")}
-        assert imported <= NEUTRAL | {"cdmae.collections", "cdmae.formats"}, module
+        allowed = {"cdmae.collections", "cdmae.files", "cdmae.formats"}
+        assert imported <= NEUTRAL | allowed, module
 
 
 @pytest.mark.parametrize(
@@ -175,3 +178,32 @@ def test_it_finds_what_python_imports():
     found = fingerprint("cdmae/runs.py")
     assert {name for name in found if name.startswith("cdmae.")} <= set(sys.modules) | NEUTRAL
     assert "cdmae/runs.py" in found
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "counts"),
+    [
+        ("objectives/master.py", "spans = 2", "spans = 3", True),
+        ("encoders.py", "return (self.encoder_masking, self.decoder_masking)", "return ()", True),
+        (
+            "encoders.py",
+            "Annotated[Real, Gt(0), Le(0.95)] = 0.5",
+            "Annotated[Real, Gt(0)] = 0.4",
+            False,
+        ),
+        ("objectives/master.py", "in_words = (", "in_words = str(", False),
+        ("encoders.py", "    def check(self,", "    def check(this, self,", False),
+    ],
+)
+def test_of_a_class_of_settings_what_a_job_executes_counts(tmp_path, file, before, after, counts):
+    """Settings themselves are parameters of a job; checks and descriptions decide no result."""
+    shutil.copytree(ROOT / "cdmae/config", tmp_path / "cdmae/config")
+    kind = OBJECTIVES["master"]
+    known = executed(kind, root=tmp_path)
+    path = tmp_path / "cdmae/config" / file
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    now = executed(kind, root=tmp_path)
+    assert (now != known) == counts
+    assert executed(kind) == known

@@ -43,7 +43,7 @@ from cdmae.errors import InputError, said
 from workflow import hooks
 from workflow.contents import Contents
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
-from workflow.fingerprint import fingerprint
+from workflow.fingerprint import executed, fingerprint
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
 
@@ -240,14 +240,19 @@ def entry(wildcard, values):
 @cache
 def fingerprints(script, modules):
     """Map the modules that a script imports, and `modules` from settings, to their fingerprints."""
+    named = [each for each in modules if isinstance(each, str)]
     with in_a_sentence():
-        return fingerprint(f"workflow/scripts/{script}.py", modules)
+        found = fingerprint(f"workflow/scripts/{script}.py", named)
+    for kind in modules:
+        found |= {} if isinstance(kind, str) else executed(kind)
+    return found
 
 
 def code(script, modules=None):
     """Return a function that maps the modules of a script to their fingerprints.
 
-    modules: a function of the wildcards that lists further modules, which settings name.
+    modules: a function of the wildcards that lists further modules, which settings name, and the
+    classes of settings that the script executes.
     """
     return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
 
@@ -304,12 +309,21 @@ def trains(wildcards):
 
 
 def modules_of(wildcards):
-    """List the modules that the settings of an encoder name."""
+    """List the modules that the settings of an encoder name, and their classes."""
     encoder = settings.encoders[wildcards.encoder]
     objective = [f"cdmae.pretraining.objectives.{encoder.objective}"] if encoder.pretrained else []
-    return objective + [
-        f"cdmae.masking.strategies.{name}" for name in dict.fromkeys(encoder.maskings)
-    ]
+    maskings = [f"cdmae.masking.strategies.{name}" for name in dict.fromkeys(encoder.maskings)]
+    return [*objective, *maskings, type(encoder), type(settings.starts[encoder.start])]
+
+
+def stage_of(wildcards):
+    """Return the stage that trains a system."""
+    return settings.stages[settings.systems[wildcards.system].stage]
+
+
+def trainer_of(wildcards):
+    """List the module that trains a system, and the class of its settings."""
+    return [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}", type(stage_of(wildcards))]
 
 
 def module_of(wildcards):

@@ -124,7 +124,7 @@ rule tokenizer:
     conda:
         environment
     params:
-        code=code("tokenizer"),
+        code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
         settings=entry("start", tokenizing),
         prompted=lambda wildcards, output: systems.prompts(settings, wildcards.start),

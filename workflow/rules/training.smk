@@ -112,10 +112,7 @@ rule train:
         mem_mb=lambda wildcards, input, attempt: max(32000, 3 * input.size_mb) * attempt,
         runtime=1440,
     params:
-        code=code(
-            "train",
-            lambda wildcards: [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}"],
-        ),
+        code=code("train", trainer_of),
         settings=entry("system", training),
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:
@@ -143,7 +140,7 @@ rule teacher:
     resources:
         gpu=gpus(1),
     params:
-        code=code("teacher"),
+        code=code("teacher", lambda wildcards: [type(stage_of(wildcards))]),
         settings=lambda wildcards: plain(
             {"settings": settings.stages[settings.systems[wildcards.system].stage].drawn()}
         ),
