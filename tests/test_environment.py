@@ -253,6 +253,8 @@ def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, caps
             "invalid value for '--cores': Input should be greater than or equal to 1",
         ),
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus; allowed: h200"),
+        ("plan --config seeds", "--config has seeds; allowed: KEY=VALUE"),
+        ("plan --config seed=x", "seed is x; allowed: a whole number"),
         ("plan smoke.yaml", "got unexpected extra argument(s) (smoke.yaml)"),
         (
             "-n --config seed=3 --configfile no.yaml",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import yaml
 from typer import Option
 
 from cdmae.commands.configs import ConfigFiles, configured
@@ -35,14 +36,14 @@ def plan(
 
 
 def values_of(config: list[str]) -> dict[str, Any]:
-    """Read the values of ``--config`` in the same way as Snakemake."""
-    if not config:
-        return {}  # quickly, without Snakemake
-    from snakemake import cli
-    from snakemake.exceptions import CliException
-
-    try:
-        values = cli.parse_config(config)
-    except (CliException, ValueError) as error:
-        raise InputError(f"{error}; ./run plan --help lists the options") from None
+    """Read the values of ``--config``, KEY=VALUE with a value in YAML, as Snakemake does."""
+    values = {}
+    for word in config:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"--config has {word}; allowed: KEY=VALUE, such as seed=42")
+        try:
+            values[key] = yaml.load(value, yaml.BaseLoader)  # makes text only
+        except yaml.YAMLError:
+            values[key] = value
     return values
