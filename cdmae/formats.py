@@ -45,13 +45,30 @@ def signed(value: float | None) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Write an interval of differences: ``+1.1 to +3.7``."""
-    return f"{signed(low)} to {signed(high)}"
+    """Write an interval of differences: ``+1.1 to +3.7``, or ``+0.02 to +1.3``.
+
+    A bound that would round to 0 gets further digits, so that it shows whether 0 is inside.
+    """
+    return f"{_bound(low)} to {_bound(high)}"
+
+
+def _bound(value: float) -> str:
+    points = 100 * value
+    if abs(points) >= 0.05 or abs(points) < 1e-6:
+        return signed(value)
+    digits = math.ceil(-math.log10(abs(points)))
+    return minus(f"{points:+.{digits}f}")
 
 
 def probability(p: float) -> str:
-    """Write a p-value as papers do: ``p = .034``, or ``p < .001``."""
-    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".").replace("1.000", "1")
+    """Write a p-value as papers do: ``p = .034``, or ``p < .001``.
+
+    A p just below .05 gets a further digit, so that it does not read as .050.
+    """
+    if p < 0.001:
+        return "p < .001"
+    digits = 4 if 0.0495 <= p < 0.05 else 3
+    return f"p = {p:.{digits}f}".replace("0.", ".").replace("1.000", "1")
 
 
 def percent(share: float, *, decimals: int = 0) -> str:

@@ -295,3 +295,20 @@ def test_the_numbers_of_the_first_sentences_are_those_of_the_measures(run):
     difference, interval, p = measures.cells("cdmae-stage1", "mae-stage1", every, "RR@10", factor=1)
     assert f"By how much{difference} points" in words
     assert f"95 % interval {interval}" in words
+
+
+def test_every_printed_interval_excludes_zero_exactly_where_the_printed_p_is_below_a_twentieth(run):
+    verdicts = []
+    for _, heads, rows in tables_of(run[1]).values():
+        if "p, Holm" not in heads:
+            continue
+        for row in rows:
+            cells = dict(zip(heads, row, strict=True))
+            if cells["p, Holm"] in ("", formats.NONE):
+                continue
+            bounds = cells["interval, Holm"].replace("\N{MINUS SIGN}", "-").split(" to ")
+            low, high = map(float, bounds)
+            p = 0.0 if cells["p, Holm"].startswith("<") else float(cells["p, Holm"])
+            assert (p < 0.05) == (low > 0 or high < 0), row
+            verdicts.append(p < 0.05)
+    assert {True, False} == set(verdicts) and len(verdicts) > 40
