@@ -16,6 +16,7 @@ from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups, topics
+from cdmae.finetuning.groups import Examples
 from cdmae.finetuning.labels import Labels
 from cdmae.log import say
 from cdmae.models import checkpoint, networks, sequences
@@ -24,9 +25,9 @@ from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule
 from cdmae.training.scaling import Scaler
+from cdmae.training.sharing import ALONE, Shared, sharing
 
 if TYPE_CHECKING:
-    from cdmae.finetuning.groups import Examples
     from cdmae.models.checkpoint import Model
 
 
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
 class Data:
     """A stage's training data: examples, and the tokens of the split's queries and of all passages.
 
-    counts: the numbers of dropped queries and of removed negatives, by reason.
+    counts: the numbers of dropped queries and of removed negatives, by reason; only the first
+    process knows them. shared: through which the processes share further arrays.
     """
 
     examples: Examples
     counts: dict[str, int]
     queries: Tokens
     passages: Tokens
+    shared: Shared = ALONE
 
 
 @dataclass(frozen=True)
@@ -108,35 +111,50 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
             model = checkpoint.start_model(
                 encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model()
             )
-        taught = teacher or ranking
-        labels = None
-        if settings.labels:
-            labels = Labels(taught, settings.labels, settings.teacher_temperature)
-        data = read(
-            settings, model, encoder, collection, tokens, negatives, seed, threads, ranking, labels
-        )
-        made = task(
-            model,
-            data,
-            settings,
-            taught,
-            name=name,
-            after=after is not None,
-            in_batch_teacher=in_batch_teacher,
-            joint_teacher=joint_teacher,
-            seed=seed,
-            device=device,
-        )
-        network = model.network.to(device)
-        trained = network
-        if made.along:
-            trained = nn.ModuleList([network, *(other.network for other in made.along.values())])
-        stage = made.stage
-        examples = data.examples
-        plan = schedule(stage, len(examples), name)
-        scaler = Scaler(stage.precision, device)
-        with ranks.joined(device) as group, states.opened(state, name, group) as saved:
-            group.check_batch("queries", stage.queries)
+        with (
+            ranks.joined(device) as group,
+            sharing(state, group) as shared,
+            states.opened(state, name, group) as saved,
+        ):
+            group.check_batch("queries", settings.queries)
+            taught = teacher or ranking
+            labels = None
+            if settings.labels:
+                labels = Labels(taught, settings.labels, settings.teacher_temperature)
+            data = read(
+                settings,
+                model,
+                encoder,
+                collection,
+                tokens,
+                negatives,
+                seed,
+                threads,
+                ranking,
+                labels,
+                shared,
+            )
+            made = task(
+                model,
+                data,
+                settings,
+                taught,
+                name=name,
+                after=after is not None,
+                in_batch_teacher=in_batch_teacher,
+                joint_teacher=joint_teacher,
+                seed=seed,
+                device=device,
+            )
+            network = model.network.to(device)
+            trained = network
+            along = made.along
+            if along:
+                trained = nn.ModuleList([network, *(other.network for other in along.values())])
+            stage = made.stage
+            examples = data.examples
+            plan = schedule(stage, len(examples), name)
+            scaler = Scaler(stage.precision, device)
 
             def batches(begin: int) -> Iterator[Any]:
                 for _, epoch, rows in examples.batches(stage.queries, plan.last, begin):
@@ -173,7 +191,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     about["commits"] = commits
                 with saved.finish(output) as aside:
                     checkpoint.save(aside, model, encoder, about)
-                    for subfolder, other in made.along.items():
+                    for subfolder, other in along.items():
                         (aside / subfolder).mkdir()
                         count = sum(weight.numel() for weight in other.network.parameters())
                         theirs = about | {"parameters": count}
@@ -193,25 +211,34 @@ def read(
     threads: int,
     ranking: Path | None = None,
     labels: Labels | None = None,
+    shared: Shared = ALONE,
 ) -> Data:
-    """Read a stage's training data; `ranking`, `labels`: see `groups.read`.
+    """Read a stage's training data, once for all processes; ranking, labels: see `groups.read`.
 
     Raises `InputError` if the files do not match each other.
     """
-    passages = read_tokens(tokens)
+    passages = read_tokens(tokens, shared=shared.group.size > 1)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
     others = ("epochs", "seed", "labelled")
     draws = {key: value for key, value in stage.drawn().items() if key not in others}
-    examples, counts = groups.read(
-        collection, negatives, **draws, seed=seed, ranking=ranking, labels=labels
-    )
+    counts: dict[str, int] = {}
+
+    def make() -> dict[str, np.ndarray]:
+        how = {"seed": seed, "ranking": ranking, "labels": labels}
+        found, left_out = groups.read(collection, negatives, **draws, **how)
+        counts.update(left_out)
+        return found.arrays()
+
+    fields = ("group", "random_negatives", "whole_pool")
+    drawn = {name: draws[name] for name in fields if name in draws}
+    examples = Examples.of_arrays(shared.arrays("examples", make), seed=seed, **drawn)
     if stage.target != "recall":  # which draws no groups
         examples.check()
     queries = sequences.queries_of(collection, stage.split, encoder, threads)
     if stage.topics:
         found = topics.of_queries(model, queries, examples.queries, stage, seed, str(collection))
         examples = replace(examples, topics=found)
-    return Data(examples, counts, queries, passages)
+    return Data(examples, counts, queries, passages, shared)
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from cdmae.models.ragged import Ragged
 from cdmae.runs import Run, read_run
 from cdmae.training.setup import seed_of
 
+LISTS = ("positives", "barred", "mined")  # of `Examples`
 ATTEMPTS = 64  # random draws before the collection is considered too small for the group
 
 
@@ -84,6 +86,19 @@ class Examples:
     def __len__(self) -> int:
         """Return the number of examples E."""
         return len(self.queries)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays that `of_arrays` needs."""
+        lists = {name: getattr(self, name) for name in LISTS}
+        values = {f"{name}_values": ragged.values for name, ragged in lists.items()}
+        starts = {f"{name}_starts": ragged.starts for name, ragged in lists.items()}
+        return {"queries": self.queries, "texts": self.texts, **values, **starts}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray], **settings: Any) -> Examples:
+        """Return the examples with the arrays of others; settings: the other fields."""
+        lists = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_starts"]) for name in LISTS}
+        return cls(queries=arrays["queries"], texts=arrays["texts"], **lists, **settings)
 
     def check(self) -> None:
         """Raise `InputError` if a query has too few negatives for a group.

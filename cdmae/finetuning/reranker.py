@@ -50,7 +50,7 @@ def task(
 ) -> Task:
     """Set up the training of a reranker, which learns from judgments and, if given, a teacher."""
     del after, in_batch_teacher, joint_teacher, seed, device
-    taught = Teacher.read(teacher) if teacher else None
+    taught = Teacher.read(teacher, data.shared) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
         taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)

@@ -78,7 +78,7 @@ def task(
     if isinstance(stage, Sparse) and stage.target == "recall":
         return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
     sparsity = None
-    taught = Teacher.read(teacher) if teacher else None
+    taught = Teacher.read(teacher, data.shared) if teacher else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))

@@ -19,6 +19,7 @@ from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.log import say
 from cdmae.runs import Run, read_run
+from cdmae.training.sharing import ALONE, Shared
 
 WEAKER = 0.05  # a smaller p-value means that a teacher is weaker than its student
 UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
@@ -36,13 +37,13 @@ class Teacher:
     name: str
 
     @classmethod
-    def read(cls, path: Path) -> Teacher:
-        """Read an existing run; raises `InputError` if it is missing."""
+    def read(cls, path: Path, shared: Shared = ALONE) -> Teacher:
+        """Read an existing run, once for all processes; raises `InputError` if it is missing."""
         if not path.exists():
             raise InputError(
                 f"the teacher's scores {path} do not exist; compute them or remove the teacher"
             )
-        return cls(read_run(path), str(path))
+        return cls(Run(**shared.arrays("teacher", lambda: vars(read_run(path)))), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
         """Return the scores of each query's group: [B], [B, N] -> float32 [B, N].

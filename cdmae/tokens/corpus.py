@@ -83,14 +83,16 @@ def stream_tokens(
             write_array(aside / f"{name}.npy", getattr(tokens, name))
 
 
-def read_tokens(folder: Path | str) -> Tokens:
+def read_tokens(folder: Path | str, *, shared: bool = False) -> Tokens:
     """Read tokens; the ids stay on disk.
 
-    Raises `InputError` for offsets or ids out of range.
+    shared: whether the offsets do so, too, because several processes read them. Raises `InputError`
+    for offsets or ids out of range.
     """
     folder = Path(folder)
     arrays = {name: read_array(folder / f"{name}.npy") for name in TOKENS}
-    in_memory = {name: np.array(arrays[name]) for name in TOKENS if name != "ids"}
+    take = np.asarray if shared else np.array
+    in_memory = {name: take(arrays[name]) for name in TOKENS if name != "ids"}
     tokens = Tokens(ids=arrays["ids"], **in_memory)
     fault = _fault(tokens)
     if fault:

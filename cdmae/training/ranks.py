@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 from torch import Tensor, distributed
@@ -24,6 +25,7 @@ class Ranks:
     rank: int = 0
     size: int = 1
     device: torch.device = torch.device("cpu")
+    store: distributed.Store | None = None  # of torchrun, through which processes find each other
 
     @property
     def first(self) -> bool:
@@ -68,6 +70,16 @@ class Ranks:
 
         return answer
 
+    def wait_for_first(self, what: str) -> None:
+        """Wait until the first process calls this, too, with the same name.
+
+        Collectives give up after minutes, but reading a large collection may take longer.
+        """
+        if self.first:
+            self.store.set(what, "done")
+        else:
+            self.store.wait([what], timedelta(days=1))
+
     def check_batch(self, name: str, size: int) -> None:
         """Raise `InputError` if the global batch `name` is smaller than the number of processes."""
         if size < self.size:
@@ -105,8 +117,10 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     if size == 1:
         yield Ranks(device=device)
         return
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    store, rank, _ = next(distributed.rendezvous("env://"))
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
     try:
-        yield Ranks(distributed.get_rank(), size, device)
+        yield Ranks(rank, size, device, store)
     finally:
         distributed.destroy_process_group()

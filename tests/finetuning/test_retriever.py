@@ -97,7 +97,7 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     model, batch = prepared(tiny, recipe, tiny.encoder)
     numbers, found = learn(model, batch, recipe)
 
-    def keep_all(inputs, loss, _):
+    def keep_all(inputs, loss, *_):
         cuts = inputs[0].cuts
         parts = [inputs[0].encode(chunk) for chunk in range(len(cuts))]
         vectors = torch.cat(parts)[torch.argsort(torch.cat(cuts))]

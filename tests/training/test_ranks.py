@@ -12,6 +12,7 @@ import socket
 from dataclasses import replace
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from any_kind import as_objective
@@ -28,6 +29,7 @@ from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
 from cdmae.training import loop, ranks, state
 from cdmae.training.scaling import Scaler
+from cdmae.training.sharing import sharing
 from cdmae.training.state import State
 
 SIZE = 3  # processes; it divides neither the batch nor the micro-batches
@@ -117,6 +119,27 @@ def overflowing(group, folders, folder):
         scaler=scaler,
     )
     return network.state_dict(), scaler.state_dict()
+
+
+def shared(group, folders, folder):
+    """The arrays of a retriever's training data, each with the file that it is mapped from."""
+    recipe = stage("retriever")
+    model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model())
+    with sharing(folder / "state", group) as files:
+        data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1, shared=files)
+        run = Teacher.read(folders["teacher"], files).run
+        tokens = {"starts": data.passages.starts, "text_starts": data.passages.text_starts}
+        arrays = data.examples.arrays() | vars(run) | tokens
+        found = {name: (values.tolist(), place_of(values)) for name, values in arrays.items()}
+        group.any(False)  # all have read them before they are deleted
+    return found
+
+
+def place_of(values):
+    """The file that an array is mapped from, or None."""
+    while values is not None and not isinstance(values, np.memmap):
+        values = values.base
+    return values if values is None else str(values.filename)
 
 
 def several_decoders(group, folders):
@@ -265,8 +288,10 @@ def work(rank, port, folders, output):
     with ranks.joined(CPU) as group:
         assert (group.rank, group.size, group.first) == (rank, SIZE, rank == 0)
         assert [group.any(rank == SIZE - 1), group.any(False)] == [True, False]
-        results = trained(group, folders) | {"fp16": overflowing(group, folders, output)}
-        results |= {"stopped": stopped(group, output / "states")}
+        results = trained(group, folders)
+        results["fp16"] = overflowing(group, folders, output)
+        results["shared"] = shared(group, folders, output)
+        results["stopped"] = stopped(group, output / "states")
         torch.save(results, output / f"{rank}.pt")
 
 
@@ -305,10 +330,12 @@ def found(tiny, tmp_path_factory):
     for process in group:
         process.start()
     alone = trained(ranks.Ranks(), folders)
+    alone["shared"] = shared(ranks.Ranks(), folders, folder)
     for process in group:
         process.join(240)
         process.kill()  # a process that waits for a process that has failed
     assert [process.exitcode for process in group] == [0] * SIZE
+    assert not list(folder.glob(".*")), "the shared files are deleted"
     return alone, [torch.load(folder / f"{rank}.pt") for rank in range(SIZE)]
 
 
@@ -353,6 +380,15 @@ def test_processes_skip_the_same_steps(found):
     for other, other_scale in others:
         assert other_scale == scale
         assert all(torch.equal(other[name], weights[name]) for name in weights)
+
+
+def test_processes_map_the_same_files_of_what_one_has_read(found):
+    """Each would otherwise hold all candidates of the collection in its own memory."""
+    alone, group = found
+    for name, (values, _) in alone["shared"].items():
+        assert all(each["shared"][name][0] == values for each in group)
+        places = {each["shared"][name][1] for each in group}
+        assert len(places) == 1 and None not in places, name
 
 
 @pytest.mark.parametrize("trainer", PRETRAINED)
