@@ -9,10 +9,12 @@ from __future__ import annotations
 import atexit
 import difflib
 import fcntl
+import filecmp
 import html
 import logging
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -64,6 +66,23 @@ def lock(results: str) -> None:
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
     _locks.append(file)
+
+
+def delete_kept(results: str) -> None:
+    """Delete what jobs have kept in case they end badly, where their outputs exist.
+
+    Snakemake deletes the output of a job that fails, even if its work was done: a signal, a time
+    limit or a full disk may come at the last moment. The states of trainings and finished pieces of
+    vectors, texts and scores therefore stay until Snakemake has recorded the outputs.
+    """
+    for about in Path(results, "state").glob("*/*/*/about.json"):
+        name = about.parents[1].name  # state/{rule}/{name}/{hash}/about.json
+        made = [Path(results, folder, name, "about.json") for folder in ("encoders", "trained")]
+        if any(path.exists() and filecmp.cmp(about, path, shallow=False) for path in made):
+            shutil.rmtree(about.parent, ignore_errors=True)
+    for pieces in Path(results).rglob(".*.pieces"):
+        if pieces.with_name(pieces.name[1:].removesuffix(".pieces")).exists():
+            shutil.rmtree(pieces, ignore_errors=True)
 
 
 def print_failures(log: str) -> None:
@@ -135,6 +154,7 @@ class Listener:
     def __call__(self, record: logging.LogRecord) -> bool:
         """Return whether Snakemake prints a record."""
         if record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
+            delete_kept(self.results)
             print_results(self.results, self.workflow.dag_settings.targets)
         unknown = UNKNOWN.search(str(record.msg))
         if unknown:

@@ -20,7 +20,7 @@ from cdmae import collections
 from cdmae.config import pretrained, systems
 from cdmae.errors import InputError, cause
 from cdmae.fields import asdict
-from cdmae.files import complete, write_text
+from cdmae.files import complete, digest, write_text
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.retrieval import vectors
@@ -122,17 +122,16 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
     """
     expanded = collections.settings_of(settings, "collection")
     writer = Writer(expanded, threads)
-    files = systems.model_files(expanded.model)
-    stamps = [vectors.stamp(Path(path)) for path in (*expanded.base.depends(), *files)]
+    files = (*expanded.base.depends(), *systems.model_files(expanded.model))
+    content = [digest(path) for path in files]
     commits = networks.commits(model=expanded.model)
-    key = [asdict(expanded), expanded.version(), stamps, commits, PIECE, writer.together]
+    key = [asdict(expanded), expanded.version(), content, commits, PIECE, writer.together]
     known = expanded.base.expected()
     passages = known[0] if known else 0
     rows = _passages(expanded, threads)
-    with (
-        Progress(passages, unit="passages", label=f"write texts with {expanded.model}") as progress,
-        vectors.pieces(output, key) as folder,
-    ):
+    folder = vectors.pieces(output, key)
+    label = f"write texts with {expanded.model}"
+    with Progress(passages, unit="passages", label=label) as progress:
         for number in count():
             piece = list(islice(rows, PIECE))
             if not piece:

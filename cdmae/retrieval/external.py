@@ -20,7 +20,7 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
-from cdmae.files import read_json
+from cdmae.files import digest, read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.models.ragged import starts_of
@@ -162,13 +162,13 @@ def encode_passages(
     A passage follows the given prompt, or else the model's own, and is cut at `length` word-pieces.
     A killed run resumes after its last complete shard.
     """
-    files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
     with Progress(
         count_passages(collection), unit="passages", label=f"encode with {model}"
     ) as progress:
         key = [
             model,
-            [vectors.stamp(path) for path in files],
+            digest(collection / "passages.parquet"),
+            digest(model),
             vectors.SHARD,
             length,
             passage_prompt,

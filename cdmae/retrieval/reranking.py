@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.errors import InputError
+from cdmae.files import digest
 from cdmae.finetuning import groups, reranker
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
@@ -136,26 +137,26 @@ def teacher(
             return examples.drawn(index, rounds)
 
     key = [
-        vectors.stamp(model / "model.safetensors"),
-        vectors.stamp(negatives),
+        digest(model),
+        digest(negatives),
         settings,
         at_once,
     ]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    with vectors.pieces(output, key) as folder:
-        best = ordered(
-            judge,
-            queries,
-            asked,
-            passages,
-            drawn,
-            at_once,
-            label="teach",
-            kept=f"{folder}/",
-        )
-        for query, answer in zip(asked, best, strict=True):
-            taught[query] = answer
-        write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
+    folder = vectors.pieces(output, key)
+    best = ordered(
+        judge,
+        queries,
+        asked,
+        passages,
+        drawn,
+        at_once,
+        label="teach",
+        kept=f"{folder}/",
+    )
+    for query, answer in zip(asked, best, strict=True):
+        taught[query] = answer
+    write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
 
 
 def rerank(
@@ -184,33 +185,33 @@ def rerank(
     folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
     targets = zip(collections, splits, lengths, runs, outputs, strict=True)
     key = [
-        vectors.stamp(model / "model.safetensors"),
-        [vectors.stamp(path) for path in runs],
+        digest(model),
+        [digest(path) for path in runs],
         lengths,
         depth,
         PIECE,
     ]
-    with vectors.pieces(outputs[0], key) as folder:
-        for number, (collection, split, length, path, output) in enumerate(targets):
-            passages = read_tokens(folders[collection])
-            run = read_run(path)
-            checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
-            queries = sequences.queries_of(collection, split, model, threads)
-            if len(run) != len(queries):
-                raise InputError(
-                    f"{path} has {len(run)} queries, but the split {split!r} of {collection} has "
-                    f"{len(queries)}; delete it and run again"
-                )
-            reranked = reorder(
-                checkpoint.at(judge, length),
-                queries,
-                passages,
-                run,
-                depth,
-                label=f"rerank {collection.name}",
-                kept=f"{folder}/{number:03d}-",
+    folder = vectors.pieces(outputs[0].parent, key)
+    for number, (collection, split, length, path, output) in enumerate(targets):
+        passages = read_tokens(folders[collection])
+        run = read_run(path)
+        checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
+        queries = sequences.queries_of(collection, split, model, threads)
+        if len(run) != len(queries):
+            raise InputError(
+                f"{path} has {len(run)} queries, but the split {split!r} of {collection} has "
+                f"{len(queries)}; delete it and run again"
             )
-            write_run(output, reranked)
+        reranked = reorder(
+            checkpoint.at(judge, length),
+            queries,
+            passages,
+            run,
+            depth,
+            label=f"rerank {collection.name}",
+            kept=f"{folder}/{number:03d}-",
+        )
+        write_run(output, reranked)
 
 
 def reorder(

@@ -10,7 +10,6 @@ Shapes: `P` passages, `Q` queries, `D` dimensions.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from scipy import sparse
 
 from cdmae.arrays import map_array, read_array, write_array
 from cdmae.errors import InputError
-from cdmae.files import complete, read_json, remedy, write_json
+from cdmae.files import complete, digest, link, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
@@ -134,29 +133,29 @@ def write(
     engine: `lucene` adds an index of sparse vectors; `bm25` adds an index of their weights as term
     frequencies, which is searched with the k1 and b in the argument `bm25`.
     """
-    with pieces(output, key) as folder:
-        for number, shard in enumerate(shards):
-            if any(folder.glob(f"{number:05d}.np[yz]")):
-                progress.advance(len(shard))
-                continue
-            vectors = shard[:]
-            if isinstance(vectors, MultiVectors):
-                multivectors.write(folder, f"{number:05d}.npy", vectors)
-            elif isinstance(vectors, DualVectors):
-                dual.write(folder, f"{number:05d}", vectors)
-            elif sparse.issparse(vectors):
-                entries.write(folder / f"{number:05d}{entries.SUFFIX}", vectors)
-            else:
-                piece(folder / f"{number:05d}.npy", lambda vectors=vectors: vectors)
-        with complete(output) as aside:
-            aside.mkdir()
-            for path in folder.glob("*[0-9].np[yz]"):
-                path.rename(aside / path.name)
-            if engine != "exact":
-                index = aside / impacts.FOLDER
-                impacts.build(read_shards(aside), index, threads, frequencies=engine == "bm25")
-            if engine == "bm25":
-                write_json(aside / impacts.BM25, bm25)
+    folder = pieces(output, key)
+    for number, shard in enumerate(shards):
+        if any(folder.glob(f"{number:05d}.np[yz]")):
+            progress.advance(len(shard))
+            continue
+        vectors = shard[:]
+        if isinstance(vectors, MultiVectors):
+            multivectors.write(folder, f"{number:05d}.npy", vectors)
+        elif isinstance(vectors, DualVectors):
+            dual.write(folder, f"{number:05d}", vectors)
+        elif sparse.issparse(vectors):
+            entries.write(folder / f"{number:05d}{entries.SUFFIX}", vectors)
+        else:
+            piece(folder / f"{number:05d}.npy", lambda vectors=vectors: vectors)
+    with complete(output) as aside:
+        aside.mkdir()
+        for path in folder.glob("*[0-9].np[yz]"):
+            link(path, aside / path.name)
+        if engine != "exact":
+            index = aside / impacts.FOLDER
+            impacts.build(read_shards(aside), index, threads, frequencies=engine == "bm25")
+        if engine == "bm25":
+            write_json(aside / impacts.BM25, bm25)
 
 
 def encode_passages(
@@ -181,7 +180,7 @@ def encode_passages(
     if vectors:
         _link_head(vectors, Path(output), uses, engine, threads)
         return
-    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
+    key = [digest(model), digest(tokens), SHARD, length]
     with Progress(0, unit="passages", label="encode") as progress:
         encoded = shards(model, tokens, threads, length, progress)
         progress.total = sum(map(len, encoded))
@@ -331,13 +330,12 @@ def _chunks(
 # --------------------------------------------------
 
 
-@contextlib.contextmanager
-def pieces(output: Path, key: Any) -> Iterator[Path]:
-    """Yield a hidden folder next to `output` for its finished pieces; delete it after success.
+def pieces(output: Path, key: Any) -> Path:
+    """Make a hidden folder next to `output` for its finished pieces.
 
-    After a kill, the folder remains, and the next run reuses its pieces if `key` is equal (JSON
-    values that identify the input). It is outside of `output`, which Snakemake deletes before a
-    job.
+    The folder remains, and the next run reuses its pieces if `key` is equal (JSON values that
+    identify the input). It is outside of `output`, which Snakemake deletes before a job and after a
+    failure. The workflow deletes the folder when it has recorded the output.
     """
     folder = output.with_name(f".{output.name}.pieces")
     kept = folder / "key.json"
@@ -348,8 +346,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
         say(f"resuming with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(kept, key)
-    yield folder
-    shutil.rmtree(folder)
+    return folder
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
@@ -358,12 +355,6 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
         with complete(path) as aside:
             write_array(aside, make())
     return read_array(path)
-
-
-def stamp(path: Path) -> list[Any]:
-    """Return the attributes of a file that change whenever the file is rewritten."""
-    status = path.stat()
-    return [str(path), status.st_size, status.st_mtime_ns]
 
 
 def encode_asked(

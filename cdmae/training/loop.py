@@ -110,7 +110,8 @@ def train(
                 last = done == schedule.last
                 warm = done > schedule.warmup
                 write_row = (last or done % schedule.interval == 0) and not meter.empty
-                save = not last and requests.any(bool(stop.requested) or saved.due())
+                # The result may be lost until the workflow has recorded it.
+                save = requests.any(bool(stop.requested) or saved.due()) or last
                 if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.
@@ -124,7 +125,8 @@ def train(
                     saved.add(CURVE, learning_rate=rate, **counts, **means)
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    save_or_stop(saved, done, {"seconds": time.monotonic() - begun, **state}, stop)
+                    payload = {"seconds": time.monotonic() - begun, **state}
+                    save_or_stop(saved, done, payload, stop, last=last)
     if scaler.skipped > MANY_SKIPPED * schedule.last:
         meter.note(scaler.note(schedule.last))
     return time.monotonic() - begun, meter.notes
@@ -250,8 +252,10 @@ def check(
 # --- states ---------------------------------------------------------------------------------------
 
 
-def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -> None:
-    """Save a state; raise `Interrupted` if a process was asked to stop.
+def save_or_stop(
+    saved: State, step: int, payload: dict[str, Any], stop: Stop, *, last: bool = False
+) -> None:
+    """Save a state; raise `Interrupted` if a process was asked to stop before the last step.
 
     A failed save, for example on a full disk, is only logged: the training can end without this
     state, and the next save may succeed. If a stop was requested, the `OSError` is raised.
@@ -266,7 +270,7 @@ def save_or_stop(saved: State, step: int, payload: dict[str, Any], stop: Stop) -
             f"{saved.name} cannot save its state at step {step:,}: {reason}; earlier states are "
             "kept"
         )
-    if not saved.group.any(bool(stop.requested)):
+    if last or not saved.group.any(bool(stop.requested)):
         return
     if unsaved is not None:
         raise unsaved

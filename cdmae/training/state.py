@@ -7,8 +7,10 @@ after a failure::
     steps.tsv, ...              the curve and other tables so far, also stored in the state
     snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
     lease, lease.lock           the process that trains here (`cdmae.training.leases`)
+    about.json                  of the result, once it is written
 
-A state is written to a temporary file, synced and renamed. The last two states are kept.
+A state is written to a temporary file, synced and renamed. The last two states are kept, also the
+last step's. A job never deletes them: only the workflow knows that the result is recorded.
 """
 
 from __future__ import annotations
@@ -151,7 +153,9 @@ class State:
     def finish(self, output: Path) -> Iterator[Path]:
         """Yield a folder for the result; it becomes `output` atomically.
 
-        The tables and the folders of the state are copied into it. Then the state is deleted.
+        The tables and the folders of the state are copied into it. The state stays, with a copy of
+        the result's ``about.json``: until the workflow has recorded the output, a job that ends
+        badly loses it, and the next run makes it again from here.
         """
         folders = [path for path in self.folder.iterdir() if path.is_dir()]
         with complete(output) as aside:
@@ -163,11 +167,7 @@ class State:
                 shutil.copytree(
                     path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*")
                 )
-        for path in folders:
-            shutil.rmtree(path)
-        for path in self.folder.iterdir():
-            if not path.name.startswith("lease"):
-                path.unlink()
+        shutil.copyfile(output / "about.json", self.folder / "about.json")
 
     def _states(self) -> list[Path]:
         """List the states, oldest first."""

@@ -55,7 +55,6 @@ def test_what_is_written(pretrained):
     )
     assert about["settings"]["batch"] == 6
     assert about["parameters"] == sum(each.numel() for each in model.parameters())
-    assert [path.name for path in (pretrained.parent / "state").iterdir()] == ["lease.lock"]
 
 
 def test_training_is_repeatable_and_depends_on_its_seed(pretrained, inputs, tmp_path):

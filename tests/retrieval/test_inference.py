@@ -112,9 +112,11 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
         vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert not (tmp_path / "v").exists()
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
+    shutil.rmtree(tmp_path / "v")  # as Snakemake does after a job that ends badly
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert calls == [50, 50, 20, 20]
     assert "resuming with 2 finished pieces" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "v"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".v.pieces", "model", "v"]
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
     for first, second in zip(
@@ -125,15 +127,9 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
 
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):
-    with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
-        vectors.piece(folder / "00000.npy", lambda: np.ones(3))
-        raise ZeroDivisionError
-    with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
-        assert (folder / "00000.npy").exists()
-        raise ZeroDivisionError
-    with vectors.pieces(tmp_path / "o", ["b"]) as folder:
-        assert not (folder / "00000.npy").exists()
-    assert not list(tmp_path.iterdir())
+    vectors.piece(vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy", lambda: np.ones(3))
+    assert (vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy").exists()
+    assert not (vectors.pieces(tmp_path / "o", ["b"]) / "00000.npy").exists()
 
 
 @pytest.mark.parametrize(
@@ -182,7 +178,8 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     pieces = read_run(tmp_path / "pieces.parquet")
     assert (pieces.starts == run.starts).all()
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
+    shown = [path.name for path in tmp_path.iterdir() if path.is_file()]
+    assert sorted(shown) == ["pieces.parquet", "t.parquet"]
 
 
 def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):
@@ -266,7 +263,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(
     reranking.rerank(**how, outputs=outputs[1])
     for first, second in zip(*outputs, strict=True):
         assert first.read_bytes() == second.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         "a0.parquet",
         "a1.parquet",
         "b0.parquet",

@@ -1,6 +1,7 @@
 """Training states: whole or skipped, the last two kept."""
 
 import pickle
+import shutil
 import zlib
 
 import pytest
@@ -85,30 +86,28 @@ def test_tables_go_on_from_the_state(tmp_path):
         state.latest()
         state.begin("steps.tsv", ["step", "loss"])
         state.add("steps.tsv", step=2, loss=1 / 3)
-        with state.finish(tmp_path / "output"):
-            pass
+        with state.finish(tmp_path / "output") as folder:
+            (folder / "about.json").touch()
         assert (tmp_path / "output/steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t0.333333\n"
         state.begin("steps.tsv", ["step", "other"])
         assert state.tables == {"steps.tsv": [["step", "other"]]}
 
 
-def test_a_finished_training_leaves_no_state(tmp_path):
+def test_a_finished_training_keeps_its_state_and_makes_a_lost_result_again(tmp_path):
     (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
-    with states.opened(tmp_path / "state", "x") as state:
-        state.begin("steps.tsv", ["step"])
-        state.save(1, {})
-        with state.finish(tmp_path / "output") as folder:
-            (folder / "model").touch()
-        assert {path.name for path in (tmp_path / "state").iterdir()} == {
-            "lease",
-            "lease.lock",
-        }
-    assert {path.name for path in (tmp_path / "output").iterdir()} == {
-        "model",
-        "snapshots",
-        "steps.tsv",
-    }
-    assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
+    for _ in range(2):
+        with states.opened(tmp_path / "state", "x") as state:
+            if state.latest() is None:
+                state.begin("steps.tsv", ["step"])
+                state.save(3, {})
+            assert state.step in (0, 3)
+            with state.finish(tmp_path / "output") as folder:
+                (folder / "about.json").write_text("result")
+        found = {path.name for path in (tmp_path / "output").iterdir()}
+        assert found == {"about.json", "snapshots", "steps.tsv"}
+        assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
+        shutil.rmtree(tmp_path / "output")  # as Snakemake does after a job that ends badly
+    assert (tmp_path / "state/about.json").read_text() == "result"
 
 
 def test_looking_reads_and_writes_nothing(tmp_path):
