@@ -1,19 +1,21 @@
-"""Measure each form of a step in its own process: no form inherits memory, caches or kernels."""
+"""Measure several forms of the same work: in processes of their own, which take turns.
+
+No form inherits memory, caches or kernels of another. All have the same settings of heap and
+threads, and the same weights and texts. Ratios are medians over rounds in which all forms take
+their turn, so a machine that is busy slows all of them alike. Times are CPU times.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import multiprocessing
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 
 import numpy as np
-import torch
-from torch import nn
 
 from benchmarks.tables import table
 from cdmae.describe import describe
@@ -22,62 +24,24 @@ from cdmae.training import setup
 
 BF16 = "_bf16"  # ends the names of forms that compute in bfloat16
 ONE_CHUNK = "_one_chunk"  # ends the names of forms that keep the graph of the whole batch
-TOLERANCE = 1e-5  # relative difference of the losses of all forms in float32
+TOLERANCE = {"float32": 1e-5, "bf16": 0.02}  # of the results, relative to those of the first form
+
+# Prepares a form's work, and returns a function that does it and returns its result.
+Start = Callable[[str, argparse.Namespace], Callable[[], np.ndarray]]
 
 
-def measure_each(benchmark: str, forms: Iterable[str]) -> dict[str, Any]:
-    """Run a benchmark with the arguments of this process and ``--form``; read its JSON."""
-    command = [sys.executable, "-m", f"benchmarks.{benchmark}", *sys.argv[1:], "--form"]
-    return {
-        form: json.loads(
-            subprocess.run([*command, form], check=True, capture_output=True, text=True).stdout
-        )
-        for form in forms
-    }
+@dataclass
+class Taken:
+    """What a form took: CPU seconds of each round, GB above its start, and its first result."""
+
+    seconds: list[float] = field(default_factory=list)
+    memory: float = 0.0
+    result: np.ndarray | None = None
 
 
-def measure_step(model: nn.Module, step: Callable[[], float], repeats: int) -> dict[str, float]:
-    """Return CPU seconds per step (median), memory in GB above the weights, loss and gradient norm.
-
-    step: computes a loss and its gradient, and returns the loss.
-    """
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    taken = []
-    for _ in range(repeats):
-        model.zero_grad(set_to_none=False)
-        begun = time.process_time()
-        loss = step()
-        taken.append(time.process_time() - begun)
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
-    gradients = [weight.grad.flatten() for weight in model.parameters() if weight.grad is not None]
-    return {
-        "seconds": float(np.median(taken)),
-        "memory": memory,
-        "loss": loss,
-        "gradient": float(torch.cat(gradients).norm()),
-    }
-
-
-def measure_form(
-    form: str,
-    arguments: argparse.Namespace,
-    step: Callable[[str, nn.Module, Any, int, str], float],
-    network: Callable[[str], nn.Module],
-    batch: Callable[[str, int, int], Any],
-) -> dict[str, float]:
-    """Measure a form in this process, with the texts and weights of all forms.
-
-    step: of a form, network, batch, chunk and size. network: makes the network of a size. batch:
-    draws the texts of a size, by the numbers of queries and of passages per query.
-    """
-    setup.set_up(arguments.threads)
-    size = arguments.size
-    model = network(size)
-    work = batch(size, arguments.queries, arguments.group)
-    step(form, model, batch(size, 2, 2), arguments.chunk, size)  # kernels are compiled
-    return measure_step(
-        model, lambda: step(form, model, work, arguments.chunk, size), arguments.repeats
-    )
+def precision(form: str) -> str:
+    """Return the precision in which a form computes, by its name."""
+    return "bf16" if form.endswith(BF16) else "fp32"
 
 
 def chunk_of(form: str, chunk: int, read: Ragged) -> int:
@@ -85,59 +49,83 @@ def chunk_of(form: str, chunk: int, read: Ragged) -> int:
     return len(read) if form.endswith(ONE_CHUNK) else chunk
 
 
-def compare(
-    benchmark: str,
-    forms: dict[str, str],
-    sizes: dict[str, tuple[int, ...]],
-    measure: Callable[[str, argparse.Namespace], dict[str, float]],
-    *,
-    description: str,
-    size: str,
-    queries: int,
-    group: int,
-) -> None:
-    """Read the command line, measure every form and print the table.
-
-    measure: measures one form. size, queries, group: the defaults of the command line. Exits with
-    an error if the losses of the forms in float32 differ.
-    """
-    parser = argparse.ArgumentParser(
+def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
+    """Return a parser with options for sizes, by their defaults, for threads and for rounds."""
+    made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", choices=sizes, default=size)
-    parser.add_argument("--queries", type=int, default=queries)
-    parser.add_argument("--group", type=int, default=group)
-    parser.add_argument("--chunk", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--form", choices=forms, help="internal: measure one form and print JSON")
-    arguments = parser.parse_args()
-    if arguments.form:
-        print(json.dumps(measure(arguments.form, arguments)))
-        return
-    found = measure_each(benchmark, forms)
-    print(
-        f"{describe()['processor']}; threads: {arguments.threads}\n"
-        f"{arguments.size}: {sizes[arguments.size][:3]}, {arguments.queries} queries x "
-        f"{arguments.group} passages, chunk {arguments.chunk}\n"
-    )
-    print(table([_row(forms[form], form, each, found["ours"]) for form, each in found.items()]))
-    exact = [each["loss"] for form, each in found.items() if not form.endswith(BF16)]
-    gap = max(exact) / min(exact) - 1
-    if gap > TOLERANCE:
-        raise SystemExit(f"the losses in float32 differ by {gap:.1e} of their size")
-    print(f"\nlosses in float32 differ by {gap:.1e} of their size")
+    for name, default in ({"threads": 1, "rounds": 5} | sizes).items():
+        made.add_argument(f"--{name}", type=int, default=default)
+    return made
 
 
-def _row(title: str, form: str, found: dict[str, float], ours: dict[str, float]) -> dict[str, str]:
-    """Return a row of the table."""
+def compare(start: Start, forms: dict[str, str], given: argparse.Namespace, title: str) -> None:
+    """Measure the forms, named by their titles, and print a table.
+
+    Exits with an error if the results differ.
+    """
+    taken = take_turns(start, forms, given)
+    print(f"{title}; {describe()['processor']}; threads: {given.threads}\n")
+    print(table([_row(form, forms, taken) for form in forms]))
+    first = taken[next(iter(forms))].result
+    for form, each in taken.items():
+        kind = "bf16" if form.endswith(BF16) else "float32"
+        gap = np.linalg.norm(each.result - first) / np.linalg.norm(first)
+        if not gap <= TOLERANCE[kind]:
+            raise SystemExit(f"the result of {forms[form]} differs by {gap:.1e} of its size")
+    print()
+
+
+def take_turns(start: Start, forms: dict[str, str], given: argparse.Namespace) -> dict[str, Taken]:
+    """Run every form once to warm up, then in `given.rounds` rounds."""
+    spawned = multiprocessing.get_context("spawn")
+    lines = {}
+    processes = []
+    for form in forms:
+        lines[form], theirs = spawned.Pipe()
+        process = spawned.Process(target=work, args=(start, form, given, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        processes.append(process)
+    taken = {form: Taken() for form in forms}
+    for number in range(given.rounds + 1):
+        for form, line in lines.items():
+            line.send(True)
+            seconds, taken[form].memory, result = line.recv()
+            if number:
+                taken[form].seconds.append(seconds)
+            else:
+                taken[form].result = result
+    for line, process in zip(lines.values(), processes, strict=True):
+        line.send(False)
+        process.join()
+    return taken
+
+
+def work(start: Start, form: str, given: argparse.Namespace, line: Connection) -> None:
+    """Prepare a form, then do its work at each request; answer with seconds, GB and result."""
+    setup.set_up(given.threads)
+    once = start(form, given)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    while line.recv():
+        begun = time.process_time()
+        result = np.asarray(once())
+        seconds = time.process_time() - begun
+        memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+        line.send((seconds, memory, result))
+
+
+def _row(form: str, forms: dict[str, str], taken: dict[str, Taken]) -> dict[str, str]:
+    """Return a row of the table; the ratio is to ours in the same precision."""
+    own = taken[form]
+    ours = f"ours{BF16}" if form.endswith(BF16) else "ours"
+    times = ""
+    if ours in taken:
+        times = f"x {np.median(np.divide(own.seconds, taken[ours].seconds)):.2f}"
     return {
-        "form": title,
-        "precision": "bf16" if form.endswith(BF16) else "float32",
-        "cpu-s per step": f"{found['seconds']:.2f}",
-        "time of ours": f"x {found['seconds'] / ours['seconds']:.2f}",
-        "memory, GB": f"{found['memory']:.2f}",
-        "memory of ours": f"x {found['memory'] / ours['memory']:.2f}",
-        "loss": f"{found['loss']:.6f}",
-        "gradient norm": f"{found['gradient']:.6f}",
+        "form": forms[form],
+        "precision": precision(form),
+        "cpu-ms": f"{1000 * np.median(own.seconds):,.0f}",
+        "time of ours": times,
+        "memory, GB": f"{own.memory:.2f}",
     }

@@ -12,6 +12,7 @@ batch.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -19,9 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertModel
 
+from benchmarks import finetuning
 from benchmarks.finetuning import SIZES, batch, columns, padded, seeded
 from benchmarks.finetuning import network as encoder_of
-from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_form
+from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
 from cdmae.models.heads import multi
@@ -104,38 +106,29 @@ def loss_of_theirs(model: BertModel, work: retriever.Batch, chunk: int, *, cache
     return loss(columns(work))
 
 
-def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, size: str) -> float:
+def step(form: str, model: BertModel, work: retriever.Batch, given: argparse.Namespace) -> float:
     """Compute the loss and its gradient."""
     if form.startswith("ours"):
         stage = Multi(
             collection="c",
-            chunk=chunk_of(form, chunk, work.sequences),
+            chunk=chunk_of(form, given.chunk, work.sequences),
             dimensions=DIMENSIONS,
-            passage_length=SIZES[size][4],
+            passage_length=SIZES[given.size][4],
             precision="fp32",
         )
         return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
     if form == "padded":
         value = loss_by_hand(model, work)
     else:
-        value = loss_of_theirs(model, work, chunk, cached=form.startswith("cached"))
+        value = loss_of_theirs(model, work, given.chunk, cached=form.startswith("cached"))
     value.backward()
     return value.item()
 
 
-def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Measure a form in this process, with the texts and weights of all forms."""
-    return measure_form(form, arguments, step, network, filled)
+def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
+    """Return a form's step, which returns its loss."""
+    return finetuning.start(form, given, network, filled, step)
 
 
 if __name__ == "__main__":
-    compare(
-        "multi",
-        FORMS,
-        SIZES,
-        measure,
-        description=__doc__,
-        size="default",
-        queries=32,
-        group=4,
-    )
+    finetuning.main(start, FORMS, __doc__, "default", queries=32, group=4)

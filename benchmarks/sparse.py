@@ -11,14 +11,16 @@ the loss of the padded batch.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import BertForMaskedLM
 
+from benchmarks import finetuning
 from benchmarks.finetuning import SIZES, batch, columns, config_of, padded, seeded
-from benchmarks.forms import ONE_CHUNK, chunk_of, compare, measure_form
+from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
@@ -87,13 +89,15 @@ def loss_of_theirs(
     return torch.stack(list(parts.values())).sum()
 
 
-def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, size: str) -> float:
+def step(
+    form: str, model: BertForMaskedLM, work: retriever.Batch, given: argparse.Namespace
+) -> float:
     """Compute the loss and its gradient."""
     if form.startswith("ours"):
         stage = Sparse(
             collection="c",
-            chunk=chunk_of(form, chunk, work.sequences),
-            passage_length=SIZES[size][4],
+            chunk=chunk_of(form, given.chunk, work.sequences),
+            passage_length=SIZES[given.size][4],
             precision="fp32",
             query_flops=FLOPS,
             passage_flops=FLOPS,
@@ -105,24 +109,15 @@ def step(form: str, model: BertForMaskedLM, work: retriever.Batch, chunk: int, s
     if form == "padded":
         value = loss_by_hand(model, work)
     else:
-        value = loss_of_theirs(model, work, chunk, cached=form.startswith("cached"))
+        value = loss_of_theirs(model, work, given.chunk, cached=form.startswith("cached"))
     value.backward()
     return value.item()
 
 
-def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Measure a form in this process, with the texts and weights of all forms."""
-    return measure_form(form, arguments, step, network, batch)
+def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
+    """Return a form's step, which returns its loss."""
+    return finetuning.start(form, given, network, batch, step)
 
 
 if __name__ == "__main__":
-    compare(
-        "sparse",
-        FORMS,
-        SIZES,
-        measure,
-        description=__doc__,
-        size="default",
-        queries=32,
-        group=4,
-    )
+    finetuning.main(start, FORMS, __doc__, "default", queries=32, group=4)

@@ -13,7 +13,6 @@ class Sizes:
 
     network: a key of `benchmarks.pretraining.SIZES`
     batch, length: passages of a pre-training step, and their length
-    padded: passages where the head reads every position
     groups: queries x passages of a fine-tuning step, then of a step with a teacher
     chunk: passages computed together
     encoded: passages and pairs that are encoded
@@ -27,7 +26,6 @@ class Sizes:
     vocabulary: int
     batch: int
     length: int
-    padded: int
     groups: tuple[tuple[int, int], tuple[int, int]]
     chunk: int
     encoded: int
@@ -53,7 +51,6 @@ PAPER = Sizes(
     30522,
     batch=2048,
     length=150,
-    padded=128,
     groups=((64, 32), (32, 64)),
     chunk=768,
     encoded=1 << 14,
@@ -66,6 +63,6 @@ PAPER = Sizes(
     steps=300,
 )
 TOY = Sizes(
-    "tiny", 4096, batch=8, length=32, padded=4, groups=((3, 4), (2, 6)), chunk=8, encoded=40,
+    "tiny", 4096, batch=8, length=32, groups=((3, 4), (2, 6)), chunk=8, encoded=40,
     peer=16, vectors=500, asked=20, depth=10, repeats=1, collection=400, steps=6,
 )  # fmt: skip

@@ -53,7 +53,7 @@ def rows(here: Run) -> Iterator[Row]:
         return
     yield from attempt(here, "encoding", _encoding)
     yield from attempt(here, "reranking", _reranking)
-    yield from attempt(here, "retromae, padded", _padded_pretraining)
+    yield from attempt(here, "pre-training by transformers", _sorted_pretraining)
 
 
 def _measured(
@@ -218,26 +218,21 @@ def _shares(here: Run, step: Callable[[], object], seconds: float) -> Iterator[R
         yield Row(f"pre-training, {event.key[:60]}", share, "%", note=f"{event.count} times")
 
 
-def _padded_pretraining(here: Run) -> Iterator[Row]:
-    """Compare with RetroMAE as its authors compute it, on a batch that fits."""
-    from benchmarks.naive import Naive
+def _sorted_pretraining(here: Run) -> Iterator[Row]:
+    """Compare with the simplest good form over transformers' modules, without dropout."""
+    from benchmarks.naive import Sorted
     from cdmae.pretraining import trainer
 
-    network, options = _objective(here, "retromae", here.sizes.padded)
+    network, options = _objective(here, "mae", here.sizes.batch)
     batch = pretraining.step(options)
-    settings = pretraining.settings("retromae")
-    naive = Naive("retromae", network)
+    settings = pretraining.settings("mae")
+    peer = Sorted("mae", network)
     tokens = int(batch.sides["encoder"].inputs.starts[-1])
-
-    def padded() -> None:
-        with torch.device(here.device), setup.autocast("bf16", here.device):
-            loss = naive(batch)
-        loss.backward()
-
     learn = partial(trainer.learn, network, batch, settings, here.group, seed=1, step=0)
     ours = _seconds(here, _updating(network, learn))
+    theirs = partial(peer.learn, batch, here.sizes.peer, here.device, "bf16")
     yield _beside(
-        here, "retromae, padded as its authors compute it", tokens, ours, _updating(network, padded)
+        here, "pre-training by transformers, sorted", tokens, ours, _updating(network, theirs)
     )
 
 
@@ -267,15 +262,14 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
 
     def cached(here: Run) -> Iterator[Row]:
         """Compare with the loss that sentence-transformers' trainer computes, without dropout."""
-        form = "sentence_transformers"
 
         def learn() -> None:
             with torch.device(here.device), setup.autocast("bf16", here.device):
-                finetuning.step(form, network, batch, stage.chunk, here.sizes.network)
+                finetuning.cached_step(network, batch, stage.chunk)
 
         yield _beside(
             here,
-            f"fine-tuning by {finetuning.FORMS[form]}",
+            "fine-tuning by CachedMultipleNegativesRankingLoss",
             tokens,
             seconds,
             _updating(network, learn),

@@ -1,24 +1,19 @@
-"""Benchmarks compare forms with the same loss, in processes with the same set-up."""
+"""Benchmarks compare forms that learn and compute the same."""
 
 import argparse
 import importlib
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from benchmarks import encoding, finetuning, multi, pretraining, search, sparse
-from cdmae.training import setup
+from benchmarks import encoding, finetuning, forms, multi, pretraining, search, sparse
+from cdmae.pretraining import trainer
+from cdmae.training.ranks import Ranks
 
-
-@pytest.fixture
-def set_up(monkeypatch):
-    """The numbers of threads that processes were set up with; this one is left as it is."""
-    asked = []
-    monkeypatch.setattr(
-        setup, "set_up", lambda threads: asked.append(threads) or torch.device("cpu")
-    )
-    return asked
+CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize(
@@ -28,66 +23,74 @@ def test_every_benchmark_finds_what_it_measures(name):
     importlib.import_module(f"benchmarks.{name}")
 
 
-class Line:
-    """Asks for one step, and keeps the answer."""
-
-    def __init__(self):
-        self.asked = iter([True, False])
-        self.answers = []
-
-    def recv(self):
-        return next(self.asked)
-
-    def send(self, answer):
-        self.answers.append(answer)
+def results(benchmark, given):
+    """Return the result of each form of a benchmark, by its name."""
+    return {form: np.asarray(benchmark.start(form, given)()) for form in benchmark.FORMS}
 
 
 @pytest.mark.parametrize("objective", pretraining.PUBLISHED)
-def test_both_forms_of_a_pretraining_step_have_the_same_loss(objective, set_up, monkeypatch):
+def test_both_forms_of_a_pretraining_step_learn_the_same(objective, monkeypatch):
+    """The peer in chunks; its gradient, too, is that of ours."""
     monkeypatch.setitem(pretraining.SIZES, "toy", (2, 64, 1))
     given = argparse.Namespace(
-        size="toy", vocabulary=300, length=32, batch=6, threads=1, objective=objective
+        size="toy", vocabulary=300, length=32, batch=6, chunk=4, objective=objective
     )
-    losses = []
-    for form in ("naive", "ours"):
-        line = Line()
-        pretraining.work(form, given, line)
-        losses.append(line.answers[0][1])
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
-    assert set_up == [1, 1]
+    found = results(pretraining, given)
+    assert found["ours"] == pytest.approx(found["sorted"], rel=1e-5)
+    assert found["ours_bf16"] == pytest.approx(found["sorted_bf16"], rel=1e-2)
+    ours, peer = pretraining.networks(given)
+    batch = pretraining.step(given)
+    settings = replace(ours.settings, precision="fp32")
+    gradients = []
+    for learn in (
+        lambda: peer.learn(batch, 4, CPU, "fp32"),
+        lambda: trainer.learn(ours, batch, settings, Ranks(), seed=1, step=0),
+    ):
+        ours.zero_grad()
+        learn()
+        weights = [weight.grad for weight in ours.parameters() if weight.grad is not None]
+        gradients.append(torch.cat([each.flatten() for each in weights]))
+    assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[0].norm()
 
 
-def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(set_up, monkeypatch):
+@pytest.mark.parametrize("head", [finetuning, sparse, multi])
+def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(head, monkeypatch):
     monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
-    given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5, threads=1, repeats=1)
-    first, *others = [
-        finetuning.measure(form, given) for form in finetuning.FORMS if form != "ours_bf16"
-    ]
-    for other in others:
-        assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
-        assert other["gradient"] == pytest.approx(first["gradient"], rel=1e-4)
-    assert set_up == [1] * 4
+    given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5)
+    losses = {}
+    gradients = {}
+    for form in head.FORMS:
+        model = head.network("toy")
+        work = head.filled("toy", 4, 3) if head is multi else finetuning.batch("toy", 4, 3)
+        losses[form] = head.step(form, model, work, given)
+        weights = [weight.grad for weight in model.parameters() if weight.grad is not None]
+        gradients[form] = torch.cat([each.flatten() for each in weights]).norm().item()
+    for form in head.FORMS:
+        near = 0.02 if form.endswith(forms.BF16) else 1e-5
+        assert losses[form] == pytest.approx(losses["ours"], rel=near)
+        assert gradients[form] == pytest.approx(gradients["ours"], rel=10 * near)
 
 
-@pytest.mark.parametrize("head", [sparse, multi])
-def test_all_forms_of_a_step_have_the_same_loss_and_gradient(head, set_up, monkeypatch):
+def test_all_forms_of_encoding_have_the_same_vectors(monkeypatch):
     monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
-    given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5, threads=1, repeats=1)
-    first, *others = [head.measure(form, given) for form in head.FORMS]
-    for other in others:
-        assert other["loss"] == pytest.approx(first["loss"], rel=1e-5)
-        assert other["gradient"] == pytest.approx(first["gradient"], rel=1e-4)
+    found = results(encoding, argparse.Namespace(size="toy", passages=40))
+    for form, vectors in found.items():
+        near = {"atol": 0.05, "rtol": 0} if form.endswith(forms.BF16) else {"atol": 1e-5, "rtol": 0}
+        np.testing.assert_allclose(vectors, found["ours"], **near)
 
 
-def test_all_forms_of_encoding_have_the_same_vectors(set_up, monkeypatch):
-    monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
-    given = argparse.Namespace(size="toy", passages=20, threads=1, repeats=1)
-    first, *others = [
-        encoding.measure(form, given)["vectors"] for form in encoding.FORMS if form != "ours_bf16"
-    ]
-    for other in others:
-        torch.testing.assert_close(torch.tensor(other), torch.tensor(first), atol=1e-5, rtol=1e-4)
-    assert set_up == [1] * 3
+def wrong(form, given):
+    """A benchmark whose forms have other results."""
+    return lambda: np.array([1.0 if form == "ours" else given.other])
+
+
+def test_forms_take_turns_in_processes_and_must_agree(capsys):
+    given = argparse.Namespace(threads=1, rounds=2, other=1.0)
+    forms.compare(wrong, {"peer": "a peer", "ours": "ours"}, given, "nothing")
+    assert "a peer" in capsys.readouterr().out
+    given.other = 1.001
+    with pytest.raises(SystemExit, match="ours differs by"):
+        forms.compare(wrong, {"peer": "a peer", "ours": "ours"}, given, "nothing")
 
 
 def test_all_forms_of_maxsim_have_the_same_scores(capsys):
