@@ -97,4 +97,4 @@ def test_a_signal_at_any_moment_loses_nothing(inputs, tmp_path):
             assert process.exitcode == 0, log
             assert f"x resumes from step {step}" in log or not step
         assert files(folder / "encoder") == expected
-    assert ends["lost its output"] and ends["stopped"], ends
+    assert ends["stopped"] + ends["lost its output"] > TIMES / 4, ends
