@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks import processes, zipf
 from benchmarks.tables import table
+from cdmae.describe import describe
 from cdmae.files import read_json, write_json
 from cdmae.importance import ami, ngrams
-from cdmae.plan.describe import describe
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.words import words_of
 

@@ -92,7 +92,7 @@ def test_arguments_are_the_inputs_settings_wildcards_and_threads_of_their_names(
         params=Namedlist(fromdict={"settings": {"recipe": {"window": 3}, "seed": 7}, "code": {}}),
     )  # fmt: skip
     assert arguments(takes, job) == {
-        "name": "n", "recipe": Recipe(3), "model": None, "files": [Path("a")], "folder": Path("f"), "seed": 7, "threads": 3,
+        "name": "n", "recipe": Recipe(window=3), "model": None, "files": [Path("a")], "folder": Path("f"), "seed": 7, "threads": 3,
         "output": Path("out"),
     }  # fmt: skip
     assert arguments(takes, job, name="other", model="m")["model"] == Path("m")

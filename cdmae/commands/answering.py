@@ -37,7 +37,7 @@ def best_system(config: Config, names: list[str]) -> str:
     """Return the system that the report recommends, among `names` and without replicas."""
     import pandas as pd
 
-    from cdmae.evaluation.choice import choose, untuned
+    from cdmae.evaluation.best import choose, untuned
     from cdmae.evaluation.per_query import read_measures
 
     deciding = splits.roles(config).deciding

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file
 from torch import Generator, nn
-from transformers import PretrainedConfig
 
 from cdmae.errors import InputError
 from cdmae.files import remedy, write_json
-from cdmae.models import networks
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 
 def new(
@@ -37,6 +39,8 @@ def write(folder: Path, layer: nn.Linear) -> None:
         f"linear.{name}": weight.detach().cpu().contiguous()
         for name, weight in layer.state_dict().items()
     }
+    from cdmae.models import networks  # imports transformers, which a search does without
+
     networks.write_tensors(folder, weights)
 
 

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException as HTTPError
 from cdmae.errors import InputError
 from cdmae.fields import show, suggestion
 from cdmae.retrieval.answers import question_words
-from cdmae.serving import judging_page, words
+from cdmae.serving import judging_page, page_words
 from cdmae.serving.connections import written
 from cdmae.serving.engine import Engine, Hit
 from cdmae.serving.judging_page import Judging
@@ -210,8 +210,8 @@ def _ask_page(*, query: str, engine: Engine, **values: Any) -> str:
     """Fill the template of the page that answers a query."""
     bold = question_words(query)
 
-    def divided(text: str) -> tuple[list[words.Word], list[words.Word]]:
-        return words.divided(text, bold, engine.shades)
+    def divided(text: str) -> tuple[list[page_words.Word], list[page_words.Word]]:
+        return page_words.divided(text, bold, engine.shades)
 
     return TEMPLATES.get_template("ask.html.j2").render(
         query=query, engine=engine, divided=divided, most=SIDE_BY_SIDE, longest=LONGEST, **values

@@ -165,12 +165,12 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     )
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(
-        start=start, prompted={}, collection=made / "collection", output=tmp_path / "tokenizer"
+        settings=start, prompted={}, collection=made / "collection", output=tmp_path / "tokenizer"
     )
     assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(
         made / "tokenizer"
     )
     script("tokenizer")(
-        start={"checkpoint": str(made / "tokenizer")}, prompted={}, output=tmp_path / "copy"
+        settings={"checkpoint": str(made / "tokenizer")}, prompted={}, output=tmp_path / "copy"
     )
     assert vocabulary.read_pieces(tmp_path / "copy") == vocabulary.read_pieces(made / "tokenizer")

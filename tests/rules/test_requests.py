@@ -75,6 +75,6 @@ def test_the_seed_of_an_entry_reaches_its_jobs(values):
     values["stages"]["stage1"]["seed"] = 4
     values["stages"]["rerank"]["seed"] = 5
     jobs = plan(values)
-    assert " --seed 3 " in jobs["pretrain", "mae"].command
-    assert " --seed 4 " in jobs["train_retriever", "one"].command
-    assert " --seed 5 " in jobs["train_reranker", "cross"].command
+    assert jobs["pretrain", "mae"].params["settings"]["seed"] == 3
+    assert jobs["train", "one"].params["settings"]["seed"] == 4
+    assert jobs["train", "cross"].params["settings"]["seed"] == 5

@@ -51,7 +51,7 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
         ("/search?q=a&k=0", 422, "greater"),
         ("/search?q=a&k=101", 422, "less"),
         ("/search?q=a&system=wrods", 404, "did you mean words?"),
-        ("/search?q=a&collection=x", 404, "allowed: docs"),
+        ("/search?q=a&collection=x", 404, "expected docs"),
         ("/?q=a&system=both&system=words&system=vectors&system=x", 404, "is not a system"),
         ("/?q=" + "a" * (server.LONGEST + 1), 422, "2,001 characters; allowed: up to 2,000"),
         ("/?q=a&collection=%3Cb%3E", 404, "&lt;b&gt; is not a collection"),

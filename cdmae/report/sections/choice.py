@@ -11,7 +11,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.config.kinds import AnySystem
-from cdmae.evaluation.choice import choose, untuned
+from cdmae.evaluation.best import choose, untuned
 from cdmae.fields import parse
 from cdmae.report import costs
 from cdmae.report.columns import Column
@@ -32,7 +32,7 @@ COSTS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 def section(facts: Facts) -> Section | None:
     """Recommend the simplest system that no other system significantly exceeds.
 
-    The queries of one split decide, over the models on disk (`cdmae.evaluation.choice`, as in
+    The queries of one split decide, over the models on disk (`cdmae.evaluation.best`, as in
     `./run search`). The numbers of another split are shown, if there is one.
     """
     if not facts.deciding:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.evaluation.choice import choose, untuned
+from cdmae.evaluation.best import choose, untuned
 from cdmae.evaluation.significance import paired
 
 COMPLEXITY = {"bm25": 0, "other-bm25": 0, "dense": 1, "fused": 2}

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from cdmae.importance.shading import Span
-from cdmae.serving import words
-from cdmae.serving.words import Word, divided
+from cdmae.serving import page_words
+from cdmae.serving.page_words import Word, divided
 
 
 def test_words_keep_the_text_their_shade_and_the_querys_words():
@@ -16,9 +16,9 @@ def test_words_keep_the_text_their_shade_and_the_querys_words():
 
 
 def test_a_long_text_is_cut_after_a_word():
-    text = " ".join(f"w{number}" for number in range(words.SHOWN * 2))
+    text = " ".join(f"w{number}" for number in range(page_words.SHOWN * 2))
     first, rest = divided(text, set(), None)
     assert "".join(word.text for word in [*first, *rest]) == text
-    assert first[-1].text == f"w{words.SHOWN - 1}"
-    short = " ".join("w" for _ in range(words.SHOWN + 5))  # no "more" for a few words
+    assert first[-1].text == f"w{page_words.SHOWN - 1}"
+    short = " ".join("w" for _ in range(page_words.SHOWN + 5))  # no "more" for a few words
     assert divided(short, set(), None)[1] == []
