@@ -157,7 +157,7 @@ def test_a_relative_path_of_a_config_begins_at_the_checkout(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
-    sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; expected a"
+    sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; "
     assert refusal("plan", "--configfile", "own.yaml").startswith(sentence)
 
 

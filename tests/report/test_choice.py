@@ -1,6 +1,7 @@
 """The first screen: which system to use, and its cost, against the records of the run."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import synthetic_run
@@ -10,6 +11,7 @@ from cdmae.commands import answering
 from cdmae.config.load import load
 from cdmae.evaluation.significance import corrected, paired
 from cdmae.files import write_json
+from cdmae.layout import place
 from cdmae.report import costs, facts
 from cdmae.report.facts import Target
 from cdmae.report.records import Training
@@ -114,7 +116,9 @@ def test_the_page_and_the_commands_choose_the_same_system_by_held_out_values(tmp
     run = facts.read(synthetic_run.make(tmp_path, values, skill=skill, targets=SMALL))
     of_bm25 = run.values["bm25", DEV, "RR@10"].iloc[:, 0]
     run = tuned(run, lambda fused: share / 3 * fused if share == 3 else share * of_bm25)
-    write_json(tmp_path / "fusions/fused.json", run.fusions["fused"])
+    weights = Path(place(str(tmp_path), "fusion", system="fused"))
+    weights.parent.mkdir(parents=True, exist_ok=True)
+    write_json(weights, run.fusions["fused"])
     section = choice.section(run)
     assert section.values["pick"] == pick
     config = load(values)
