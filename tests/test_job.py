@@ -33,7 +33,7 @@ def job(**resources):
     named = lambda **values: Namedlist(fromdict=values)
     return SimpleNamespace(
         input=named(text="input"), output=Namedlist(["output"]), log=Namedlist(["a.log"]), threads=2,
-        params=named(settings={settings}, code={{"module": "1"}}, state="state"),
+        params=named(settings={settings}, code={{"module": os.environ.get("EDIT", "")}}, state="state"),
         wildcards=named(system="mae"), resources=named(**resources),
     )
 """
@@ -271,8 +271,8 @@ def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(ended, 
     run(work, job())
     """
 
-    def name(code=code, values="{'a': 1}"):
-        ((line,)) = ended(code, values)[1]
+    def name(values="{'a': 1}", **environment):
+        ((line,)) = ended(code, values, **environment)[1]
         assert line.startswith("state/") and len(line) == 22
         return line
 
@@ -280,5 +280,6 @@ def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(ended, 
     (tmp_path / "input").write_text("one")
     assert name() == first, "made again in the same bits"
     assert name(values="{'a': 2}") != first
+    assert name(EDIT="other code") != first
     (tmp_path / "input").write_text("two")
     assert name() != first
