@@ -1,6 +1,7 @@
 """A pre-training of some steps: its inputs, how it is run, cut off and compared."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,8 @@ def run(
         "threads": 1,
     }
     places = {"state": folder / "state", "output": folder / "encoder"}
+    if places["output"].exists():  # whose state the workflow would have deleted
+        shutil.rmtree(places["state"], ignore_errors=True)
     trainer.pretrain(**how | inputs | places | changed)
     return folder / "encoder"
 

@@ -2,6 +2,7 @@
 read.
 """
 
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -134,6 +135,8 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> Non
 
 def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
     """The model that `cdmae.finetuning.retriever` or `.reranker` makes of the tiny collection."""
+    if (folder / "model").exists():  # whose state the workflow would have deleted
+        shutil.rmtree(folder / "state", ignore_errors=True)
     how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
     trainer.train(**how | tiny.inputs() | changed, output=folder / "model")
     return folder / "model"

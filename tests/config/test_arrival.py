@@ -5,6 +5,7 @@ commands.
 """
 
 import hashlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,7 +129,9 @@ def importance_of(settings, tokens, folder):
 def run(settings, start, tokenizer, output, *, seed=1, **inputs):
     """Pre-train; return the hash of the weights."""
     how = {"name": "x", "settings": settings, "start": start, "tokenizer": tokenizer, "seed": seed}
-    trainer.pretrain(**how, **inputs, state=output.with_suffix(".state"), output=output)
+    state = output.with_suffix(".state")
+    shutil.rmtree(state, ignore_errors=True)  # of the training before
+    trainer.pretrain(**how, **inputs, state=state, output=output)
     return hash_of(output / "model.safetensors")
 
 
