@@ -1,7 +1,9 @@
 """Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
 
 import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -196,8 +198,6 @@ T5 = {"model_type": "t5", "is_encoder_decoder": True, "vocab_size": 9}
     ],
 )
 def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, spoil, message):
-    import shutil
-
     folder = shutil.copytree(model, tmp_path / "wrong")
     if isinstance(spoil, str):
         (folder / spoil).unlink()
@@ -254,11 +254,20 @@ def test_the_pieces_of_another_model_are_not_used(base, model, tmp_path, monkeyp
     monkeypatch.setattr(
         expansion.vectors, "pieces", lambda output, key: seen.append(key) or pieces(output, key)
     )
-    for changes in ({}, {"samples": 2}):
-        settings = settings_of(base, model, **changes)
+
+    def write(folder=model, **changes):
+        settings = settings_of(base, folder, **changes)
         expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
+        return seen[-1]
+
+    other = shutil.copytree(model, tmp_path / "t5")
+    first = write(other)
+    os.utime(other / "model.safetensors")
+    assert write(other) == first
+    with (other / "generation_config.json").open("a") as file:
+        file.write("\n")
+    assert write(other) != first
+    first = write()
+    assert write(samples=2) != first
     monkeypatch.setitem(expansion.SEQUENCES, "cpu", 8)  # as on another device
-    expansion.write_texts(settings=settings_of(base, model), output=tmp_path / "texts.tsv")
-    assert seen[0] != seen[1] and seen[0] != seen[2]
-    for file in ("model.safetensors", "tokenizer.json", "generation_config.json"):
-        assert str(model / file) in json.dumps(seen[0])
+    assert write() != first
