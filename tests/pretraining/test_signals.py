@@ -60,13 +60,8 @@ def saved(folder):
 def test_a_signal_at_any_moment_loses_nothing(inputs, tmp_path):
     FORKED.set_forkserver_preload(["tiny_pretraining", "transformers.models.bert.modeling_bert"])
     (tmp_path / "whole").mkdir()
-    for _ in range(2):  # the first one starts the server
-        shutil.rmtree(tmp_path / "whole")
-        (tmp_path / "whole").mkdir()
-        begun = time.monotonic()
-        whole = begin(inputs, tmp_path / "whole")
-        whole.join()
-        seconds = time.monotonic() - begun
+    whole = begin(inputs, tmp_path / "whole")
+    whole.join()
     assert whole.exitcode == 0, (tmp_path / "whole/log").read_text()
     expected = files(tmp_path / "whole/encoder")
     drawn, ends = random.Random(1), {"done": 0, "stopped": 0, "lost its output": 0}
@@ -79,7 +74,9 @@ def test_a_signal_at_any_moment_loses_nothing(inputs, tmp_path):
                 time.sleep(0.0005)
             time.sleep(drawn.uniform(0, 0.02))
         else:
-            time.sleep(drawn.uniform(max(0, seconds - 1), 1.05 * seconds))
+            step = drawn.randrange(1, STEPS)
+            while process.is_alive() and saved(folder) < step:
+                time.sleep(0.0005)
         if process.is_alive():
             os.kill(process.pid, drawn.choice(SIGNALS))
         process.join()
@@ -97,4 +94,4 @@ def test_a_signal_at_any_moment_loses_nothing(inputs, tmp_path):
             assert process.exitcode == 0, log
             assert f"x resumes from step {step}" in log or not step
         assert files(folder / "encoder") == expected
-    assert ends["stopped"] + ends["lost its output"] > TIMES / 4, ends
+    assert ends["stopped"] + ends["lost its output"] > TIMES / 8, ends
