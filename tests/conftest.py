@@ -144,6 +144,18 @@ def rules():
 
 
 @pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium."""
+    from browser import MISSING, Browser
+
+    if MISSING:
+        pytest.skip(MISSING)
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
 def minilm():
     """The folder of all-MiniLM-L6-v2, an encoder of sentence-transformers."""
     return fetch("minilm")

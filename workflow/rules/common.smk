@@ -42,7 +42,7 @@ from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
 from workflow import hooks
 from workflow.contents import Contents
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
+from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import executed, fingerprint
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
@@ -323,7 +323,10 @@ def stage_of(wildcards):
 
 def trainer_of(wildcards):
     """List the module that trains a system, and the class of its settings."""
-    return [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}", type(stage_of(wildcards))]
+    return [
+        f"cdmae.finetuning.{settings.systems[wildcards.system].kind}",
+        type(stage_of(wildcards)),
+    ]
 
 
 def module_of(wildcards):
