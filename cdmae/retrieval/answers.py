@@ -35,7 +35,8 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
         title = _emphasised(printable(_clean(answer.title), TITLE), words)
         name = printable(_clean(answer.passage_id), TITLE)
         head = f"{rank}. {title or name}"
-        source = f"{INDENT}{dim}from {name} (score {answer.score:.2f}){plain}"
+        origin = f"from {name} " if title else ""
+        source = f"{INDENT}{dim}{origin}(score {answer.score:.2f}){plain}"
         lines = textwrap.wrap(
             _clean(answer.text),
             max(width, 20),

@@ -22,7 +22,7 @@ def test_without_a_terminal_it_is_plain_text():
         "    opened.\n"
         "\n"
         "2. odd\n"
-        "    from odd (score -3.00)\n"
+        "    (score -3.00)\n"
         "    a [31mred one"
     )
 
