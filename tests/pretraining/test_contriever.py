@@ -12,12 +12,12 @@ import torch
 from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, ready, same, vocabulary
 
-from benchmarks.naive import Naive
 from cdmae.masking import Side
 from cdmae.pretraining import trainer
 from cdmae.pretraining.objectives import contriever
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
+from tests.naive import Naive
 
 LENGTH = 40
 QUEUED = {"queue": 12, "temperature": 1.0}

@@ -10,7 +10,6 @@ import tiny_pretraining
 from any_kind import as_objective
 from tiny_objectives import SETTINGS, V, learnt, network_of, same, vocabulary
 
-from benchmarks.naive import Naive
 from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
@@ -20,6 +19,7 @@ from cdmae.pretraining.objectives import objective
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, write_tokens
+from tests.naive import Naive
 
 LENGTHS = (6, 4, 8, 3, 5, 2, 1, 3)  # of five passages and three queries
 ASKED = {0: [5], 2: [6, 7], 3: [5]}  # the queries of each passage that has one

@@ -19,12 +19,12 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
-from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
 from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm
 from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.training import setup
+from tests.naive import Naive, Side
 
 SIMLM = as_objective("simlm", SETTINGS)
 

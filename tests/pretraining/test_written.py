@@ -10,7 +10,6 @@ import tiny_pretraining
 from any_kind import as_objective
 from tiny_objectives import SETTINGS, V, learnt, network_of, same, vocabulary
 
-from benchmarks.naive import Naive
 from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
@@ -20,6 +19,7 @@ from cdmae.pretraining.objectives.master import Master
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
+from tests.naive import Naive
 
 LENGTHS = (9, 12, 8, 3, 2, 4, 3, 2)  # of three passages; of four and one texts
 FILES = {"texts": ("queries.tsv", "continuations.tsv"), "decoder_masking": "uniform"}
