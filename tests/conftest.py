@@ -62,7 +62,7 @@ VALUES = {
 LONGEST = (
     "tests/workflow/test_smoke.py",
     "tests/workflow/test_checkpoint.py",
-    "tests/benchmarks/test_gpu.py",
+    "tests/models/test_cuda.py",
     "tests/workflow/test_slurm.py",
     "tests/workflow/",
     "",
