@@ -123,8 +123,6 @@ MUTANTS = [
       "    target = log_softmax(student, dim=-1)\n    return (target.exp() * (target - log_softmax(teacher, dim=-1))).sum(-1).mean()", "finetuning/test_losses.py"),
     M("alpha weighs the teacher's loss", "cdmae/finetuning/losses.py",
       "return taught + alpha * contrastive", "return alpha * taught + contrastive", "finetuning/test_losses.py finetuning/test_retriever.py"),
-    M("the symmetric loss is a sum, not a mean", "cdmae/finetuning/losses.py",
-      "cross_entropy(reverse, torch.arange(groups, device=scores.device))) / 2", "cross_entropy(reverse, torch.arange(groups, device=scores.device)))", "finetuning/test_losses.py"),
     M("false negatives stay in the sum of the loss", "cdmae/finetuning/losses.py",
       "    if excluded is not None:\n        scores", "    if False:\n        scores", "finetuning/test_losses.py"),
     M("the passage-centric loss ignores the temperature", "cdmae/finetuning/losses.py",
