@@ -218,7 +218,7 @@ class Pretraining(Encoder):
     def read_tokens(self, corpus: Any) -> float:
         """Return the mean number of tokens in an input of the encoder: a passage, or its span.
 
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        corpus: the size of the corpus, a `cdmae.plan.flops.Size`.
         """
         whole = corpus.tokens(self.spans * self.max_length)
         return whole if self.spans == 1 else 1 + whole / self.spans
@@ -324,7 +324,7 @@ class Contextual(Pretraining):
     def read_tokens(self, corpus: Any) -> float:
         """Return the mean number of tokens of a span, or of a passage and a query.
 
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        corpus: the size of the corpus, a `cdmae.plan.flops.Size`.
         """
         if not self.asked:
             return super().read_tokens(corpus)

@@ -92,7 +92,7 @@ class Contriever(Pooled):
     def read_tokens(self, corpus: Any) -> float:
         """Return a part's mean number of tokens, before deletions.
 
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
+        corpus: the size of the corpus, a `cdmae.plan.flops.Size`.
         """
         special = 2
         share = self.cropped
