@@ -10,7 +10,6 @@ to each other by name: these names are the edges of the workflow's graph, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -33,6 +32,7 @@ from cdmae.fields import (
     Of,
     Whole,
     asdict,
+    moved,
     parse,
     refusal,
     settings,
@@ -61,20 +61,11 @@ class Collection:
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
-        """Call a method of the source, such as ``judged``, ``depends`` or ``check``.
-
-        Errors name the collection. An error in a file of the source has no config keys.
-        """
+        """Call a method of the source, such as ``judged``, ``depends`` or ``check``."""
         try:
             return getattr(self.settings, question)()
         except InputError as error:
-            words = str(error)
-            keys = (
-                ()
-                if re.search(r", (line|row) \d", words)
-                else ("collections", name, words.partition(" ")[0])
-            )
-            raise InputError(f"collections.{name}: {words}", keys=keys) from None
+            raise moved(error, ("collections", name)) from None
 
     def unfit(self, name: str, split: str) -> str:
         """Return the reason why a split is unusable, for messages; empty if it has judgments."""

@@ -40,24 +40,14 @@ NULL = {"s": {"a": None}}
 @pytest.mark.parametrize(
     ("layers", "merged"),
     [
-        ([ONE], ONE),
         ([ONE, TWO], {"s": {"a": {"k": 2, "l": 3}, "b": {}}, "seed": 3, "list": [2]}),
         ([TWO, {"list": [4]}], {"s": {"a": {"k": 2}}, "list": [4]}),
         ([ONE, NULL], {"s": {"b": {}}, "seed": 3}),
-        (
-            [ONE, TWO, {"s": {"a": None, "c": {}}, "seed": None}],
-            {"s": {"b": {}, "c": {}}, "list": [2]},
-        ),
         ([ONE, NULL, NULL], {"s": {"b": {}}, "seed": 3}),
-        (
-            [TWO, {"s": {"c": None}}],
-            {"s": {"a": {"k": 2}, "c": None}, "list": [2]},
-        ),  # nothing has a c: a mistake
-        (
-            [ONE, NULL, TWO],
-            {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]},
-        ),  # nothing is left of the first a
-        ([ONE, {"s": None}, TWO], {"s": {"a": {"k": 2}}, "seed": 3, "list": [2]}),
+        # nothing is left of the first a
+        ([ONE, NULL, TWO], {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]}),
+        # nothing has a c: a mistake
+        ([TWO, {"s": {"c": None}}], {"s": {"a": {"k": 2}, "c": None}, "list": [2]}),
     ],
 )
 def test_layers_are_merged_key_by_key_and_null_removes_what_is_there(layers, merged):
@@ -138,21 +128,6 @@ def test_the_paper_s_steps_and_collections():
     assert (stages["stage3"].epochs, stages["stage3"].learning_rate) == (3, 2e-5)
     assert (stages["stage3-simlm"].epochs, stages["stage3-simlm"].learning_rate) == (6, 3e-5)
     assert (stages["reranker"].forward_factor, stages["reranker"].rdrop) == (4, 1.0)
-
-
-def test_no_config_file_holds_a_key_that_the_default_already_says():
-    """A value lives once: an overlay states differences only."""
-
-    def same(default, overlay, path):
-        for key, value in overlay.items():
-            if isinstance(value, dict):
-                yield from same(default.get(key) or {}, value, f"{path}.{key}")
-            elif key in default and default[key] == value:
-                yield f"{path}.{key}"
-
-    default = read_yaml(FILES / "config.yaml")
-    for name in ("smoke", "full"):
-        assert not list(same(default, read_yaml(FILES / f"{name}.yaml"), name))
 
 
 def test_the_page_of_settings_is_up_to_date(monkeypatch):

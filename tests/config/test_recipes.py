@@ -10,7 +10,7 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config.load import load
-from cdmae.config.reading import gather, read_yaml
+from cdmae.config.reading import gather
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Plan, text
 from cdmae.pretraining.trainer import schedule
@@ -74,36 +74,25 @@ PRETRAINING = {
         "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.01), "bag_weight": 1.0,
     },
 }  # fmt: skip
-# queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries and
-# passages, random negatives
+# of each stage: queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries
+# and passages, random negatives
 STAGES = {
-    "retromae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "retromae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "dupmae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "dupmae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "simlm-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
-    "simlm-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
-    "simlm-stage3": (64, 24, 6, 3e-5, 1000, 32, 144, 10),
-    "master-stage1": (64, 32, pytest.approx(3.8176, abs=1e-3), 5e-6, 1000, 32, 128, 0),
-    "master-stage2": (64, 32, pytest.approx(5.0901, abs=1e-3), 5e-6, 1000, 32, 128, 0),
-    "cotmae-stage1": (64, 16, 3, 2e-5, 0.1, 32, 128, 0),
-    "cotmae-stage2": (64, 16, 2, 2e-5, 0.1, 32, 128, 0),
-    "condenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
-    "condenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
-    "cocondenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
-    "cocondenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
-    "contriever-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
-    "contriever-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
-    "lexmae-stage1": (24, 16, 3, 2e-5, 0.05, 32, 144, 0),
-    "lexmae-stage2": (24, 16, 3, 2e-5, 0.05, 32, 144, 0),
-    "seed-stage1": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
-    "seed-stage2": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
-    "rom-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "rom-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "toroder-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "toroder-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
-    "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
+    "retromae": [(128, 16, 4, 2e-5, 0, 32, 140, 0)] * 2,
+    "dupmae": [(128, 16, 4, 2e-5, 0, 32, 140, 0)] * 2,
+    "simlm": [(64, 16, 3, 2e-5, 1000, 32, 144, 10)] * 2 + [(64, 24, 6, 3e-5, 1000, 32, 144, 10)],
+    "master": [
+        (64, 32, pytest.approx(3.8176, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+        (64, 32, pytest.approx(5.0901, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+    ],
+    "cotmae": [(64, 16, 3, 2e-5, 0.1, 32, 128, 0), (64, 16, 2, 2e-5, 0.1, 32, 128, 0)],
+    "condenser": [(64, 8, 3, 5e-6, 0.1, 32, 128, 0), (64, 8, 2, 5e-6, 0.1, 32, 128, 0)],
+    "cocondenser": [(64, 8, 3, 5e-6, 0.1, 32, 128, 0), (64, 8, 2, 5e-6, 0.1, 32, 128, 0)],
+    "contriever": [(64, 32, 3, 2e-5, 1000, 32, 144, 0)] * 2,
+    "lexmae": [(24, 16, 3, 2e-5, 0.05, 32, 144, 0)] * 2,
+    "seed": [(64, 32, 3, 2e-5, 1000, 32, 128, 0)] * 2,
+    "rom": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
+    "toroder": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
+    "bowdpr": [(64, 16, 3, 2e-5, 1000, 32, 144, 0)] * 2,
 }
 DEPTHS = {"lexmae-stage1": 1000}  # negatives; 200 in all others
 
@@ -144,22 +133,17 @@ def test_its_pretraining_is_the_published_one(name):
 def test_its_stages_are_the_published_ones(name):
     config = layered(name)
     keys = (
-        "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length", "passage_length",
-        "random_negatives",
+        "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length",
+        "passage_length", "random_negatives",
     )  # fmt: skip
-    systems = {
-        each: config.systems[each]
-        for each in read_yaml(ROOT / f"config/recipes/{name}.yaml")["systems"]
-    }
-    retrievers = {each: system for each, system in systems.items() if system.kind == "retriever"}
-    assert retrievers.keys() == {each for each in STAGES if each.startswith(f"{name}-")}
-    for each, system in retrievers.items():
+    negatives = "bm25"
+    for number, expected in enumerate(STAGES[name], start=1):
+        system = config.systems[f"{name}-stage{number}"]
         stage = config.stages[system.stage]
-        assert tuple(getattr(stage, key) for key in keys) == STAGES[each], each
-        assert (stage.depth, stage.in_batch) == (DEPTHS.get(each, 200), True)
-        number = int(each[-1])
-        assert system.encoder == name
-        assert system.negatives == ("bm25" if number == 1 else f"{name}-stage{number - 1}")
+        assert tuple(getattr(stage, key) for key in keys) == expected
+        assert stage.depth == DEPTHS.get(f"{name}-stage{number}", 200) and stage.in_batch
+        assert (system.encoder, system.negatives) == (name, negatives)
+        negatives = f"{name}-stage{number}"
 
 
 def test_simlm_distils_from_the_papers_reranker():

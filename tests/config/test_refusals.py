@@ -262,4 +262,5 @@ def test_a_file_of_a_collection_is_named_by_its_own_line(said, toy):
         raise InputError("data/corpus.jsonl, line 3: not JSON")
 
     toy.Settings.check = check
-    assert said("seed: 1\n") == ["collections.docs: data/corpus.jsonl, line 3: not JSON"]
+    first = "default.yaml, line 2: collections.docs: data/corpus.jsonl, line 3: not JSON"
+    assert said("seed: 1\n") == [first]
