@@ -46,7 +46,6 @@ def concepts(package: str) -> list[str]:
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
 READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
-QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
 ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
@@ -213,27 +212,6 @@ class Pretraining(Encoder):
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
 
-    # --- used by the plan -------------------------------------------------------------------------
-
-    def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens in an input of the encoder: a passage, or its span.
-
-        corpus: the size of the corpus, a `cdmae.plan.flops.Size`.
-        """
-        whole = corpus.tokens(self.spans * self.max_length)
-        return whole if self.spans == 1 else 1 + whole / self.spans
-
-    def predicted(self, tokens: float) -> float:
-        """Estimate how many of a text's tokens the language-model head predicts."""
-        return self.encoder_ratio * tokens
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the operations outside of the encoder, the decoders and the head.
-
-        network: a `cdmae.plan.flops.Network`.
-        """
-        return 0.0
-
 
 @settings
 class Pooled(Pretraining):
@@ -262,10 +240,6 @@ class DecoderMasked(Pretraining):
     def masking(self) -> dict[str, Any]:
         """Return the settings of the decoder's masks, which `cdmae.masking.terms` describes."""
         return super().masking() | {"decoder_ratio": self.decoder_ratio}
-
-    def predicted(self, tokens: float) -> float:
-        """Count the masked tokens of the encoder and of the decoder, which the head predicts."""
-        return (self.encoder_ratio + self.decoder_ratio) * tokens
 
     def check_nested(self) -> None:
         """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
@@ -320,15 +294,6 @@ class Contextual(Pretraining):
                 words = ", but a masking is importance, which queries do not have"
                 raise unfit(self, "context", f"{words}; expected other maskings")
         super().check(config)
-
-    def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens of a span, or of a passage and a query.
-
-        corpus: the size of the corpus, a `cdmae.plan.flops.Size`.
-        """
-        if not self.asked:
-            return super().read_tokens(corpus)
-        return (corpus.tokens(self.max_length) + QUERY_TOKENS) / 2
 
 
 @settings

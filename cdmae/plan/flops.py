@@ -6,7 +6,7 @@ Symbols: `d` width, `f` inner width, `V` vocabulary, `n` tokens of a text, speci
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdmae.config import pretrained
@@ -20,7 +20,7 @@ TRAINED = 1 + BACKWARD  # a forward pass with its backward pass
 PIECES_A_WORD = 1.35  # BERT's; punctuation counts as words
 KEYS = {  # of config.json
     "layers": "num_hidden_layers", "width": "hidden_size", "inner": "intermediate_size",
-    "vocabulary": "vocab_size", "heads": "num_attention_heads", "embedding": "embedding_size",
+    "vocabulary": "vocab_size", "heads": "num_attention_heads",
 }  # fmt: skip
 
 
@@ -44,17 +44,13 @@ class Size:
 
 @dataclass(frozen=True)
 class Network:
-    """The dimensions of a Transformer encoder; the defaults are BERT base's.
-
-    embedding: the width of the embeddings if it differs from the layers' (ELECTRA)
-    """
+    """The dimensions of a Transformer encoder; the defaults are BERT base's."""
 
     layers: int = 12
     width: int = 768
     inner: int = 3072
     vocabulary: int = 30522
     heads: int = 12
-    embedding: int = 0
 
     @classmethod
     def of(cls, start: Start) -> Network:
@@ -69,15 +65,10 @@ class Network:
         sizes = {name: pretrained.number(model, key) for name, key in KEYS.items()}
         return cls(**{name: size for name, size in sizes.items() if size})
 
-    def narrowed(self, share: float) -> Network:
-        """Return a network with a share of the heads and of both widths."""
-        width, inner, heads = (round(share * size) for size in (self.width, self.inner, self.heads))
-        return replace(self, width=width, inner=inner, heads=heads)
-
     def parameters(self) -> int:
         """Return the weights of the layers' matrices, 4 d^2 + 2 d f, and of the embeddings."""
         layer = 4 * self.width**2 + 2 * self.width * self.inner
-        return self.layers * layer + self.vocabulary * (self.embedding or self.width)
+        return self.layers * layer + self.vocabulary * self.width
 
     def layer(self, tokens: float) -> float:
         """Count a layer's operations on n tokens: 2 n per weight, and 4 n^2 d for attention."""
@@ -89,13 +80,18 @@ class Network:
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
-        """Count the language-model head's operations: transform d x e, vocabulary e x V."""
-        return 2 * tokens * (self.width + self.vocabulary) * (self.embedding or self.width)
+        """Count the language-model head's operations: transform d x d, vocabulary d x V."""
+        return 2 * tokens * (self.width + self.vocabulary) * self.width
 
 
 def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
-    """Count the operations of pre-training on a passage of several spans, forward and backward."""
-    n = encoder.read_tokens(corpus)
-    decoders = encoder.decoder_layers * network.layer(n)
-    trained = network.forward(n) + decoders + network.head(encoder.predicted(n))
-    return encoder.spans * (TRAINED * trained + encoder.further_flops(network, n))
+    """Count the operations of pre-training on a passage of several spans, forward and backward.
+
+    They are those of the encoder, its decoders and a head at the masked words. What only some
+    objectives have, such as a generator, is left out.
+    """
+    n = corpus.tokens(encoder.spans * encoder.max_length) / encoder.spans
+    decoders = encoder.held_layers if encoder.decoder_layers else 0
+    layers = encoder.passes * network.layers + decoders
+    masked = encoder.encoder_ratio + getattr(encoder, "decoder_ratio", 0.0)
+    return encoder.spans * TRAINED * (layers * network.layer(n) + network.head(masked * n))

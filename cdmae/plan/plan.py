@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from cdmae import formats
 from cdmae.config import systems
-from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
+from cdmae.config.encoders import ASKED_SPLIT
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.layout import place
@@ -23,9 +23,10 @@ from cdmae.plan import flops
 from cdmae.plan.flops import TRAINED, Network, Size
 from cdmae.plan.machine import Machine
 
+QUERY_TOKENS = 10.0  # mean word-pieces of a query
 WEIGHT = 4  # bytes of a float32
 HIT = 8  # bytes of a passage and its score in a run
-WORD = 20  # bytes of a word in a collection, its index, its word-pieces and their counts
+WORD = 12  # bytes of a word in a collection, its index, its word-pieces and their counts
 LENGTH = 256  # word-pieces at which third-party models cut texts
 NUMBERS = {"sparse": 400, "multi": 8192}  # in a passage's vectors; otherwise the width
 
