@@ -22,11 +22,10 @@ from cdmae.fields import (
     asdict,
     pick,
     settings,
-    unfit,
 )
 
 if TYPE_CHECKING:
-    from cdmae.config.starts import Start
+    pass
 
 FRAME = 2  # special tokens around a text
 
@@ -142,17 +141,6 @@ class Pooled(Retriever):
     query than to the negatives; the other contrastive loss has weight 1 - w; 0 is off [PAIR, ACL
     2021: 0.1].
     """
-
-    def check_start(self, start: Start, owner: str) -> None:
-        """Refuse lengths beyond the maximum input, and prefixes that are not shorter than a vector.
-
-        start, owner: see `Stage.check_start`.
-        """
-        super().check_start(start, owner)
-        width = start.known_width()
-        if width and max(self.prefixes, default=0) >= width:
-            words = f", but vectors of {owner} have {width} numbers; expected widths below {width}"
-            raise unfit(self, "prefixes", words)
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the pooling and the similarity."""

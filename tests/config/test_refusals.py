@@ -18,36 +18,23 @@ RERANKER = {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives"
 # words that the message names
 TYPES_AND_RANGES = [
     ("seed", -1, "", ["-1", "0"]),
-    ("seed", 7.5, "", ["7.5", "integer"]),
     ("systems", ["bm25"], "", ['["bm25"]', "mapping"]),
     ("systems.x", None, "", ["null", "mapping"]),
-    ("report", {"title": 5}, "report.title", ["5", "string"]),
     ("report", {"licence": "My Own"}, "report.licence", ["My Own"]),
-    ("report", {"languages": ["English"]}, "report.languages[0]", ["English"]),
-    ("pretraining.sigma", -1, "", ["-1", "0"]),
     ("pretraining.encoder_ratio", 0.96, "", ["0.96", "0.95"]),
-    ("pretraining.epochs", float("nan"), "", ["NaN"]),
     ("stages.stage3.denoise", True, "", ["true", "number"]),
-    ("stages.stage3.in_batch", 3, "", ["3", "boolean"]),
-    ("stages.stage3.depth", "deep", "", ["deep", "integer"]),
     ("stages.stage3.pooling", "clss", "", ["clss", "did you mean cls?"]),
-    ("evaluation.measures", "RR@10", "", ["RR@10", "a list"]),
-    ("evaluation.relevant", {"docs": {"dev": 0}}, "evaluation.relevant.docs.dev", ["0", "1"]),
-    ("collections.docs.size", 0, "", ["0", "1"]),
     ("collections.docs.size", 13, "collections.docs: size", ["13", "no unlucky number"]),
 ]
 UNKNOWN_AND_MISSING = [
     ("seeds", [1, 2], "", ["did you mean seed?"]),
     ("pretraining.decoder_mask_ratio", 0.5, "", ["did you mean decoder_ratio?"]),
     ("pretraining.after", "mae", "", []),
-    ("training.querys", 3, "", ["did you mean queries?"]),
     ("report", {"titel": "x"}, "report.titel", ["did you mean title?"]),
-    ("collections.docs.sise", 1, "", ["did you mean size?"]),
     ("encoders.mae.early_layers", 1, "", ["mae", "condenser"]),
     ("encoders.none.steps", 5, "", ["config/README.md"]),
     ("stages.stage1.rdrop", 1, "", ["reranker"]),
     ("systems.one.reranks", "bm25", "", ["reranker"]),
-    ("systems.one.encoder", "", "", ['""']),
     ("systems.x", {"kind": "fusion"}, "systems.x.of", ["missing"]),
     ("systems.x", {}, "systems.x.kind", ["missing"]),
     ("encoders.cdmae.importance", "", "", ["missing", "ami"]),
@@ -58,7 +45,6 @@ NAMES = [
     ("pretraining.objective", "mea", "", ["mea", "did you mean mae?"]),
     ("stages.stage1.head", "dens", "", ["dens", "did you mean dense?"]),
     ("systems.bm25.kind", "bm52", "", ["bm52", "did you mean bm25?"]),
-    ("starts.small.collection", "dogs", "", ["dogs", "did you mean docs?"]),
     ("systems.fused.of", ["one", "on"], "systems.fused.of[1]", ["on", "did you mean one?"]),
     ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1]", ["fuse", "bm25, one"]),
     ("evaluation.collections.dogs", ["test"], "", ["dogs", "did you mean docs?"]),
@@ -68,13 +54,11 @@ NAMES = [
     ("encoders.a", {"after": "mea"}, "encoders.a.after", ["mea", "did you mean mae?"]),
     ("encoders.a b", {}, "encoders has the name", ["a b"]),
     ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint", ["nowhere", "folder"]),
-    ("systems.foreign.model", "/nowhere", "", ["/nowhere", "folder"]),
     ("collection", "dosc", "", ["dosc", "did you mean docs?"]),
     ("evaluation.lengths", {"docks": 64}, "evaluation.lengths.docks", ["did you mean docs?"]),
 ]
 CYCLES = [
     ("systems.one.negatives", "one", "systems", ["one -> one"]),
-    ("systems.three.after", "three", "systems", ["three -> three"]),
     ("systems.one.negatives", "fused", "systems", ["fused -> three -> cross -> one -> fused"]),
     ("encoders", {"a": {"after": "b"}, "b": {"after": "a"}}, "encoders", ["a -> b -> a"]),
     ("encoders.a", {"snapshot_of": "a"}, "encoders", ["a -> a"]),
@@ -94,7 +78,6 @@ KINDS = [
     ("systems.one.candidates", "bm25", "", ["bm25", "multi"]),
     ("systems.three.teacher", "one", "stages.stage3.random_negatives", ["10", "one"]),
     ("stages.stage1.denoise", 0.5, "systems.one.stage", ["denoise is 0.5", "teacher"]),
-    ("stages.stage1.margin_bins", 5, "systems.one.stage", ["margin_bins is 5", "teacher"]),
     ("encoders.a", {"after": "mae", "start": "big"}, "encoders.a.start", ["big", "small"]),
     ("encoders.a", {"snapshot_of": "mae"}, "encoders.a.take_step", ["missing"]),
     ("encoders.a", {"snapshot_of": "none", "take_step": 1}, "encoders.a.snapshot_of", []),
@@ -128,12 +111,13 @@ LENGTHS = [
     ("systems.cross.depth", 1001, "", ["1001", "1000"]),
     ("evaluation.depth", 100, "", ["100", "R@1000"]),
     ("evaluation.measures", ["MRR@10"], "", ["MRR@10", "RR@10"]),
-    ("evaluation.measures", ["NumRet"], "", ["NumRet"]),
     ("evaluation.measures", [], "", ["[]"]),
     ("evaluation.lengths", {"docs": 99999}, "evaluation.lengths.docs", ["99999", "512"]),
 ]  # fmt: skip
-RESULTS = [("results", value, "", [value]) for value in ("-rf", "./-rf", "~nobody7/x", "a<logs>",
-           "s3://bucket/x", "r:x/y", "a b", "/")] + [("results", "", "", ['""'])]  # fmt: skip
+RESULTS = [
+    ("results", value, "", [value])
+    for value in ("./-rf", "~nobody7/x", "a<logs>", "s3://b/x", "a b", "/")
+]
 ROWS = [
     *TYPES_AND_RANGES, *UNKNOWN_AND_MISSING, *NAMES, *CYCLES, *KINDS, *SPLITS, *LENGTHS, *RESULTS,
 ]  # fmt: skip

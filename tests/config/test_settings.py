@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import pytest
 from annotated_types import Ge, Gt, Le
-from pydantic import Field
 
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
@@ -15,15 +14,11 @@ from cdmae.fields import (
     EMPTY,
     LARGEST,
     REQUIRED,
-    Name,
-    Of,
     Positive,
     Real,
     Whole,
     asdict,
-    kind_of,
     kinds_of,
-    named,
     parse,
     rules_of,
     settings,
@@ -89,74 +84,6 @@ def test_all_mistakes_are_told_at_once():
     with pytest.raises(InputError) as caught:
         parse(Recipe, {"windw": 2, "rate": 9, "sizes": [0, 1, 0]}, "top")
     assert len(str(caught.value).split("\n")) == 5 and "top.name is missing" in str(caught.value)
-
-
-# --- classes of several kinds ---------------------------------------------------------------------
-
-
-@settings
-class Fruit:
-    name: Annotated[Name, Of("fruits")]
-    """What it is called."""
-    size: Positive = 1
-
-
-@settings
-class Apple(Fruit):
-    kind: Literal["apple"] = "apple"
-
-
-@settings
-class Grape(Fruit):
-    kind: Literal["grape"] = "grape"
-    into: Literal["juice"] = "juice"
-    of: Annotated[tuple[str, ...], Of("fruits")] = ()
-
-
-@settings
-class Wine(Grape):
-    into: Literal["wine"] = "wine"
-    years: Positive = 1
-
-
-AnyGrape = Annotated[Grape | Wine, Field(discriminator="into")]
-AnyFruit = Annotated[Apple | AnyGrape, Field(discriminator="kind")]
-Fruits = dict[str, AnyFruit]
-
-
-def test_a_union_tells_its_kinds_apart():
-    assert kinds_of(AnyFruit) == [Apple, Grape, Wine]
-    assert tags(Wine) == {"kind": "grape", "into": "wine"}
-    assert kind_of(AnyFruit, {"kind": "grape", "into": "wine"}) is Wine
-    assert kind_of(AnyFruit, {"kind": "grape"}) is None
-    wine = {"kind": "grape", "into": "wine", "name": "n"}
-    assert parse(Fruits, {"a": wine}) == {"a": Wine(name="n")}
-    assert named(Grape(name="n", of=("b",))) == [
-        (("name",), "n", "fruits"),
-        (("of", 0), "b", "fruits"),
-    ]
-    assert rules_of(Wine)["name"].description == "What it is called."
-
-
-@pytest.mark.parametrize(
-    ("values", "begins", "named"),
-    [
-        ({"kind": "apple", "name": "n", "size": 0}, "x.size is 0", "1"),
-        ({"kind": "apple", "name": "n", "sise": 0}, "x.sise is not", "did you mean size?"),
-        ({"kind": "apple", "name": ""}, 'x.name is ""', "1 character"),
-        ({"kind": "apple"}, "x.name is missing", ""),
-        ({"kind": "pear"}, "x.kind is pear", "apple, grape"),
-        ({}, "x.kind is missing", ""),
-        ("apple", "x is apple", "a mapping"),
-        ({"kind": "apple", "name": "n", "years": 3}, "x.years is not", "of grape wine"),
-        ({"kind": "grape", "into": "jam", "name": "n"}, "x.into is jam", "juice, wine"),
-    ],
-)
-def test_what_does_not_fit_a_kind(values, begins, named):
-    with pytest.raises(InputError) as caught:
-        parse(Fruits, {"x": values})
-    said = str(caught.value)
-    assert said.startswith(begins) and named in said
 
 
 @pytest.mark.parametrize("section", [AnyEncoder, AnyStage], ids=["encoders", "stages"])
