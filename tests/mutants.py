@@ -201,7 +201,7 @@ MUTANTS = [
       "simple.set_bm25(k1, b)", "simple.set_bm25(b, k1)", "retrieval/test_bm25.py"),
     # evaluation and report
     M("the relevant grade of a split is one lower", "cdmae/config/schema.py",
-      "str(parsed[name](rel=grade))", "str(parsed[name](rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),
+      "str(measure(rel=grade))", "str(measure(rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),
     M("Holm's correction may decrease", "cdmae/evaluation/significance.py",
       "np.maximum.accumulate(multiplied)", "multiplied", "evaluation/test_significance.py"),
     M("corrected p-values may exceed 1", "cdmae/evaluation/significance.py",

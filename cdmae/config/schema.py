@@ -128,17 +128,13 @@ class Evaluation:
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
         grade = self.relevant.get(collection, {}).get(split, 1)
-        parsed = {name: read_measure(name) for name in self.measures if grade > 1}
-        plain = [
-            name
-            for name, measure in parsed.items()
-            if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params
-        ]
-        return list(
-            dict.fromkeys(
-                str(parsed[name](rel=grade)) if name in plain else name for name in self.measures
-            )
-        )
+        names = []
+        for name in self.measures:
+            measure = read_measure(name) if grade > 1 else None
+            if measure and "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+                name = str(measure(rel=grade))
+            names.append(name)
+        return list(dict.fromkeys(names))
 
 
 # an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other

@@ -161,7 +161,7 @@ class Plan:
         system = self.config.systems[name]
         stage = self.config.stages.get(system.stage)
         network = self.network(name)
-        longest = system.passage_length if system.model else LENGTH
+        longest = system.passage_length if system.model else 0
         if stage:
             longest = stage.max_length if system.kind == "reranker" else stage.passage_length
         longest = self.config.evaluation.lengths.get(collection, 0) or longest or LENGTH

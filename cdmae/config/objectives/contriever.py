@@ -88,8 +88,3 @@ class Contriever(Pooled):
     def values(self) -> dict[str, Any]:
         """Return all settings except the settings of masks, and of a queue that does not exist."""
         return asdict(self, MASKS if self.queue else (*MASKS, "momentum"))
-
-    @property
-    def cropped(self) -> float:
-        """Return a crop's mean share of its passage."""
-        return (self.crop_least + self.crop_most) / 2
