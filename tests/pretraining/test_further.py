@@ -145,5 +145,5 @@ def test_what_the_config_refuses(values, toy):
     values["collections"]["unjudged"] = {"source": "toy", "size": 15}
     usual = toy.Settings.judged
     toy.Settings.judged = lambda settings: {} if settings.size == 15 else usual(settings)
-    with pytest.raises(InputError, match="has no judged split train; expected neighbour, or ano"):
+    with pytest.raises(InputError, match="has no judged split train; expected neighbour"):
         load(values)
