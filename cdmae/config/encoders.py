@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from cdmae.config import checks
+from cdmae.config import checks, maskings
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -43,7 +43,7 @@ def concepts(package: str) -> list[str]:
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
-READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
+ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
 QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
 ASKED_SPLIT = "train"  # the queries that are the context of passages
 
@@ -65,15 +65,19 @@ class Encoder:
     """Seed of this entry, which is then trained once, even with several seeds; -1: the config's.
     """
 
+    def reading(self, *needs: str) -> list[str]:
+        """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
+        return [masking for masking in self.maskings if maskings.reads(masking, *needs)]
+
     @property
     def masked_by_importance(self) -> bool:
         """Return whether the encoder's or the decoder's mask is importance-aware."""
-        return "importance" in self.maskings
+        return bool(self.reading("importance"))
 
     @property
     def reads_importance(self) -> bool:
         """Return whether a mask reads the importance values, or the n-grams behind them."""
-        return any(masking in READ_IMPORTANCE for masking in self.maskings)
+        return bool(self.reading(*ESTIMATED))
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -115,7 +119,7 @@ class Pretraining(Encoder):
     encoder_masking: Masking = "whole_word"
     """A file in cdmae/masking/strategies [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Name of an entry of `importance`; required if a masking is importance or pmi_span."""
+    """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
     encoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Annotated[Real, Ge(0)] = 1.0
@@ -170,7 +174,7 @@ class Pretraining(Encoder):
     def unread(self) -> tuple[str, ...]:
         """List the settings without effect."""
         has_effect = {
-            "sigma": self.masked_by_importance,
+            "sigma": bool(self.reading("sigma")),
             "importance": self.reads_importance,
             "epochs": not self.steps,
         }
@@ -178,8 +182,12 @@ class Pretraining(Encoder):
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the masks that `cdmae.masking.terms` describes."""
-        ratio = self.encoder_ratio
-        return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
+        return {
+            "strategy": self.encoder_masking,
+            "ratio": self.encoder_ratio,
+            "sigma": self.sigma,
+            "max_length": self.max_length,
+        }
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
@@ -211,14 +219,13 @@ class Pretraining(Encoder):
             if last:
                 owner = f"the last step of encoders.{self.snapshot_of}"
                 checks.check_step(self.take_step, last, owner)
-        if "pmi_span" in self.maskings:
-            unit = config.importance[self.importance].unit
-            if unit != "word":
-                raise unfit(
-                    self,
-                    "importance",
-                    f", whose unit is {unit}; expected for pmi_span: an entry with unit word",
-                )
+        by_words = self.reading("unit word")
+        if by_words and config.importance[self.importance].unit != "word":
+            words = (
+                f", whose unit is {config.importance[self.importance].unit}; expected for "
+                f"{by_words[0]}: an entry with unit word"
+            )
+            raise unfit(self, "importance", words)
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
 
@@ -269,8 +276,11 @@ class DecoderMasked(Pretraining):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the decoder's masks, which `cdmae.masking.terms` describes."""
-        return super().masking() | {"decoder_ratio": self.decoder_ratio}
+        """Return the settings of the decoder's masks if they are importance-aware."""
+        if not maskings.reads(self.decoder_masking, "importance"):
+            return super().masking()
+        decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
+        return super().masking() | decoder
 
     def predicted(self, tokens: float) -> float:
         """Count the masked tokens of the encoder and of the decoder, which the head predicts."""
@@ -335,12 +345,12 @@ class Contextual(Pretraining):
                     f", but collections.{self.collection} has no judged split {ASKED_SPLIT}; "
                     "expected neighbour, or another collection, such as one of source pseudo",
                 )
-            if self.masked_by_importance:
+            if self.reads_importance:
                 raise unfit(
                     self,
                     "context",
-                    ", but a masking is importance, which queries do not have; expected another "
-                    "encoder_masking and decoder_masking",
+                    f", but the masking {self.reading(*ESTIMATED)[0]} reads importance, which "
+                    "queries do not have; expected another one",
                 )
         super().check(config)
 
