@@ -8,13 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-import numpy as np
 import pytest
 
-from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
-from cdmae.config.encoders import concepts
 from cdmae.config.load import DEFAULTS, load
 from cdmae.config.reading import gather
 from cdmae.config.recipe import OF_A_TEACHER
@@ -169,17 +166,3 @@ def test_collocations_are_read_from_the_counts_and_not_from_the_importance(value
     rows = systems.encoders(load(values))
     expected = {"spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance"}
     assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == expected
-
-
-@pytest.mark.parametrize("name", concepts("masking/strategies"))
-def test_only_masks_by_importance_know_of_noise(name):
-    rng, shape = np.random.default_rng(0), (4, 60)
-    batch = masking.Batch(
-        rng.integers(5, 40, shape).astype(np.int32), np.full(4, 60), np.arange(4), rng.random(shape) < 0.7,
-        np.ones(shape, bool), rng.normal(size=shape).astype(np.float32),
-    )  # fmt: skip
-    sides = [masking.Side(name, 0.3, sigma) for sigma in (0.5, 4.0)]
-    one, other = (
-        masking.strategy(name).select(batch, side, masking.key(1, "decoder", 0)) for side in sides
-    )
-    assert np.array_equal(one, other) == (name != "importance")

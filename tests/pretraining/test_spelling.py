@@ -9,10 +9,9 @@ from any_kind import as_objective
 from tiny_objectives import SETTINGS
 from tiny_tokenizers import byte_level
 
+from cdmae.masking import Corpus
 from cdmae.models import ragged
 from cdmae.pretraining.objectives import objective
-from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.spelling import Spelling
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
@@ -47,24 +46,15 @@ def read(folder, *, length=80, decoder_ratio=FEW, masking="whole_word", **change
         encoder_masking=masking,
         decoder_masking=masking,
         decoder_ratio=decoder_ratio,
+        max_length=length,
         **changed,
     )
     passages = pa.table({"title": [""] * len(TEXTS), "text": TEXTS})
-    tokens = tokenise.tokenise(passages, folder, 1)
-    vocabulary = Vocabulary.read(folder)
-    sides = objective("toroder").sides(settings, "word")
-    reader = Reader(
-        tokens,
-        {},
-        vocabulary,
-        sides,
-        batch=len(TEXTS),
-        max_length=length,
-        seed=3,
-        spelling=Spelling(folder, vocabulary),
-    )
+    corpus = Corpus(tokenise.tokenise(passages, folder, 1), Vocabulary.read(folder), folder)
+    toroder = objective("toroder")
+    reader = toroder.reader(settings, toroder.sides(settings, "word"), corpus, seed=3)
     made = {}
-    for side in sides:
+    for side in reader.sides:
         made[side] = reader.mask(side, reader.texts(np.arange(len(TEXTS)), EPOCHS), made)
     return reader, made
 
