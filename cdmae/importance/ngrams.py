@@ -76,9 +76,9 @@ def count_to(
             for order in range(2, window + 1):
                 if number * text.vocabulary > MOST:
                     raise InputError(
-                        f"n-grams of {order} words cannot be counted: {number:,} repeated beginnings "
-                        f"x {text.vocabulary:,} words exceed 2^64; lower window to {order - 1}, or "
-                        "count by unit wordpiece"
+                        f"n-grams of {order} words cannot be counted: {number:,} repeated "
+                        f"beginnings x {text.vocabulary:,} words exceed 2^64; lower window to "
+                        f"{order - 1}, or count by unit wordpiece"
                     )
                 longer = _reserve(Path(scratch, f"rows_{order}.npy"), (len(words),), kind)
                 number = _count(order, text, rows, longer, aside, memory)
@@ -138,7 +138,8 @@ def _count(
 ) -> int:
     """Count the n-grams of one order by position, and write the repeated ones to the table.
 
-    Returns the number of repeated ones. rows: see `_keys`; longer [W]: the same for this order, written.
+    Returns the number of repeated ones. rows: see `_keys`; longer [W]: the same for this order,
+    written.
     """
     counts = text.counts[order - 1]
     for block in _cut(len(text.words)):
