@@ -227,6 +227,8 @@ def test_an_unknown_unit_and_keys_beyond_64_bits_are_refused(tmp_path, monkeypat
     words, pairs = len(table.occurrences), len(table.keys[0])
     assert pairs > words
     monkeypatch.setattr(ngrams, "MOST", words * words)
-    with pytest.raises(InputError, match=f"of 3 words .* {pairs} .* lower window to 2, or count by"):
+    with pytest.raises(
+        InputError, match=f"of 3 words .* {pairs} .* lower window to 2, or count by"
+    ):
         ngrams.count_to(tmp_path / "ngrams", tokens)
     assert not (tmp_path / "ngrams").exists()
