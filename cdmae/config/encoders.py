@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from cdmae.config import checks
+from cdmae.config import checks, maskings
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -45,7 +45,7 @@ def concepts(package: str) -> list[str]:
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
-READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
+ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
 ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
@@ -64,15 +64,19 @@ class Encoder:
     """Name of an entry of `starts`."""
     seed: Seed = -1
 
+    def reading(self, *needs: str) -> list[str]:
+        """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
+        return [masking for masking in self.maskings if maskings.reads(masking, *needs)]
+
     @property
     def masked_by_importance(self) -> bool:
         """Return whether the encoder's or the decoder's mask is importance-aware."""
-        return "importance" in self.maskings
+        return bool(self.reading("importance"))
 
     @property
     def reads_importance(self) -> bool:
         """Return whether a mask reads the importance values, or the n-grams behind them."""
-        return any(masking in READ_IMPORTANCE for masking in self.maskings)
+        return bool(self.reading(*ESTIMATED))
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -114,7 +118,7 @@ class Pretraining(Encoder):
     encoder_masking: Masking = "whole_word"
     """A file in cdmae/masking/strategies [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Name of an entry of `importance`; required if a masking is importance or pmi_span."""
+    """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
     encoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Annotated[Real, Ge(0)] = 1.0
@@ -166,7 +170,7 @@ class Pretraining(Encoder):
     def unread(self) -> tuple[str, ...]:
         """List the settings without effect."""
         has_effect = {
-            "sigma": self.masked_by_importance,
+            "sigma": bool(self.reading("sigma")),
             "importance": self.reads_importance,
             "epochs": not self.steps,
         }
@@ -174,8 +178,12 @@ class Pretraining(Encoder):
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the masks that `cdmae.masking.terms` describes."""
-        ratio = self.encoder_ratio
-        return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
+        return {
+            "strategy": self.encoder_masking,
+            "ratio": self.encoder_ratio,
+            "sigma": self.sigma,
+            "max_length": self.max_length,
+        }
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
@@ -207,8 +215,10 @@ class Pretraining(Encoder):
             if last:
                 owner = f"the last step of encoders.{self.snapshot_of}"
                 checks.check_step(self.take_step, last, owner)
-        if "pmi_span" in self.maskings and config.importance[self.importance].unit != "word":
-            raise unfit(self, "importance", "; expected for pmi_span: an entry with unit word")
+        by_words = self.reading("unit word")
+        if by_words and config.importance[self.importance].unit != "word":
+            words = f"; expected for {by_words[0]}: an entry with unit word"
+            raise unfit(self, "importance", words)
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
 
@@ -238,8 +248,11 @@ class DecoderMasked(Pretraining):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the decoder's masks, which `cdmae.masking.terms` describes."""
-        return super().masking() | {"decoder_ratio": self.decoder_ratio}
+        """Return the settings of the decoder's masks if they are importance-aware."""
+        if not maskings.reads(self.decoder_masking, "importance"):
+            return super().masking()
+        decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
+        return super().masking() | decoder
 
     def check_nested(self) -> None:
         """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
@@ -290,8 +303,9 @@ class Contextual(Pretraining):
             if words:
                 words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
                 raise unfit(self, "context", f"{words}; expected neighbour")
-            if self.masked_by_importance:
-                words = ", but a masking is importance, which queries do not have"
+            if self.reads_importance:
+                masking = self.reading(*ESTIMATED)[0]
+                words = f", but the masking {masking} reads importance, which queries do not have"
                 raise unfit(self, "context", f"{words}; expected other maskings")
         super().check(config)
 

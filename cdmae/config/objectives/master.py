@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.config.encoders import Decoded, Layered
+from cdmae.config.encoders import ESTIMATED, Decoded, Layered
 from cdmae.fields import HomePath, Real, settings, unfit
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class Master(Layered, Decoded):
                     f", but {path} is no file; expected files of lines with a passage id, a tab "
                     "and a text",
                 )
-        if self.texts and self.masked_by_importance:
+        if self.texts and self.reads_importance:
             raise unfit(
                 self,
                 "texts",
-                ", but a masking is importance, which texts do not have; expected another "
-                "encoder_masking and decoder_masking",
+                f", but the masking {self.reading(*ESTIMATED)[0]} reads importance, which texts "
+                "do not have; expected another one",
             )
         super().check(config)
 
