@@ -26,6 +26,7 @@ from benchmarks.finetuning import network as encoder_of
 from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training.ranks import Ranks
@@ -116,7 +117,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, given: argparse.Nam
             passage_length=SIZES[given.size][4],
             precision="fp32",
         )
-        return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
+        objective = Objective(stage)
+        return retriever.learn(model, work, objective, Ranks(), seed=1, step=0)["loss"].item()
     if form == "padded":
         value = loss_by_hand(model, work)
     else:

@@ -33,6 +33,8 @@ from cdmae.errors import InputError
 from cdmae.files import complete, link, write_text
 from cdmae.training import leases
 from cdmae.training.ranks import Ranks
+from cdmae.training.sharing import ALONE as UNSHARED
+from cdmae.training.sharing import Shared, sharing
 
 KEPT = 2  # states kept: the newest, and the previous one in case the newest is damaged
 LONGEST_PAUSE = 24 * 3600  # seconds between two states
@@ -68,14 +70,17 @@ class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
     step: the last step of the loaded state, or 0 without a state. tables: a dict from file names to
-    rows of text; the first row is the header.
+    rows of text; the first row is the header. shared: arrays that the processes share.
     """
 
-    def __init__(self, folder: Path, name: str, group: Ranks, writes: bool = False) -> None:
+    def __init__(
+        self, folder: Path, name: str, group: Ranks, shared: Shared = UNSHARED, writes: bool = False
+    ) -> None:
         """Take an existing folder; writes: whether this process, which holds its lease, writes."""
         self.folder = folder
         self.name = name
         self.group = group
+        self.shared = shared
         self.writes = writes
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
@@ -183,15 +188,16 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
     Raises `InputError` if another training holds the lock and does not release it within seconds.
     """
     if not group.first:
-        yield State(folder, name, group)
+        with sharing(folder, group) as shared:
+            yield State(folder, name, group, shared)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with leases.held(folder, name):
+    with leases.held(folder, name), sharing(folder, group) as shared:
         # A kill during a save leaves unfinished files.
         for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
             if path.suffix != ".pt":
                 path.unlink()
-        yield State(folder, name, group, writes=True)
+        yield State(folder, name, group, shared, writes=True)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:

@@ -15,7 +15,7 @@ from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
-from cdmae.finetuning import common
+from cdmae.finetuning.task import stage_schedule
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Plan, text
 from cdmae.pretraining.trainer import schedule
@@ -174,7 +174,7 @@ def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
     arms = [
         stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")
     ]
-    plans = [common.schedule(stage, 502_939, "arm") for stage in arms]
+    plans = [stage_schedule(stage, 502_939, "arm") for stage in arms]
     assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
     assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
 

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tiny_training import stage
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
+from cdmae.finetuning.groups import Drawing
 from cdmae.finetuning.selection import Selection
 from cdmae.finetuning.teacher import Teacher
 from cdmae.retrieval import trec
@@ -59,10 +61,10 @@ QRELS = qrels_of([(q, p, 1) for q in range(QUERIES) for p in ([q, q + 12] if q %
 def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None, **changed: int):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
-    seed = settings.pop("seed")
-    selection = groups.select(run, qrels, texts, **settings)
-    drawing = {key: settings[key] for key in ("group", "random_negatives")}
-    return groups.examples_of(selection, **drawing, seed=seed), selection.counts()
+    ranking = settings.pop("ranking", None)
+    drawing = Drawing("train", **settings)
+    selection = groups.select(run, qrels, texts, drawing, ranking)
+    return groups.examples_of(selection, drawing), selection.counts()
 
 
 def test_no_positive_and_no_passage_twice_in_any_group(run):
@@ -373,7 +375,8 @@ def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_hea
         scores = [
             scale * (members == examples.positives[row][0]) for row, members in enumerate(drawn)
         ]
-        Teacher(Run.of(drawn, scores), "t").check_worth(examples, alpha, "student")
+        recipe = stage("retriever", alpha=alpha)
+        Teacher(Run.of(drawn, scores), "t").check_worth(examples, recipe, "student")
 
     shares = np.array([math.e, 1, 1]) / (math.e + 2)
     entropy = -(shares * np.log(shares)).sum() / math.log(3)
@@ -436,10 +439,10 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     )
     passages_of(tmp_path / "c", [""] * PASSAGES, names, {"train": queries}, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
-    how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
-    examples, counts = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)
+    how = Drawing("train", depth=20, group=4, random_negatives=0, seed=1)
+    examples, counts = groups.read(tmp_path / "c", tmp_path / "r.parquet", how)
     assert len(examples) == QUERIES and not counts
-    some, _ = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how, train_queries=5)
+    some, _ = groups.read(tmp_path / "c", tmp_path / "r.parquet", replace(how, train_queries=5))
     assert len(some) == 5
     said = capsys.readouterr().err
     assert "12 training queries of split train" in said
@@ -456,11 +459,9 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
         ("none", "no query .*: 12 left out without negatives, such as query q0; change"),
     ):
         with pytest.raises(InputError, match=message):
-            groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)
+            groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", how)
     with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
-        groups.read(
-            tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how
-        )
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", how, ranking=tmp_path / "short.parquet")
     # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first
     # passages
     theirs = Run.of(
@@ -468,14 +469,13 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
         [np.ones(10), *[np.ones(12)] * 11],
     )
     write_run(tmp_path / "theirs.parquet", theirs)
-    limited = how | {"ranking": tmp_path / "theirs.parquet", "margin": 0.3}
-    groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 3})
-    assert (
-        "2 left out because the teacher ranks too few negatives, such as query q7 (negatives: 19 mined, 14 left by the "
-        "margin, 1 ranked by the teacher, 2 in a group)"
-    ) in capsys.readouterr().err
+    limited = replace(how, group=3, margin=0.3)
+    ranking = tmp_path / "theirs.parquet"
+    groups.read(tmp_path / "c", tmp_path / "r.parquet", limited, ranking)
+    said = capsys.readouterr().err
+    assert "2 left out because the teacher ranks too few negatives, such as query q7" in said
     with pytest.raises(
         InputError,
-        match="no query .* the teacher ranks too few negatives, such as query q0 .negatives",
+        match="no query .* the teacher ranks too few negatives, such as query q0",
     ):
-        groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 9})
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", replace(limited, group=9), ranking)

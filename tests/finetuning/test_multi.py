@@ -7,18 +7,16 @@ import pytest
 import torch
 import transformers
 from card_facts import told_by_card
-from tiny_training import encoder, gradients, same, stage, together, train
+from tiny_training import data_of, encoder, gradients, learn, prepared, same, stage, together, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
-from cdmae.finetuning import common, late, losses, retriever
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, linear, sequences
 from cdmae.models.ragged import Ragged
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
 from cdmae.tokens.corpus import read_tokens
-from cdmae.training.ranks import Ranks
 
 VARIANTS = [
     {},
@@ -27,21 +25,6 @@ VARIANTS = [
     {"match": "equal", "cls_dimensions": 30},  # three rows of 12, the last with zeros
 ]
 COIL = VARIANTS[3]
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", seed=5, **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
-
-
-def learn(model, batch, recipe, group=None, step=1):
-    model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
 
 
 def by_hand(folder, texts, kind, recipe, layers):
@@ -115,7 +98,7 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
         }
     )
     layers.zero_grad()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     drawn = data.examples.draw(np.arange(6), 0)
     asked = data.examples.queries[np.arange(6)]
     texts = [tiny.passages[row] for row in drawn.ravel()]

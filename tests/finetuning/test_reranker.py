@@ -6,34 +6,15 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, train
+from tiny_training import PASSAGES, QUERIES, encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, reranker
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import losses, reranker
 from cdmae.models import checkpoint, transformer
 from cdmae.models.packed import pack
 from cdmae.runs import Run, write_run
 from cdmae.training import setup
-from cdmae.training.ranks import Ranks
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    model = checkpoint.start_model(
-        folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3
-    )
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, reranker.batch(data, np.arange(6), 0, model, taught)
-
-
-def learn(model, batch, recipe, step=0):
-    model.network.zero_grad(set_to_none=True)
-    numbers = reranker.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
 
 
 def of_transformers(model):

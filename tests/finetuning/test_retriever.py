@@ -8,12 +8,24 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, train
+from tiny_training import (
+    PASSAGES,
+    QUERIES,
+    data_of,
+    encoder,
+    gradients,
+    learn,
+    prepared,
+    same,
+    stage,
+    train,
+)
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import caching, common, losses, objectives, retriever
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import caching, losses, retriever
+from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.runs import Run, read_run, write_run
@@ -22,23 +34,8 @@ from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
 
 
-def batch_of(tiny, recipe, model, teacher=None):
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    lengths = {"query_length": recipe.query_length, "passage_length": recipe.passage_length}
-    model = checkpoint.start_model(folder, "retriever", **lengths, precision=recipe.precision)
-    model.network.double()
-    return model, batch_of(tiny, recipe, model, teacher)
-
-
-def learn(model, batch, recipe, step=0):
-    model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
+def batch_of(tiny, recipe, model):
+    return retriever.batch(data_of(tiny, recipe, model), np.arange(6), 0, model, recipe)
 
 
 @pytest.mark.parametrize("in_batch", [True, False])
@@ -133,7 +130,7 @@ def test_only_the_last_chunk_is_encoded_once():
 
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
     def schedule(steps, epochs):
-        return common.schedule(stage("retriever", warmup_steps=steps, epochs=epochs), 24, "tiny")
+        return stage_schedule(stage("retriever", warmup_steps=steps, epochs=epochs), 24, "tiny")
 
     assert schedule(1000, 5.0) == Schedule(20, 2, 20, 1)
     assert (
@@ -149,7 +146,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
     )
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
-        common.schedule(stage("retriever"), 5, "tiny")
+        stage_schedule(stage("retriever"), 5, "tiny")
     with pytest.raises(
         ValueError, match="warmup_steps is 10.5; expected a share below 1, or whole steps"
     ):
@@ -218,7 +215,7 @@ def test_a_training_that_ends_at_the_loss_of_guessing_says_so(tiny, kind, change
         model, batch = prepared(tiny, recipe, tiny.encoder)
         batch = replace(batch, excluded=None)
         vectors = torch.ones(len(batch.sequences), 8)
-        _, numbers = objectives.objective(vectors, batch, recipe)
+        _, numbers = Objective(recipe)(vectors, batch)
         assert numbers["contrastive"].item() == pytest.approx(guess)
 
 

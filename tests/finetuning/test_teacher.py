@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_training import PASSAGES, QUERIES, encoder, stage, train
+from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import common, groups, losses, retriever, scoring
+from cdmae.finetuning import groups, losses, retriever, scoring
+from cdmae.finetuning.retriever import Teachers
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens import tokenise
-from cdmae.training.ranks import Ranks
 
 
 def full_run(scores):
@@ -53,9 +53,9 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     model = checkpoint.start_model(folder, "retriever", **recipe.model())
     model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     rows = np.arange(6)
-    taught = Teacher.read(teacher)
+    taught = Teachers(Teacher.read(teacher))
     batch = retriever.batch(data, rows, 0, model, recipe, taught)
     plain = retriever.batch(data, rows, 0, model, replace(recipe, denoise=0.0), taught)
     own = np.arange(6)
@@ -66,7 +66,7 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     others[own, own] = False
     assert (others == plain.excluded.reshape(6, 6, 4)).all()
 
-    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
+    numbers, _ = learn(model, batch, recipe)
     with torch.no_grad():
         every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000)
     naive = 0.0
@@ -119,7 +119,7 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
     scores[np.arange(QUERIES), lowest] = -5.0
     recipe = stage("retriever", depth=10, group=2, random_negatives=0, margin_bins=2)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     taught = Teacher(full_run(scores), "t")
     balance = groups.Balance(taught.scores, recipe.margin_bins)
     examples = replace(data.examples, balance=balance)
@@ -159,12 +159,10 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
     found = {}
     for second in (None, taught_by):
         model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-        data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-        made = retriever.task(
-            model, data, recipe, None, name="tiny", in_batch_teacher=second, seed=1, device=device
-        )
-        batch = made.batch(np.arange(6), 0)
-        numbers = made.learn(model.network, batch, made.stage, Ranks(), seed=1, step=1)
+        made = task_of(tiny, recipe, model, in_batch_teacher=second)
+        data = made.data
+        batch = made.draw(np.arange(6), 0)
+        numbers = made.learn(batch, 1)
         found[second is not None] = numbers
         assert ("in_batch" in made.columns) == ("in_batch" in numbers) == (second is not None)
     with_it = found[True]
@@ -194,7 +192,7 @@ def test_a_second_teacher_in_bfloat16_has_float32_scores(tiny, tmp_path, teachin
     taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
     recipe = stage("retriever", precision="bf16")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     second = scoring.SecondTeacher.read(taught_by, data, recipe, torch.device("cpu"))
     rows = np.arange(6)
     found = second.scores(data.examples.queries[rows], data.examples.draw(rows, 0))

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tiny_training import QUERIES, stage, train
+from tiny_training import QUERIES, data_of, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common, retriever, topics
+from cdmae.finetuning import retriever, topics
 from cdmae.models import checkpoint
 
 
@@ -25,10 +25,10 @@ def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
 def test_topics_follow_from_the_initial_weights(tiny):
     recipe = stage("retriever", topics=3)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     assert data.examples.topics.shape == (len(data.examples),)
     assert set(data.examples.topics.tolist()) == {0, 1, 2}
-    again = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    again = data_of(tiny, recipe, model)
     assert (again.examples.topics == data.examples.topics).all()
 
 
