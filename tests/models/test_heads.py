@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_models import ALL, model, own_weights, padded
 
-from cdmae.models import packed, transformer
+from cdmae.models import linear, packed, transformer
 from cdmae.models.heads import own, sparse
 from cdmae.models.ragged import BARE, HIDDEN, Ragged
 
@@ -95,7 +95,7 @@ def test_equal_logits_give_the_first_position():
 def test_own_word_pieces_have_the_largest_weight_of_their_positions(family):
     """uniCOIL by hand: w_j = max ReLU(v . h_i + c) over the positions of word-piece j."""
     network = model(family, "retriever")
-    own.start(network, seed=5)
+    linear.start(network, own.LAYERS, seed=5)
     texts = [[2, 7, 9, 7, 7, 3], [2, 3], [2, *range(5, 25), 3]]
     found = sparse.vectors(network, packed.pack(texts), SimpleNamespace(pieces="own"))
     pad = network.config.pad_token_id or 0
