@@ -27,6 +27,7 @@ from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.objectives import Objective
+from cdmae.models import linear
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training.ranks import Ranks
@@ -63,7 +64,7 @@ def network(size: str) -> BertModel:
     """Make an encoder with a projection and random weights, the same in every process."""
     made = encoder_of(size)
     with seeded():
-        multi.start(made, DIMENSIONS, seed=1)
+        linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
     return made
 
 

@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -170,7 +170,7 @@ def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed):
 
 def prepared(tiny: Tiny, recipe: Stage, folder: Path, teacher: Path | None = None):
     """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    model = checkpoint.start_model(folder, recipe.kind, seed=3, **recipe.model())
+    model = checkpoint.start_model(folder, recipe.kind, seed=5, **recipe.model())
     model.network.double()
     data = data_of(tiny, recipe, model)
     taught = Teacher.read(teacher) if teacher else None
@@ -199,8 +199,10 @@ def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
     """The model that `cdmae.finetuning.retriever` or `.reranker` makes of the tiny collection."""
     if (folder / "model").exists():  # whose state the workflow would have deleted
         shutil.rmtree(folder / "state", ignore_errors=True)
+    names = {field.name for field in fields(Inputs)}
+    files = Inputs(**tiny.inputs() | {key: changed.pop(key) for key in names & changed.keys()})
     how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
-    trainer.train(**how | tiny.inputs() | changed, output=folder / "model")
+    trainer.train(**how | changed, files=files, output=folder / "model")
     return folder / "model"
 
 

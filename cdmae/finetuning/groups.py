@@ -122,22 +122,6 @@ class Examples:
         lists = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_starts"]) for name in LISTS}
         return cls(queries=arrays["queries"], texts=arrays["texts"], **lists, drawing=drawing)
 
-    def check(self) -> None:
-        """Raise `InputError` if a query has too few negatives for a group.
-
-        Otherwise only the step that draws the query would find out.
-        """
-        passages = len(self.texts)
-        copies = np.bincount(self.texts)  # the passages of each text
-        most_barred = int(self.barred.lengths.max(initial=0) * copies.max(initial=0))
-        if passages - most_barred >= self.drawing.group - 1:
-            return  # a large collection: no query needs to be counted
-        for example in range(len(self)):
-            barred = np.unique(self.texts[self.barred[example]])
-            most = passages - int(copies[barred].sum())
-            if most < self.drawing.group - 1:
-                raise self._too_small(example, most)
-
     def pool(self, example: int) -> np.ndarray:
         """Return an example's mined negatives, then random ones: int32, at least N - 1 in all."""
         mined = self.mined[example]
@@ -250,16 +234,12 @@ class Examples:
                 break
         most = len(drawn) + len(mined)
         if most < self.drawing.group - 1:
-            raise self._too_small(example, most)
+            raise InputError(
+                f"query {self.queries[example]} can have only {most} negatives in a collection of "
+                f"{len(self.texts)} passages; group is {self.drawing.group}; allowed: at most "
+                f"{most + 1}"
+            )
         return drawn[:number]
-
-    def _too_small(self, example: int, most: int) -> InputError:
-        """Return the error for a query with at most `most` negatives."""
-        return InputError(
-            f"query {self.queries[example]} can have only {most} negatives in a collection of "
-            f"{len(self.texts)} passages; group is {self.drawing.group}; allowed: at most "
-            f"{most + 1}"
-        )
 
 
 def read(

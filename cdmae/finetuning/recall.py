@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
 ALONE = Ranks()
-COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "skipped", "learning_rate"]
+NUMBERS = ("loss", "entries", "target_entries", "spread")
+COLUMNS = ["step", *NUMBERS, "skipped", "learning_rate"]
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,14 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
 
-    Every process computes a share of the passages, and the numbers are divided by the number of
-    processes. entries: words with a positive score per passage, counted as often as they occur;
-    target_entries: with a positive target. spread: the standard deviation of the scores relative to
-    their size.
+    Gradient and numbers are this process's shares of the sums over all processes. entries: words
+    with a positive score per passage, counted as often as they occur; target_entries: with a
+    positive target. spread: the standard deviation of the scores of a chunk relative to their size.
     """
     device = next(network.parameters()).device
+    passages = len(batch.sequences)
     budget = stage.chunk * stage.passage_length
-    sums = torch.zeros(6, dtype=torch.float64, device=device)
+    totals = {name: torch.zeros((), device=device) for name in NUMBERS}
     cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
     for number, rows in enumerate(cuts):
         generator = setup.generator(device, seed, "dropout", step, number, group.rank)
@@ -165,25 +166,13 @@ def learn(
         wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
         loss = (found - wanted).square().sum() / len(batch.targets.values)
         scaler.scale(loss).backward()
-        found = found.detach().double()
-        parts = (
-            loss.detach(), (found > 0).sum(), (wanted > 0).sum(), found.sum(),
-            found.square().sum(), found.new_tensor(len(found)),
-        )  # fmt: skip
-        sums += torch.stack([part.double() for part in parts])
+        found = found.detach()
+        size = found.square().mean().sqrt().clamp_min(torch.finfo(found.dtype).tiny)
+        totals["loss"] += loss.detach()
+        totals["entries"] += (found > 0).sum() / passages
+        totals["target_entries"] += (wanted > 0).sum() / passages
+        totals["spread"] += found.std(correction=0) / size * (len(rows) / passages)
     for weight in network.parameters():
         if weight.grad is None:  # of a process without passages
             weight.grad = torch.zeros_like(weight)
-    group.add_up([sums])
-    loss, positive, wanted, total, squares, count = sums
-    passages = len(batch.sequences)
-    mean = total / count
-    deviation = (squares / count - mean.square()).clamp_min(0).sqrt()
-    size = (squares / count).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
-    numbers = {
-        "loss": loss,
-        "entries": positive / passages,
-        "target_entries": wanted / passages,
-        "spread": deviation / size,
-    }
-    return {name: number / group.size for name, number in numbers.items()}
+    return totals

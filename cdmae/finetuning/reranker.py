@@ -42,35 +42,28 @@ def train(
     *,
     name: str,
     settings: Reranker,
-    encoder: Path,
-    collection: Path,
-    tokens: Path,
-    negatives: Path,
-    after: Path | None = None,
-    teacher: Path | None = None,
-    ranking: Path | None = None,
+    files: Inputs,
     seed: int,
     threads: int = 1,
     state: Path,
     output: Path,
 ) -> None:
-    """Train the reranker `name` and write it to `output`; its files are those of `Inputs`.
+    """Train the reranker `name` and write it to `output`.
 
     A killed training resumes from the state folder; on the CPU its results are bit-identical.
     """
-    inputs = Inputs(encoder, collection, tokens, negatives, after, teacher, ranking)
     device = setup.set_up(threads)
-    model = inputs.model(settings, seed)
+    model = files.model(settings, seed)
     with ranks.joined(device) as group, states.opened(state, name, group) as saved:
         group.check_batch("queries", settings.queries)
         shared = saved.shared
-        data = Data.read(inputs, settings, model, seed=seed, threads=threads, shared=shared)
-        training = task(name, model, data, settings, inputs, seed, group)
+        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
+        training = task(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)
         if group.first:
             with saved.finish(output) as folder:
-                training.write(folder, encoder, seconds, notes)
+                training.write(folder, files.encoder, seconds, notes)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.heads import AnyRetriever, Multi, Regularised, Retriever, Unified
+from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
 from cdmae.errors import InputError
 from cdmae.finetuning import joint, recall
 from cdmae.finetuning.caching import Cached, cached_backward
@@ -66,43 +66,31 @@ def train(
     *,
     name: str,
     settings: AnyRetriever,
-    encoder: Path,
-    collection: Path,
-    tokens: Path,
-    negatives: Path,
-    after: Path | None = None,
-    teacher: Path | None = None,
-    ranking: Path | None = None,
-    in_batch_teacher: Path | None = None,
-    joint_teacher: Path | None = None,
+    files: Inputs,
     seed: int,
     threads: int = 1,
     state: Path,
     output: Path,
 ) -> None:
-    """Train the retriever `name` and write it to `output`; its files are those of `Inputs`.
+    """Train the retriever `name` and write it to `output`.
 
     A killed training resumes from the state folder; on the CPU its results are bit-identical.
     """
-    inputs = Inputs(
-        encoder, collection, tokens, negatives, after, teacher, ranking, in_batch_teacher,
-        joint_teacher,
-    )  # fmt: skip
     device = setup.set_up(threads)
-    model = inputs.model(settings, seed)
+    model = files.model(settings, seed)
     with ranks.joined(device) as group, states.opened(state, name, group) as saved:
         group.check_batch("queries", settings.queries)
         shared = saved.shared
-        data = Data.read(inputs, settings, model, seed=seed, threads=threads, shared=shared)
+        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
         if settings.target == "recall":
             training = recall.task(name, model, data, settings, seed, group)
         else:
-            training = task(name, model, data, settings, inputs, seed, group)
+            training = task(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)
         if group.first:
             with saved.finish(output) as folder:
-                training.write(folder, encoder, seconds, notes)
+                training.write(folder, files.encoder, seconds, notes)
 
 
 @dataclass(frozen=True)
@@ -164,8 +152,6 @@ class RetrieverTask(FineTuning):
 
     def note(self, numbers: dict[str, float], step: int) -> str:
         """Return a warning about vectors that are saturated, or a training that learnt nothing."""
-        if isinstance(self.stage, Multi):
-            check_alive(numbers, step, self.stage, self.name)
         note = self.sparsity.check(numbers, step) if self.sparsity else ""
         ended = step == self.schedule.last >= LEAST_STEPS
         return note or (guesses(numbers, self.stage) if ended else "")
@@ -259,16 +245,6 @@ def some_groups(
     return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
 
 
-def check_alive(numbers: dict[str, float], step: int, stage: Retriever, name: str) -> None:
-    """Raise `InputError` if all vectors of a step's passages are equal, also during the warm-up."""
-    if numbers["spread"] < COLLAPSED:
-        raise InputError(
-            f"training of {name} died: all vectors of the passages of step {step:,} are equal; "
-            f"lower learning_rate (now {stage.learning_rate:g}) or raise temperature (now "
-            f"{stage.temperature:g})"
-        )
-
-
 def guesses(numbers: dict[str, float], stage: Retriever) -> str:
     """Return a warning if the contrastive loss of the last step is that of guessing."""
     group = math.log(stage.group)
@@ -317,16 +293,10 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
             "information"
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
-        remedy = "temperature: 0 divides scores by their standard deviation"
-        if isinstance(stage, Regularised):  # which has no temperature 0
-            remedy = (
-                "lower learning_rate, or raise temperature towards the standard deviation and "
-                "lower query_flops and passage_flops with it"
-            )
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "
             f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
-            f"of {stage.learning_rate:g} may undo the pre-training ({remedy})"
+            f"of {stage.learning_rate:g} may undo the pre-training; lower it, or raise temperature"
         ]
     for note in notes:
         say(f"{name}: {note}")

@@ -110,8 +110,6 @@ class Data:
             return found.arrays()
 
         examples = Examples.of_arrays(shared.arrays("examples", make), drawing)
-        if stage.target != "recall":  # which draws no groups
-            examples.check()
         queries = sequences.queries_of(inputs.collection, stage.split, inputs.encoder, threads)
         if stage.topics:
             name = str(inputs.collection)

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cdmae.config import pretrained
 from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -105,7 +104,6 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     if not start.checkpoint:
         return _random_encoder(start, vocabulary, seed)
     name = start.checkpoint
-    _check_folder(name)
     model, new_keys = networks.read(
         f"the checkpoint {name}",
         os.path.expanduser(name),
@@ -141,17 +139,6 @@ def _random_encoder(start: Start, vocabulary: Vocabulary, seed: int) -> PreTrain
         pad_token_id=vocabulary.pad_id,
     )
     return weights.language_model(config, torch.Generator().manual_seed(seed))
-
-
-def _check_folder(name: str) -> None:
-    """Raise `InputError` if a checkpoint is given as a path that is not a folder."""
-    repository, _ = pretrained.divided(name)
-    is_path = name.startswith((".", "/", "~")) or repository.count("/") > 1
-    if is_path and not Path(name).expanduser().is_dir():
-        raise InputError(
-            f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or "
-            "a name at the hub"
-        )
 
 
 def _tie_new_head(model: PreTrainedModel, new_keys: list[str]) -> None:

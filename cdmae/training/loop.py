@@ -26,7 +26,6 @@ from cdmae.training.scaling import Scaler
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
     from cdmae.config.recipe import Stage
-    from cdmae.training.setup import Stop
     from cdmae.training.state import State
 
 # relative spread of the outputs below which the model does not distinguish its inputs
@@ -145,11 +144,15 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                     means = meter.means(done if warm else None)
                     counts = {"step": done, "skipped": scaler.skipped}
                     saved.add(CURVE, learning_rate=rate, **counts, **means)
-                # save
+                # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    payload = {"seconds": time.monotonic() - begun, **state}
-                    save_or_stop(saved, done, payload, stop, last=last)
+                    saved.save(done, {"seconds": time.monotonic() - begun, **state})
+                    if not last and group.any(bool(stop.requested)):
+                        raise Interrupted(
+                            f"{stop.requested or 'a signal'}: {saved.name} is saved at step "
+                            f"{done:,}; run it again to resume"
+                        )
     if scaler.skipped > MANY_SKIPPED * schedule.last:
         meter.note(scaler.note(schedule.last))
     return time.monotonic() - begun, meter.notes
@@ -273,58 +276,19 @@ def check(task: Task, numbers: dict[str, float], step: int, *, warm: bool) -> No
 # --- states ---------------------------------------------------------------------------------------
 
 
-def save_or_stop(
-    saved: State, step: int, payload: dict[str, Any], stop: Stop, *, last: bool = False
-) -> None:
-    """Save a state; raise `Interrupted` if a process was asked to stop before the last step.
-
-    A failed save, for example on a full disk, is only logged: the training can end without this
-    state, and the next save may succeed. If a stop was requested, the `OSError` is raised.
-    """
-    unsaved = None
-    try:
-        saved.save(step, payload)
-    except OSError as error:
-        unsaved = error
-        reason = error.strerror or error
-        say(
-            f"{saved.name} cannot save its state at step {step:,}: {reason}; earlier states are "
-            "kept"
-        )
-    if last or not saved.group.any(bool(stop.requested)):
-        return
-    if unsaved is not None:
-        raise unsaved
-    signal = stop.requested or "a signal"
-    raise Interrupted(f"{signal}: {saved.name} is saved at step {step:,}; run it again to resume")
-
-
 def resume(saved: State, parts: dict[str, Any]) -> float:
     """Load the newest state, if any, into the `parts`; return the earlier training time in seconds.
 
-    The first process reads first: it deletes damaged states. Raises `InputError` if the state does
-    not fit.
+    The first process reads first: it deletes damaged states.
     """
     if not saved.group.first:
         saved.group.any(False)
-    try:
-        payload = saved.latest()
-        if payload is not None:
-            for part, owner in parts.items():
-                owner.load_state_dict(payload[part])
-    except InputError:
-        raise
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
-            raise
-        raise InputError(
-            f"{saved.folder} has a state of {saved.name} from another version of the code or from "
-            f"another model ({type(error).__name__}); delete the folder and run again: the "
-            "training starts again from step 0"
-        ) from None
+    payload = saved.latest()
     if saved.group.first:
         saved.group.any(False)
     if payload is None:
         return 0.0
+    for part, owner in parts.items():
+        owner.load_state_dict(payload[part])
     say(f"{saved.name} resumes from step {saved.step:,}")
     return payload["seconds"]

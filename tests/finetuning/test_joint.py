@@ -1,7 +1,5 @@
 """A retriever and its teacher that are trained together."""
 
-import os
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +10,7 @@ from safetensors.torch import load_file
 from tiny_models import padded
 from tiny_training import encoder, gradients, same, stage, task_of, train
 
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.finetuning import losses, reranker, retriever
 from cdmae.models import checkpoint
@@ -108,24 +106,6 @@ def test_a_teacher_learns_too_and_is_kept(tiny, tmp_path, cross):
     assert read_json(folder / "teacher" / "about.json")["parameters"] == count
     assert read_json(folder / "about.json")["parameters"] != count
     assert checkpoint.load(folder, "retriever").head == "dense"
-
-
-def test_a_killed_joint_training_ends_in_the_same_bits(tiny, tmp_path, cross, monkeypatch):
-    recipe = stage("retriever", alpha=0.3)
-    whole = train(retriever, tiny, tmp_path / "whole", recipe, joint_teacher=cross)
-    steps, learnt = iter(range(100)), retriever.learn
-
-    def interrupt(*given, **how):
-        if next(steps) == 4:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        return learnt(*given, **how)
-
-    monkeypatch.setattr(retriever, "learn", interrupt)
-    with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 5"):
-        train(retriever, tiny, tmp_path / "killed", recipe, joint_teacher=cross)
-    killed = train(retriever, tiny, tmp_path / "killed", recipe, joint_teacher=cross)
-    for name in ("model.safetensors", "teacher/model.safetensors", "steps.tsv"):
-        assert (whole / name).read_bytes() == (killed / name).read_bytes(), name
 
 
 def test_a_joint_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):

@@ -175,19 +175,6 @@ def test_maxima_have_the_gradient_of_finite_differences():
         )
 
 
-@pytest.mark.parametrize("variant", [{}, COIL])
-def test_vectors_that_died_end_the_training(tiny, tmp_path, variant):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", **variant)
-    model, batch = prepared(tiny, recipe, folder)
-    with torch.no_grad():
-        model.network.projection.weight.zero_()
-    numbers, _ = learn(model, batch, recipe)
-    numbers = {name: value.item() for name, value in numbers.items()}
-    with pytest.raises(InputError, match=r"of tiny died: all .* step 3 are equal; lower learning_"):
-        retriever.check_alive(numbers, 3, recipe, "tiny")
-
-
 @pytest.mark.parametrize("variant", VARIANTS[:3])
 def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
     """sentence-transformers computes our vectors from it."""

@@ -23,7 +23,7 @@ from tiny_training import (
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import caching, losses, retriever
+from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint
@@ -31,7 +31,6 @@ from cdmae.retrieval import vectors as inference
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.training.loop import Schedule
-from cdmae.training.ranks import Ranks
 
 
 def batch_of(tiny, recipe, model):
@@ -109,23 +108,6 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     same(found, kept)
     again, other = learn(model, batch, recipe, step=1)
     assert again["loss"] != numbers["loss"]  # dropout is on
-
-
-def test_only_the_last_chunk_is_encoded_once():
-    weight, calls = torch.ones(3, requires_grad=True), []
-    inputs = torch.arange(15.0).view(5, 3)
-    cuts = [torch.tensor([3, 0]), torch.tensor([4]), torch.tensor([1, 2])]
-
-    def encode(chunk: int) -> torch.Tensor:
-        calls.append((chunk, torch.is_grad_enabled()))
-        return inputs[cuts[chunk]] * weight
-
-    def loss(vectors: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        return (vectors**2).sum(), {}
-
-    caching.cached_backward([caching.Cached(encode, cuts, 5)], loss, Ranks())
-    assert calls == [(0, False), (1, False), (2, True), (0, True), (1, True)]
-    assert torch.allclose(weight.grad, (2 * inputs**2).sum(0))
 
 
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
@@ -219,21 +201,6 @@ def test_a_training_that_ends_at_the_loss_of_guessing_says_so(tiny, kind, change
         assert numbers["contrastive"].item() == pytest.approx(guess)
 
 
-def test_a_training_that_learnt_nothing_keeps_the_note(tiny, tmp_path):
-    recipe = stage("retriever", temperature=1e3, similarity="cosine", epochs=13.0)
-    folder = train(retriever, tiny, tmp_path, recipe)
-    (note,) = read_json(folder / "about.json")["notes"]
-    assert "the model has learnt nothing" in note
-
-
-def test_a_sparse_head_with_saturated_scores_says_so(tiny):
-    recipe = stage("sparse", temperature=0.1)
-    same_recipe, (note,) = retriever.calibrated(recipe, 30.0, "tiny")
-    assert same_recipe == recipe
-    assert "300 times the temperature" in note
-    assert "raise temperature towards the standard deviation and lower query_flops" in note
-
-
 def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, tmp_path, capsys):
     """Its spread is that of dropout, where there is any, as in training; without, there is none."""
     spreads = {}
@@ -274,11 +241,6 @@ def test_a_training_keeps_what_it_has_to_say_of_itself_and_does_not_learn_from_g
             stage("retriever", alpha=0.0, epochs=0.25),
             teacher=tmp_path / "t.parquet",
         )
-
-
-def test_a_missing_teacher_is_an_error(tiny, tmp_path):
-    with pytest.raises(InputError, match="do not exist"):
-        train(retriever, tiny, tmp_path, stage("retriever"), teacher=tmp_path / "nowhere.parquet")
 
 
 def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher):

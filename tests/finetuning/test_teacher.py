@@ -15,7 +15,6 @@ from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.multivectors import MultiVectors
 from cdmae.runs import Run, read_run, write_run
-from cdmae.tokens import tokenise
 
 
 def full_run(scores):
@@ -77,19 +76,6 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     assert numbers["contrastive"].item() == pytest.approx(numbers["loss"].item(), rel=1e-12)
     if not weight:
         assert numbers["loss"].item() == pytest.approx(naive, rel=1e-5)  # all_scores is float32
-
-
-def test_the_passage_centric_loss_omits_excluded_negatives_of_the_group():
-    generator = torch.Generator().manual_seed(3)
-    queries = torch.randn(2, 5, generator=generator)
-    passages = torch.randn(2, 4, 5, generator=generator)
-    excluded = torch.zeros(2, 8, dtype=torch.bool)
-    excluded[0, 2] = True  # a negative of the first query's group
-    excluded[0, 5] = True  # another query's passage, which this loss does not read
-    found = losses.passage_centric(queries, passages, 2.0, excluded)
-    first = losses.passage_centric(queries[:1], passages[:1, [0, 1, 3]], 2.0)
-    second = losses.passage_centric(queries[1:], passages[1:], 2.0)
-    assert found.item() == pytest.approx((first + second).item() / 2, rel=1e-6)
 
 
 def test_a_teacher_that_removes_all_negatives_is_refused(tiny, tmp_path, capsys):
@@ -186,38 +172,12 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("teaching", ["retriever", "multi"])
-def test_a_second_teacher_in_bfloat16_has_float32_scores(tiny, tmp_path, teaching):
-    """Scores in bfloat16, which has 8 bits, would tie."""
-    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
-    recipe = stage("retriever", precision="bf16")
-    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = data_of(tiny, recipe, model)
-    second = scoring.SecondTeacher.read(taught_by, data, recipe, torch.device("cpu"))
-    rows = np.arange(6)
-    found = second.scores(data.examples.queries[rows], data.examples.draw(rows, 0))
-    assert found.dtype == torch.float32
-    assert (found != found.bfloat16().float()).any()
-
-
 def product(queries, query, passages, passage):
     """The score of a query and a passage from stored vectors."""
     if not isinstance(queries, MultiVectors):
         return queries[query] @ passages[passage]
     asked, read = queries[query : query + 1].values, passages[passage : passage + 1].values
     return (asked @ read.astype(np.float32).T).max(1).sum()
-
-
-def test_a_second_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):
-    other = tmp_path / "tokenizer"
-    tokenise.train_tokenizer(tiny.passages, 120).save_pretrained(other)
-    recipe = stage("retriever")
-    folder = encoder(tmp_path / "other", other)
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    (tmp_path / "t").mkdir()
-    checkpoint.save(tmp_path / "t", model, tmp_path / "other", {})
-    with pytest.raises(InputError, match=r"t was made with another tokenizer than the model"):
-        train(retriever, tiny, tmp_path, recipe, in_batch_teacher=tmp_path / "t")
 
 
 # --- a teacher that is weaker than its student ----------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from tiny_training import QUERIES, data_of, stage, train
 
 from cdmae.errors import InputError
-from cdmae.files import read_json
 from cdmae.finetuning import retriever, topics
 from cdmae.models import checkpoint
 
@@ -30,11 +29,6 @@ def test_topics_follow_from_the_initial_weights(tiny):
     assert set(data.examples.topics.tolist()) == {0, 1, 2}
     again = data_of(tiny, recipe, model)
     assert (again.examples.topics == data.examples.topics).all()
-
-
-def test_a_training_with_topics_ends_and_records_them(tiny, tmp_path):
-    folder = train(retriever, tiny, tmp_path, stage("retriever", topics=3, epochs=0.5))
-    assert read_json(folder / "about.json")["settings"]["topics"] == 3
 
 
 def test_more_topics_than_queries_are_refused(tiny, tmp_path):

@@ -49,19 +49,6 @@ def test_weights_and_their_gradient_equal_transformers(family, monkeypatch):
         assert torch.allclose(again, found, atol=1e-12)
 
 
-def test_logits_of_a_batch_are_never_all_kept(monkeypatch):
-    """What the backward pass keeps grows with the texts' vectors, not with their positions."""
-    network = model("bert", "encoder", vocab_size=53)
-    texts = [np.arange(2, 34)] * 50
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: kept.append(tensor.shape) or tensor, lambda tensor: tensor
-    ):
-        sparse.vectors(network, packed.pack(texts), SPLADE)
-    words = network.config.vocab_size
-    assert max(shape.numel() for shape in kept if words in shape) == len(texts) * words
-
-
 def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
     """Gradient caching: the gradient is the same, with the positions of the first pass."""
     network = model("bert", "encoder")
@@ -79,16 +66,6 @@ def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
         sparse.vectors(network, packed.pack(TEXTS), SPLADE, memory=memory)
     monkeypatch.setattr(sparse, "_largest", None)
     assert all(map(torch.equal, gradient(memory), expected))
-
-
-def test_equal_logits_give_the_first_position():
-    network = model("bert", "encoder")
-    output = network.get_output_embeddings()
-    with torch.no_grad():
-        output.weight.zero_()
-    memory = {}
-    sparse.vectors(network, packed.pack(TEXTS), SPLADE, memory=memory)
-    assert not memory["positions"].any()
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])

@@ -1,6 +1,5 @@
 """Training in fp16, on the CPU: the scaled loss, and steps whose gradient overflows."""
 
-import dataclasses
 import os
 import signal
 
@@ -94,25 +93,6 @@ def test_a_gradient_that_overflows_at_any_scale_ends_the_training(tmp_path):
         linear(tmp_path / "wide", overflows=[3], precision="fp32")
 
 
-def test_many_skipped_steps_are_noted(tmp_path, capsys):
-    linear(tmp_path / "one", overflows=[0], steps=40)
-    linear(tmp_path / "three", overflows=range(3), steps=40)
-    assert [line for line in capsys.readouterr().err.splitlines() if "skipped" in line] == [
-        "x: 3 of 40 steps were skipped: a gradient overflowed in fp16"
-    ]
-
-
-def test_pretraining_in_fp16_has_the_losses_of_float32(pretrained, inputs, tmp_path):
-    settings = dataclasses.replace(tiny_pretraining.SETTINGS, precision="fp16")
-    folder = tiny_pretraining.run(inputs, tmp_path, settings)
-    ours, exact = (pd.read_csv(each / "steps.tsv", sep="\t") for each in (folder, pretrained))
-    assert ours["loss"].tolist() == pytest.approx(exact["loss"].tolist(), rel=1e-3)
-    assert ours["gradient_norm"].tolist() == pytest.approx(
-        exact["gradient_norm"].tolist(), rel=1e-2
-    )
-    assert not ours["skipped"].any()
-
-
 @pytest.mark.parametrize("at", [1, 6])
 def test_a_killed_training_resumes_with_its_scale(inputs, tmp_path, at):
     """Within the steps that overflow, and after them."""
@@ -123,16 +103,6 @@ def test_a_killed_training_resumes_with_its_scale(inputs, tmp_path, at):
     resumed = tiny_pretraining.run(inputs, tmp_path / "cut", OVERFLOWING)
     assert not tiny_pretraining.differences(whole, resumed)
     assert (whole / "steps.tsv").read_text() == (resumed / "steps.tsv").read_text()
-
-
-@pytest.mark.parametrize(("first", "second"), [("fp32", "fp16"), ("fp16", "fp32")])
-def test_a_training_resumes_on_a_device_of_another_precision(inputs, tmp_path, first, second):
-    """What `precision: auto` does where a job moves to another kind of GPU."""
-    begun = dataclasses.replace(tiny_pretraining.SETTINGS, precision=first)
-    tiny_pretraining.cut_off(3, inputs, tmp_path, begun)
-    rest = dataclasses.replace(begun, precision=second)
-    folder = tiny_pretraining.run(inputs, tmp_path, rest)
-    assert pd.read_csv(folder / "steps.tsv", sep="\t")["step"].tolist() == list(range(1, 8))
 
 
 HEADS = {
