@@ -191,10 +191,9 @@ def _commit(model: Path | str, name: str) -> str | None:
         file = try_to_load_from_cache(repository, "config.json", revision=revision)
         return Path(file).parent.name if isinstance(file, str) else None
     try:
-        recorded = read_json(Path(model) / "about.json")["commits"][name]
+        return read_json(Path(model) / "about.json")["commits"][name]
     except (InputError, OSError, LookupError, TypeError):  # a third party's file with the same name
         return None
-    return recorded if isinstance(recorded, str) else None
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 from card_facts import told_by_card
-from tiny_training import data_of, encoder, gradients, learn, prepared, same, stage, together, train
+from tiny_training import data_of, encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
@@ -136,25 +136,6 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     expected.pop("embeddings.token_type_embeddings.weight")
     found.pop("embeddings.token_type_embeddings.weight")
     same(found, expected)
-
-
-@pytest.mark.parametrize("variant", [{}, COIL])
-def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, variant, monkeypatch):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", alpha=4.0, **variant)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("multi", alpha=4.0, chunk=1000, **variant))
-    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
-    again, found = learn(model, batch, stage("multi", alpha=4.0, chunk=3, **variant))
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 def test_maxima_have_the_gradient_of_finite_differences():

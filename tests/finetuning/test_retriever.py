@@ -18,12 +18,13 @@ from tiny_training import (
     prepared,
     same,
     stage,
+    together,
     train,
 )
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import losses, retriever
+from cdmae.finetuning import late, losses, retriever
 from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint
@@ -74,17 +75,36 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     same(found, expected)
 
 
-def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher):
+FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
+HEADS = [
+    ("retriever", {}),
+    ("sparse", FLOPS),
+    ("sparse", FLOPS | {"pieces": "own"}),
+    ("unified", FLOPS | {"temperature": 2.5, "dense_temperature": 7.0}),
+    ("multi", {}),
+    ("multi", {"match": "equal", "cls_dimensions": 30}),
+]
+
+
+@pytest.mark.parametrize(("kind", "more"), HEADS)
+def test_chunks_blocks_and_processes_change_nothing(
+    tiny, tmp_path, teacher, kind, more, monkeypatch
+):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("retriever", alpha=4.0)
+    recipe = stage(kind, alpha=4.0, chunk=3, **more)
     model, batch = prepared(tiny, recipe, folder, teacher)
-    whole_numbers, whole = learn(model, batch, stage("retriever", alpha=4.0, chunk=1000))
-    for chunk in (1, 3, 10):
-        numbers, found = learn(model, batch, stage("retriever", alpha=4.0, chunk=chunk))
-        assert numbers.keys() == whole_numbers.keys()
+    numbers, whole = learn(model, batch, replace(recipe, chunk=1000), step=1)
+    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
+    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
+
+    def process(group):
+        return learn(models[group.rank], batch, recipe, group, step=1)
+
+    for other, gradient in [learn(model, batch, recipe, step=1), *together(2, process)]:
+        same(gradient, whole)
+        assert other.keys() == numbers.keys()
         for name, value in numbers.items():
-            assert value.item() == pytest.approx(whole_numbers[name].item(), rel=1e-9)
-        same(found, whole)
+            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 def test_both_passes_over_a_chunk_drop_the_same(tiny):

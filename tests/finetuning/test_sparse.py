@@ -5,7 +5,7 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, learn, prepared, same, stage, together, train
+from tiny_training import encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
@@ -49,25 +49,6 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     expected.pop("bert.embeddings.token_type_embeddings.weight")
     found.pop("bert.embeddings.token_type_embeddings.weight")
     same(found, expected)
-
-
-def test_chunks_and_processes_change_nothing(tiny, tmp_path, teacher):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("sparse", alpha=4.0, **FLOPS)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("sparse", alpha=4.0, chunk=1000, **FLOPS), step=1)
-    again, found = learn(model, batch, stage("sparse", alpha=4.0, chunk=3, **FLOPS), step=1)
-    same(found, whole)
-
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group, step=1)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 def test_the_regulariser_grows_quadratically():
