@@ -165,15 +165,12 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     count = batch.queries
     queries = vectors.cut(slice(0, count))
     passages = vectors.cut(slice(count, len(vectors.pieces)))
-    every = None
+    every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
+    scores = every.view(count, count, -1).diagonal().T
+    contrastive = losses.listwise(scores)
     if stage.in_batch:
-        every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
-        scores = every.view(count, count, -1).diagonal().T
         excluded = _excluded(batch, every.device)
         contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
-    else:
-        scores = late.group_scores(queries, passages, stage.match) / stage.temperature
-        contrastive = losses.listwise(scores)
     of_pieces = packed.put(passages.pieces.values >= 0, scores.device)  # without rows of [CLS]
     return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 
