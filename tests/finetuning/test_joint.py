@@ -10,11 +10,9 @@ from safetensors.torch import load_file
 from tiny_models import padded
 from tiny_training import encoder, gradients, same, stage, task_of, train
 
-from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.finetuning import losses, reranker, retriever
 from cdmae.models import checkpoint
-from cdmae.tokens import tokenise
 from cdmae.training import loop
 
 
@@ -106,14 +104,3 @@ def test_a_teacher_learns_too_and_is_kept(tiny, tmp_path, cross):
     assert read_json(folder / "teacher" / "about.json")["parameters"] == count
     assert read_json(folder / "about.json")["parameters"] != count
     assert checkpoint.load(folder, "retriever").head == "dense"
-
-
-def test_a_joint_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):
-    other = tmp_path / "tokenizer"
-    tokenise.train_tokenizer(tiny.passages, 120).save_pretrained(other)
-    folder = encoder(tmp_path / "other", other)
-    model = checkpoint.start_model(folder, "reranker", **stage("reranker").model())
-    (tmp_path / "t").mkdir()
-    checkpoint.save(tmp_path / "t", model, folder, {})
-    with pytest.raises(InputError, match=r"t was made with another tokenizer than the model"):
-        train(retriever, tiny, tmp_path, stage("retriever"), joint_teacher=tmp_path / "t")
