@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.files import complete
 from cdmae.log import Progress, say
-from cdmae.retrieval import lucene
+from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
@@ -89,6 +89,30 @@ def search(
     weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
     with Progress(len(texts), unit="queries", label="search BM25") as progress:
         return lucene.search(folder, topics, len(texts), depth, weights, threads, progress)
+
+
+def write_runs(
+    *,
+    indexes: list[Path],
+    collections: list[Path],
+    splits: list[str],
+    outputs: list[Path],
+    depth: int,
+    k1: float,
+    b: float,
+    threads: int = 1,
+) -> None:
+    """Search each collection's index for the queries of its splits, and write a run per split.
+
+    indexes: one per distinct collection. collections, splits, outputs: one per target.
+    """
+    index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
+
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
+        asked = [*chain(*texts)]
+        return search(index[collections[number]], asked, depth, k1, b, threads)
+
+    targets.search(collections, splits, outputs, depth, find)
 
 
 def _topic(text: str) -> str:

@@ -29,7 +29,7 @@ from cdmae.retrieval import lucene
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
-    from cdmae.retrieval.vectors import Shard
+    from cdmae.retrieval.shards import Shard
 
 FOLDER = "lucene"  # the index's folder, in the folder of the vectors
 SCALE = 100

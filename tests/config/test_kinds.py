@@ -16,7 +16,7 @@ def test_a_kind_names_the_modules_that_answer_and_encode_a_query(kind):
     if kind.answered_by:
         assert importlib.import_module(f"cdmae.retrieval.{kind.answered_by}").answer
     if kind.encoded_by:
-        assert importlib.import_module(f"cdmae.retrieval.{kind.encoded_by}").encode_asked
+        assert importlib.import_module(f"cdmae.retrieval.{kind.encoded_by}").Encoder
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.retrieval import dual
-from cdmae.retrieval.dual import DualVectors
+from cdmae.retrieval.kinds import dual, read_shards
+from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import Shard, read_shards
+from cdmae.retrieval.shards import Shard
 
 WEIGHT = 0.75
 
