@@ -200,7 +200,7 @@ MUTANTS = [
     M("equal scores of a TREC run are not ordered by its ranks", "cdmae/retrieval/trec.py",
       "depth, ties=ranks)", "depth)", "retrieval/test_trec.py"),
     M("k1 and b are exchanged for a single question", "cdmae/retrieval/lucene.py",
-      "simple.set_bm25(k1, b)", "simple.set_bm25(b, k1)", "retrieval/test_bm25.py"),
+      "similarities.BM25Similarity\")(k1, b)", "similarities.BM25Similarity\")(b, k1)", "retrieval/test_bm25.py"),
     # evaluation and report
     M("the relevant grade of a split is one lower", "cdmae/config/schema.py",
       "str(parsed[name](rel=grade))", "str(parsed[name](rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),

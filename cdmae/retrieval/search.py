@@ -7,12 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cdmae.collections import check_rows
 from cdmae.errors import InputError
-from cdmae.models.ragged import starts_of
-from cdmae.retrieval import asking, impacts, kinds, targets
+from cdmae.retrieval import asking, impacts, kinds, ranking, targets
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.feedback import refined
 from cdmae.retrieval.impacts import Impacts
@@ -125,12 +122,7 @@ def write_runs(
 
 def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
     """Read the best `depth` passages of each run in turn; None without runs."""
-    runs = [read_run(path).best(depth) for path in paths]
-    if not runs:
-        return None
-    lengths = np.concatenate([np.diff(run.starts) for run in runs])
-    passages = np.concatenate([run.passages for run in runs])
-    return Run(passages, np.concatenate([run.scores for run in runs]), starts_of(lengths))
+    return ranking.joined([read_run(path).best(depth) for path in paths]) if paths else None
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
