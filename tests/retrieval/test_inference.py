@@ -124,52 +124,45 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
 
 
 JOB = """
-import sys
+import os
 from snakemake.iocontainers import Namedlist
 from types import SimpleNamespace
 from cdmae.job import run
 from cdmae.retrieval import vectors
 
-def job(gpus, output, model, source, encoded_by):
-    named = lambda **values: Namedlist(fromdict=values)
-    own = {"encoded_by": encoded_by}
-    files = {"model": model, "tokens": source}
-    if encoded_by == "external":
-        own["model"] = model
-        files = {"collection": source}
-    return SimpleNamespace(
-        input=named(**files), output=Namedlist([output]), log=Namedlist([output + ".log"]),
-        threads=1, params=named(settings={"encoder": own}), wildcards=named(),
-        resources=named(gpu=gpus),
-    )
+def named(**values):
+    return Namedlist(fromdict=values)
 
 if __name__ == "__main__":
     vectors.SHARD = 25
-    run(vectors.write_vectors, job(int(sys.argv[1]), *sys.argv[2:]))
+    encode = vectors.encode
+    vectors.encode = lambda *given: print("by", os.environ["RANK"]) or encode(*given)
+    run(vectors.write_vectors, SimpleNamespace(
+        input=named(model={model!r}, tokens={tokens!r}), output=Namedlist(["v"]),
+        log=Namedlist(["log"]), threads=1, params=named(settings={{"encoder": {encoder}}}),
+        wildcards=named(), resources=named(gpu=2),
+    ))
 """
 
 
 def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
-    retriever, tiny, tmp_path
+    retriever, tiny, tmp_path, monkeypatch
 ):
-    """Started as on GPUs, by torchrun's launcher, which passes no arguments on."""
-    contents = []
-    for gpus in (1, 2):
-        output = tmp_path / f"by{gpus}"
-        values = [str(gpus), str(output), str(retriever), str(tiny.tokens), "vectors"]
-        script = tmp_path / f"script{gpus}.py"
-        script.write_text(JOB.replace("sys.argv", repr(["", *values])))
-        place = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-        done = subprocess.run(
-            [sys.executable, script], env=place, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        files = sorted(path for path in output.iterdir() if path.suffix == ".npy")
-        contents.append([(path.name, path.read_bytes()) for path in files])
-        ranks = (tmp_path / f".by{gpus}.pieces").iterdir()
-        assert len([path for path in ranks if path.suffix == ".npy"]) == 5
-    assert contents[0] == contents[1]
-    assert [name for name, _ in contents[0]] == [f"0000{number}.npy" for number in range(5)]
+    """Started as on GPUs, by torchrun's launcher."""
+    monkeypatch.setattr(vectors, "SHARD", 25)
+    how = {"encoder": OWN, "model": retriever, "tokens": tiny.tokens}
+    vectors.write_vectors(**how, output=tmp_path / "one")
+    values = {"model": str(retriever), "tokens": str(tiny.tokens), "encoder": OWN}
+    (tmp_path / "script.py").write_text(JOB.format(**values))
+    place = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    how = {"env": place, "cwd": tmp_path, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run([sys.executable, "script.py"], **how)
+    assert done.returncode == 0, done.stderr
+    log = (tmp_path / "log").read_text().splitlines()
+    assert [log.count(f"by {rank}") for rank in range(2)] == [3, 2]
+    assert len(list((tmp_path / "v").iterdir())) == 5
+    for name in (f"0000{number}.npy" for number in range(5)):
+        assert (tmp_path / "v" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):
@@ -303,6 +296,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece_of_the_same_size(
     for first, second in zip(*outputs, strict=True):
         assert first.read_bytes() == second.read_bytes()
     monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES)
+    capsys.readouterr()
     reranking.rerank(**how, outputs=outputs[1])
     assert "resuming" not in capsys.readouterr().err
 
