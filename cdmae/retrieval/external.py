@@ -74,7 +74,7 @@ class Encoder:
 
         def make(first: int, last: int) -> Vectors:
             (passages,) = stream_passages(
-                collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last
+                collection, ["title", "text"], rows=last - first, first=first, last=last
             )
             columns = passages.to_pydict()
             texts = [

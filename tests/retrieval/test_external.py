@@ -22,7 +22,8 @@ DEPTH = 40
 def dense(tiny, folder):
     """Maxima of the states, a linear layer and length 1, with prompts."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
 
     with torch.random.fork_rng():
         torch.manual_seed(2)
