@@ -106,7 +106,8 @@ def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, mad
         assert len(rows) == min(DEPTH, (expected[query] > 0).sum() if made is sparse else DEPTH)
     if made is multi:
         write_run(tmp_path / "run.parquet", run)
-        recipe = stage("retriever", alpha=1.0, teacher_temperature=0.5, queries=2, epochs=1.0)
+        how = {"teacher_temperature": 0.5, "random_negatives": 0, "queries": 2, "epochs": 1.0}
+        recipe = stage("retriever", alpha=1.0, **how)
         own = {"negatives": tmp_path / "run.parquet", "ranking": tmp_path / "run.parquet"}
         curve = train(retriever, tiny, tmp_path, recipe, **own) / "steps.tsv"
         assert "kl" in curve.read_text().splitlines()[0].split("\t")
