@@ -119,7 +119,7 @@ def test_texts_are_read_by_passage_id(written, inputs):
     [
         ("a\tw1\nb\tw1\n", r"bad.tsv has no text for 2 of 4 passages, such as c; allowed"),
         ("a\tw1\nz\tw1\n", r"bad.tsv, line 2: the passage id is z; allowed: an id of the coll"),
-        ("a w1\n", r"bad.tsv, line 1: 1 columns separated by tabs; allowed: a passage id and"),
+        ("a w1\n", r"bad.tsv, line 1: 1 columns separated by tabs; allowed: passage_id, "),
     ],
 )
 def test_bad_files_are_refused(written, inputs, content, message):
