@@ -76,7 +76,7 @@ def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name)
         (LINES[:2], "texts.tsv, the end; allowed: a text of p2, the next passage"),
         ([LINES[2], *LINES[:2]], "texts.tsv, line 1: a text of p2; allowed: a text of p1, the"),
         ([*LINES, "p9\tw"], "texts.tsv, line 5: a text of p9; allowed: the end, because all"),
-        ([*LINES[:3], "p3"], "texts.tsv, line 4: 1 columns separated by tabs; allowed: a pass"),
+        ([*LINES[:3], "p3"], "texts.tsv, line 4: 1 columns separated by tabs; allowed: pass"),
     ],
 )
 def test_texts_of_other_passages_are_refused_before_a_run(base, tmp_path, lines, message):
