@@ -28,7 +28,9 @@ from benchmarks import forms
 from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Dense, Multi, Sparse
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.regulariser import Sparsity
+from cdmae.models import linear
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training import setup
@@ -149,7 +151,7 @@ def network(size: str, head: str = "dense") -> nn.Module:
         made = BertModel(config_of(size), add_pooling_layer=False)
     if head == "multi":
         with seeded():
-            multi.start(made, DIMENSIONS, seed=1)
+            linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
     return made
 
 
@@ -302,7 +304,8 @@ def step(form: str, model: nn.Module, work: retriever.Batch, given: argparse.Nam
             weights = {"query_flops": FLOPS, "passage_flops": FLOPS, "flops_warmup": 0}
             stage = Sparse(**common, **weights)
             sparsity = Sparsity(stage, "ours", 1, model.config.vocab_size)
-        found = retriever.learn(model, work, stage, Ranks(), seed=1, step=0, sparsity=sparsity)
+        objective = Objective(stage, sparsity)
+        found = retriever.learn(model, work, objective, Ranks(), seed=1, step=0)
         return found["loss"].item()
     with setup.autocast(forms.precision(form), torch.device("cpu")):
         if form.startswith("sorted"):

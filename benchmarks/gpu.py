@@ -42,6 +42,7 @@ from benchmarks import finetuning, forms, pretraining
 from cdmae.config.heads import Dense
 from cdmae.config.stages import Reranker
 from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
 from cdmae.plan import flops, machine
@@ -67,7 +68,7 @@ CHOSEN = {  # rows that attend
 }
 # dense, in mixed precision; the plan's H100 is the SXM
 PEAK = {"h100pcie": 756e12, "h100nvl": 835e12}
-PEAK |= {name: mixed for name, (mixed, _) in machine.PEAK.items()}
+PEAK |= machine.PEAK
 Parts = tuple[Tensor, ...]
 # In a precision, shared by processes: adds the gradient, returns the loss
 Learn = Callable[[str, Ranks], Tensor]
@@ -102,7 +103,7 @@ def row(name: str, value: float | str = "", **more: object) -> Row:
 def network_of(sizes: SimpleNamespace) -> Network:
     """Return the network's dimensions, in the form that `cdmae.plan` counts."""
     layers, width, heads = pretraining.SIZES[sizes.network]
-    return Network(layers, width, 4 * width, sizes.vocabulary, 512, heads)
+    return Network(layers, width, 4 * width, sizes.vocabulary, heads)
 
 
 # --- parity ---------------------------------------------------------------------------------------
@@ -185,8 +186,8 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     network = finetuning.network("tiny")
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        chosen = replace(stage, precision=precision)
-        return retriever.learn(network, batch, chosen, group, seed=1, step=0)["loss"]
+        objective = Objective(replace(stage, precision=precision))
+        return retriever.learn(network, batch, objective, group, seed=1, step=0)["loss"]
 
     return network, learn
 
@@ -295,7 +296,8 @@ def _finetuning(device: torch.device, sizes: SimpleNamespace) -> Rows:
     network = finetuning.network(sizes.network).to(device)
     batch = finetuning.batch(sizes.network, *sizes.group)
     stage = Dense(collection="c", passage_length=144, temperature=1.0, chunk=sizes.chunk)
-    ours = partial(retriever.learn, network, batch, stage, Ranks(device=device), seed=1, step=0)
+    group = Ranks(device=device)
+    ours = partial(retriever.learn, network, batch, Objective(stage), group, seed=1, step=0)
 
     def theirs() -> None:
         with torch.device(device), setup.autocast("bf16", device):

@@ -26,6 +26,7 @@ from benchmarks import forms
 from cdmae import masking
 from cdmae.evaluation.latency import BATCH, LENGTH, V, passages, retromae, whole_word_mask
 from cdmae.masking import Side
+from cdmae.pretraining.objectives.retromae import hide
 
 GROUPS = {
     "tokens": {
@@ -68,7 +69,7 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], list[float]]:
         return masking.mask(batch, side, made.vocabulary, key)[1].mean()
 
     def by_position() -> float:
-        return masking.hide(batch, Side("whole_word", ratio), key).mean()
+        return hide(batch, Side("whole_word", ratio), key).mean()
 
     def in_python() -> float:
         return np.mean([np.mean(whole_word_mask(row, ratio, draw)) for row in pieces])

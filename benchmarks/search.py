@@ -24,10 +24,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks import forms
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval.maxsim import search_among
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import Shard
+from cdmae.retrieval.shards import Shard
 from cdmae.runs import Run
 
 FORMS = {
@@ -102,7 +101,7 @@ def start_multi(form: str, given: argparse.Namespace) -> Callable[[], np.ndarray
     def ours() -> np.ndarray:
         ranked = Run.of(list(candidates), [np.zeros(depth, np.float32)] * len(candidates))
         shards = [Shard(passages.shape, lambda: passages)]
-        found = search_among(queries, shards, ranked, depth, given.threads)
+        found = search(queries, shards, depth, candidates=ranked, threads=given.threads)
         scores = np.empty((len(candidates), len(passages)), np.float32)
         scores[np.repeat(np.arange(len(candidates)), depth), found.passages] = found.scores
         return np.take_along_axis(scores, candidates, axis=1)
