@@ -83,9 +83,6 @@ def test_an_encoder_is_exported_with_the_pooling_of_its_training(tiny, tmp_path,
     assert "passages.parquet" not in files and graph.FILE in files
     pooling = read_json(tmp_path / "to" / folder.POOLING)
     assert pooling == read_json(pretrained / folder.POOLING)
-    source = folder.Source(str(tiny.encoder), "encoder", str(tiny.collection))
-    folder.export(source, tmp_path / "plain", onnx=False)
-    assert read_json(tmp_path / "plain" / folder.POOLING)["pooling_mode_mean_tokens"]
 
 
 def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):

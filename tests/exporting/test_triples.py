@@ -3,14 +3,14 @@
 import json
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cdmae.collections import pair_rows
-from cdmae.collections.sources.beir import Settings
-from cdmae.collections.store import write_collection
+from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
 from cdmae.exporting.triples import export
-from cdmae.finetuning.labels import Labels
 from cdmae.runs import Run, write_run
 
 TEXTS = [f"passage number {row}" for row in range(8)]
@@ -23,15 +23,14 @@ def training(tmp_path):
     """Three training queries with a run over them, in which relevant passages occur, too; the
     teacher scores passage p of query q by 10 q + p.
     """
-    mine = tmp_path / "mine"
-    (mine / "qrels").mkdir(parents=True)
-    rows = [{"_id": f"p{row}", "title": "T", "text": text} for row, text in enumerate(TEXTS)]
-    (mine / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    asked = [{"_id": name, "text": f"query {name}"} for name in POSITIVES]
-    (mine / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
-    lines = [f"{name}\tp{row}\t1\n" for name, found in POSITIVES.items() for row in found]
-    (mine / "qrels/train.tsv").write_text("".join(lines))
-    write_collection(tmp_path / "collection", Settings(path=str(mine)).load())
+    ids = [f"p{row}" for row in range(8)]
+    passages = pa.table({"passage_id": ids, "title": ["T"] * 8, "text": TEXTS})
+    asked = [(name, f"query {name}") for name in POSITIVES]
+    judged = [(name, f"p{row}", 1) for name, found in POSITIVES.items() for row in found]
+    queries = pd.DataFrame(asked, columns=["query_id", "text"])
+    qrels = pd.DataFrame(judged, columns=["query_id", "passage_id", "grade"])
+    collection = Collection(passages, {"train": queries}, {"train": qrels}, {})
+    write_collection(tmp_path / "collection", collection)
     ranked = [np.array(found, np.int32) for found in MINED.values()]
     scores = [np.arange(len(found), 0, -1, dtype=np.float32) for found in MINED.values()]
     write_run(tmp_path / "negatives.parquet", Run.of(ranked, scores))
@@ -74,15 +73,3 @@ def test_a_teacher_scores_every_passage_in_the_columns_of_the_library(tmp_path, 
         "negative_2": "T passage number 5", "label": [0.0, 4.0, 5.0],
     }  # fmt: skip
     assert read(output)["query q1"][2] == {TEXTS[2]: 12, TEXTS[7]: 17, TEXTS[0]: 10}
-
-
-def test_a_teacher_s_labels_are_the_positives(tmp_path, training):
-    """The last mined passage is the best."""
-    teacher = tmp_path / "teacher.parquet"
-    labels = Labels(teacher, 0.5, 1.0)
-    export(tmp_path / "triples.jsonl", training | {"labels": labels}, 2, teacher)
-    found = read(tmp_path / "triples.jsonl")
-    best = {f"query {name}": max(mined) for name, mined in MINED.items() if len(mined) > 1}
-    assert {query: positives for query, (positives, _, _) in found.items()} == {
-        query: {TEXTS[passage]} for query, passage in best.items()
-    }

