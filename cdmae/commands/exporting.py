@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -17,6 +17,7 @@ from cdmae.layout import place
 
 if TYPE_CHECKING:
     from cdmae.exporting.folder import Source
+    from cdmae.exporting.triples import Training
 
 
 def export(
@@ -72,8 +73,7 @@ def export(
 
         from cdmae.exporting.triples import export as write
 
-        training, teacher = training_of(config, name)
-        rows, short = write(output, training, count, teacher)
+        rows, short = write(output, training_of(config, name), count)
         print(f"{output}: {rows:,} rows; queries with fewer than {count} negatives: {short:,}")
         return
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
@@ -100,8 +100,10 @@ def exported(config: Config, name: str, collection: str | None) -> Source:
     return Source(existing(place(config.results, "model", system=name)), kind, passages, vectors)
 
 
-def training_of(config: Config, name: str) -> tuple[dict[str, Any], Path | None]:
-    """Return what selects a system's training groups (`groups.read`), and the teacher's run."""
+def training_of(config: Config, name: str) -> Training:
+    """Return the files and settings that select a system's training groups."""
+    from cdmae.exporting.triples import Training
+    from cdmae.finetuning.groups import Drawing
     from cdmae.finetuning.labels import Labels
 
     system = config.systems[name]
@@ -118,14 +120,12 @@ def training_of(config: Config, name: str) -> tuple[dict[str, Any], Path | None]
         teacher = Path(existing(place(config.results, "teacher", system=scored)))
     elif system.teacher:
         teacher = mined(system.teacher)
-    labels = Labels(teacher, stage.labels, stage.teacher_temperature) if stage.labels else None
-    training = {
-        "collection": Path(existing(place(config.results, "collection", collection=collection))),
-        "negatives": mined(system.negatives),
-        "split": split,
-        "depth": stage.depth,
-        "margin": stage.margin,
-        "train_queries": stage.train_queries,
-        "labels": labels,
-    }
-    return training, teacher
+    # one mined negative is enough here; rows with fewer than wanted are left out and counted
+    chosen = {"split": split, "group": 2, "random_negatives": 0, "seed": 0}
+    return Training(
+        collection=Path(existing(place(config.results, "collection", collection=collection))),
+        negatives=mined(system.negatives),
+        drawing=Drawing.of(stage.drawn() | chosen),
+        teacher=teacher,
+        labels=Labels(teacher, stage.labels, stage.teacher_temperature) if stage.labels else None,
+    )

@@ -8,31 +8,48 @@ list of its scores for the positive and the negatives. `cdmae.collections.pair_r
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.finetuning import groups
+from cdmae.finetuning.groups import Drawing
+from cdmae.finetuning.labels import Labels
 from cdmae.runs import read_run
 
 
-def export(
-    output: Path, training: dict[str, Any], negatives: int, teacher: Path | None = None
-) -> tuple[int, int]:
-    """Write a row per positive of each training query, with `negatives` mined negatives.
+@dataclass(frozen=True)
+class Training:
+    """The files and settings that select a system's training groups, as for `groups.read`.
 
-    training: the arguments of `groups.read` that name the files and select the passages. teacher:
-    a run with the scores of the passages.
+    teacher: the run with the teacher's scores; None without a teacher.
+    """
+
+    collection: Path
+    negatives: Path
+    drawing: Drawing
+    teacher: Path | None = None
+    labels: Labels | None = None
+
+
+def export(output: Path, training: Training, negatives: int) -> tuple[int, int]:
+    """Write a row per positive of each training query, with `negatives` mined negatives.
 
     Returns the number of rows, and of queries that have fewer negatives and are left out. Raises
     `InputError` if no query is left.
     """
-    examples, _ = groups.read(**training, ranking=teacher, group=2, random_negatives=0, seed=0)
-    queries = read_queries(training["collection"], training["split"])["text"]
-    passages = read_passages(training["collection"])
-    scores = read_run(teacher) if teacher else None
+    examples, _ = groups.read(
+        training.collection,
+        training.negatives,
+        training.drawing,
+        ranking=training.teacher,
+        labels=training.labels,
+    )
+    queries = read_queries(training.collection, training.drawing.split)["text"]
+    passages = read_passages(training.collection)
+    scores = read_run(training.teacher) if training.teacher else None
     rows = 0
     short = 0
     with complete(output) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
@@ -55,7 +72,7 @@ def export(
                 rows += 1
         if not rows:
             raise InputError(
-                f"all {short:,} queries of {training['collection']} {training['split']} have fewer "
-                f"than {negatives} negatives; expected a smaller --negatives"
+                f"all {short:,} queries of {training.collection} {training.drawing.split} have "
+                f"fewer than {negatives} negatives; expected a smaller --negatives"
             )
     return rows, short

@@ -1,6 +1,7 @@
 """Training queries for sentence-transformers are the training's groups."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ import pytest
 from cdmae.collections import pair_rows
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.exporting.triples import export
+from cdmae.exporting.triples import Training, export
+from cdmae.finetuning.groups import Drawing
 from cdmae.runs import Run, write_run
 
 TEXTS = [f"passage number {row}" for row in range(8)]
@@ -36,8 +38,8 @@ def training(tmp_path):
     write_run(tmp_path / "negatives.parquet", Run.of(ranked, scores))
     taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
     write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
-    files = {"collection": tmp_path / "collection", "negatives": tmp_path / "negatives.parquet"}
-    return {**files, "split": "train", "depth": 10}
+    drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
+    return Training(tmp_path / "collection", tmp_path / "negatives.parquet", drawing)
 
 
 def read(path):
@@ -67,7 +69,7 @@ def test_rows_are_read_back_as_the_groups_with_the_same_number_of_negatives(tmp_
 
 def test_a_teacher_scores_every_passage_in_the_columns_of_the_library(tmp_path, training):
     output = tmp_path / "triples.jsonl"
-    export(output, training, 2, tmp_path / "teacher.parquet")
+    export(output, replace(training, teacher=tmp_path / "teacher.parquet"), 2)
     assert json.loads(output.read_text().splitlines()[0]) == {
         "anchor": "query q0", "positive": "T passage number 0", "negative_1": "T passage number 4",
         "negative_2": "T passage number 5", "label": [0.0, 4.0, 5.0],
