@@ -40,13 +40,8 @@ def export(output: Path, training: Training, negatives: int) -> tuple[int, int]:
     Returns the number of rows, and of queries that have fewer negatives and are left out. Raises
     `InputError` if no query is left.
     """
-    examples, _ = groups.read(
-        training.collection,
-        training.negatives,
-        training.drawing,
-        ranking=training.teacher,
-        labels=training.labels,
-    )
+    files = (training.collection, training.negatives)
+    examples, _ = groups.read(*files, training.drawing, training.teacher, training.labels)
     queries = read_queries(training.collection, training.drawing.split)["text"]
     passages = read_passages(training.collection)
     scores = read_run(training.teacher) if training.teacher else None
