@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks import processes, zipf
 from benchmarks.tables import table
-from cdmae.describe import describe
+from cdmae.circumstances import describe
 from cdmae.files import read_json, write_json
 from cdmae.importance import ami, ngrams
 from cdmae.tokens.corpus import read_tokens

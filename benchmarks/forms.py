@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from benchmarks.tables import table
-from cdmae.describe import describe
+from cdmae.circumstances import describe
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 

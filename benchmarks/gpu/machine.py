@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run
-from cdmae.describe import describe
+from cdmae.circumstances import describe
 
 PACKAGES = (
     "torch",

@@ -61,6 +61,8 @@ def check_results(results: str) -> None:
     folder = Path(results).resolve()
     if ROOT.is_relative_to(folder):
         raise refused(", which contains the checkout; expected a folder of its own")
+    if any(len(os.fsencode(part)) > 200 for part in folder.parts):
+        raise refused("; expected names of up to 200 bytes")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir():
         raise refused(f", but {nearest} is a file; expected a folder")

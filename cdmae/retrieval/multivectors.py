@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import map_array, read_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, remedy
 from cdmae.models.ragged import starts_of
@@ -106,8 +106,8 @@ def read(path: Path) -> MultiVectors:
 
 def shape(path: Path) -> tuple[int, int]:
     """Return the passages and dimensions of a stored shard without reading its vectors."""
-    values = map_array(path)
-    tokens = map_array(path.with_name(TOKENS + path.name))
+    values = read_array(path)
+    tokens = read_array(path.with_name(TOKENS + path.name))
     fits = values.ndim == tokens.ndim == 2 and len(values) == len(tokens)
     if not fits or values.dtype != np.float16 or tokens.dtype != np.int32:
         what = f"an array of {values.dtype} with shape {list(values.shape)}"

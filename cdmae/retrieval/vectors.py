@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from cdmae.arrays import map_array, read_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, digest, link, read_json, remedy, write_json
 from cdmae.log import Progress, say
@@ -97,7 +97,7 @@ def read_shards(folder: Path | str) -> list[Shard]:
     if not paths:
         raise InputError(f"{folder} contains no vectors; delete it and run again")
     for path in paths:
-        found = map_array(path)
+        found = read_array(path)
         width = shards[0].shape[1] if shards else found.shape[-1]
         if found.ndim != 2 or found.dtype != np.float32 or found.shape[1] != width:
             what = f"an array of {found.dtype} with shape {list(found.shape)}"

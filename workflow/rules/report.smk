@@ -80,7 +80,7 @@ rule release:
         environment
     params:
         code=code("release"),
-        settings=entry("system", cards),
+        settings=lambda wildcards: cards[wildcards.system],
     script:
         "../scripts/release.py"
 

@@ -54,7 +54,12 @@ rule encode:
     params:
         code=code("encode", module_of),
         contents=contents_of("{system.model_files}"),
-        settings=encoding,
+        settings=lambda wildcards: {
+            "encoded_by": settings.systems[wildcards.system].encoded_by,
+            "length": settings.evaluation.lengths.get(wildcards.collection)
+            or tables["system"][wildcards.system].get("passage_length", 0),
+            **chosen(wildcards, "engine", "model", "passage_prompt", "head", "uses", "k1", "b"),
+        },
     script:
         "../scripts/encode.py"
 
@@ -140,7 +145,11 @@ rule fuse:
         environment
     params:
         code=code("fuse"),
-        settings=fusing,
+        settings=lambda wildcards: searching(
+            wildcards,
+            tuned_depth=settings.evaluation.depth,
+            **chosen(wildcards, "of", "method", "k", "weights", "tuned", "tuned_run"),
+        ),
     script:
         "../scripts/fuse.py"
 
@@ -184,6 +193,6 @@ rule export:
         environment
     params:
         code=code("export"),
-        settings=lambda wildcards: plain({"facts": trec(settings, **dict(wildcards))}),
+        settings=lambda wildcards: {"facts": trec(settings, **dict(wildcards))},
     script:
         "../scripts/export.py"
