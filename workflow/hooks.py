@@ -153,6 +153,9 @@ class Terminal:
             self.started += 1
             name = " ".join([record.rule_name, *record.wildcards.values()])
             _say(record, printable(f"job {self.started} of {len(self.jobs)}: {name}", LONGEST))
+        elif event == LogEvent.JOB_INFO:
+            job = next(job for job in self.workflow.dag.jobs if job.jobid == record.jobid)
+            record.reason = reasons.of_job(self.workflow.dag.reason(job))
         elif record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
             self.succeed()  # Snakemake runs no hook
         elif unknown := UNKNOWN.search(str(record.msg)):
