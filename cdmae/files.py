@@ -105,7 +105,7 @@ def check_file(path: Path | str) -> None:
     """Raise `InputError` for a pipe or a device, because most files are read more than once."""
     path = Path(path)
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path} is a pipe or a device; allowed: a file")
+        raise InputError(f"{path} is a pipe or a device; expected a file")
 
 
 def remedy(path: Path | str) -> str:

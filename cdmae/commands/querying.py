@@ -58,7 +58,7 @@ def search(
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(
-            f"--depth is {depth}; allowed: a whole number from 1 to {most} (evaluation.depth)"
+            f"--depth is {depth}; expected a whole number from 1 to {most} (evaluation.depth)"
         )
     asked = askable(config)
     collection = chosen_collection(config, collection)

@@ -37,7 +37,7 @@ def test_a_config_file_is_read(tmp_path):
 
 def test_a_pipe_as_a_config_file_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(InputError, match="pipe.yaml is a pipe; allowed: a file"):
+    with pytest.raises(InputError, match="pipe.yaml is a pipe"):
         read_yaml(tmp_path / "pipe.yaml")
 
 

@@ -164,5 +164,11 @@ def test_a_run_that_is_packed_otherwise_is_refused(tmp_path, suffix):
 
 def test_a_pipe_as_a_run_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="pipe is a pipe; allowed: a file"):
+    with pytest.raises(InputError, match="pipe is a pipe"):
         trec.read_lines(tmp_path / "pipe")
+
+
+def test_an_empty_run_is_refused(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(InputError, match="run is empty"):
+        trec.read_run(tmp_path / "run", ["q"], ["p"], 10)
