@@ -133,15 +133,18 @@ class Terminal:
         self.workflow = workflow
         self.results = results
         self.jobs: list[Job] = []  # those of the run, once they are known
-        self.started = 0
+        self.started: dict[int, int] = {}  # the number of a job, also when it is tried again
         self.failed: dict[str, None] = {}  # logs
 
     def __call__(self, record: logging.LogRecord) -> bool:
         """Return whether Snakemake prints a record, perhaps with other words."""
         event = get_event(record)
-        is_brief = {Quietness.RULES, Quietness.PROGRESS} <= self.workflow.output_settings.quiet
-        if event == LogEvent.JOB_ERROR:
-            self.failed |= dict.fromkeys(record.log[:1])
+        quiet = set(self.workflow.output_settings.quiet or ())
+        is_brief = {Quietness.RULES, Quietness.PROGRESS} <= quiet
+        if event == LogEvent.JOB_ERROR and record.log:
+            self.failed[record.log[0]] = None
+            if is_brief:
+                _say(record, f"{record.rule_name} has failed: {record.log[0]}")
         elif event == LogEvent.RUN_INFO and is_brief:
             if self.jobs:
                 return False  # the second table of a dry run
@@ -150,9 +153,9 @@ class Terminal:
         elif event == LogEvent.JOB_INFO and is_brief:
             if self.workflow.dryrun or not record.output:
                 return False
-            self.started += 1
+            number = self.started.setdefault(record.jobid, len(self.started) + 1)
             name = " ".join([record.rule_name, *record.wildcards.values()])
-            _say(record, printable(f"job {self.started} of {len(self.jobs)}: {name}", LONGEST))
+            _say(record, printable(f"job {number} of {len(self.jobs)}: {name}", LONGEST))
         elif event == LogEvent.JOB_INFO:
             job = next(job for job in self.workflow.dag.jobs if job.jobid == record.jobid)
             record.reason = reasons.of_job(self.workflow.dag.reason(job))
