@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cdmae.errors import InputError, not_python
+from cdmae.files import digest
 
 PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may run a benchmark
 ROOT = Path(__file__).resolve().parent.parent
+TEXTS = (".j2", ".css", ".js", ".csv")
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules, and packages, that affect no result: jobs receive the settings as parameters.
 NEUTRAL = tuple(
@@ -57,6 +59,20 @@ def fingerprint(
                 name = name.rpartition(".")[0]  # an object in a module
             waiting += [name] if name.split(".")[0] in FOLLOWED else []
     return {name: hashes[name] for name in sorted(hashes)}
+
+
+def texts(*folders: str, root: Path | str = ROOT) -> dict[str, str]:
+    """Map each folder of the project to one hash of the files in it that are not Python.
+
+    These are templates, styles and tables, of which a job reads all that a page needs.
+    """
+    hashes = {}
+    for folder in folders:
+        paths = sorted(path for path in Path(root, folder).rglob("*.*") if path.suffix in TEXTS)
+        names = (path.relative_to(root).as_posix() for path in paths)
+        content = "".join(f"{name} {digest(Path(root, name))}\n" for name in names)
+        hashes[folder] = _hash(content)
+    return hashes
 
 
 def executed(kind: type, *, root: Path | str = ROOT) -> dict[str, str]:

@@ -6,6 +6,7 @@ Snakemake prints the old and the new text of every parameter; a job's settings h
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,7 @@ def _in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> st
     """Describe the change of one key; for a module or a file, only its name."""
     if key.startswith(PREFIX):
         return key
-    if key.endswith(".py") or key.startswith(("cdmae.", "benchmarks.")):
+    if key.endswith(".py") or re.match(r"(cdmae|benchmarks|config)[./]", key):
         return f"code of {key}"
     name = key.removeprefix("settings.")
     if key not in before:

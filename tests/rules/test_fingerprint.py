@@ -6,7 +6,7 @@ import pytest
 
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.errors import InputError
-from workflow.fingerprint import ROOT, executed, fingerprint
+from workflow.fingerprint import ROOT, executed, fingerprint, texts
 
 SCRIPT = "workflow/scripts/pretrain.py"
 TRAINER = "cdmae/pretraining/trainer.py"
@@ -100,6 +100,20 @@ def test_a_file_that_is_not_python_is_named_with_its_line(root, text):
     (root / TRAINER).write_bytes(text)
     with pytest.raises(InputError, match=f"^{root}/{TRAINER}(, line 2,)? is not valid Python: "):
         fingerprint(SCRIPT, root=root)
+
+
+def test_templates_and_tables_of_a_folder_have_one_hash(root):
+    def found():
+        return texts("cdmae/report", root=root)
+
+    (root / "cdmae/report/page.html.j2").write_text("one")
+    first = found()
+    (root / "cdmae/report/page.py").write_text("x = 1\n")
+    assert first.keys() == {"cdmae/report"} and found() == first
+    (root / "cdmae/report/page.html.j2").write_text("two")
+    second = found()
+    (root / "cdmae/report/claims.csv").write_text("")
+    assert len({str(each) for each in (first, second, found())}) == 3
 
 
 @pytest.mark.parametrize(

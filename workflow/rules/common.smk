@@ -44,7 +44,7 @@ from cdmae.fields import pick
 from workflow import hooks
 from workflow.contents import Contents
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
-from workflow.fingerprint import executed, fingerprint
+from workflow.fingerprint import executed, fingerprint, texts
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
 
@@ -176,12 +176,6 @@ def contents_of(*patterns):
     )
 
 
-def source_file(name):
-    """Return a source file as an input: its path is relative, so that a copy is up to date."""
-    path = source / name
-    return local(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
-
-
 def targets(wildcards):
     """List the (collection, split) pairs of a {part}: one pair, or all that are evaluated."""
     part = wildcards.get("part", "evaluated")
@@ -232,13 +226,16 @@ def fingerprints(script, modules):
     return found
 
 
-def code(script, modules=None):
+def code(script, modules=None, folders=()):
     """Return a function that maps the modules of a script to their fingerprints.
 
     modules: a function of the wildcards that lists further modules, which settings name, and the
-    classes of settings that the script executes.
+    classes of settings that the script executes. folders: of the templates and tables that it reads.
     """
-    return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
+    others = texts(*folders)
+    return lambda wildcards: (
+        fingerprints(script, tuple(modules(wildcards)) if modules else ()) | others
+    )
 
 
 # --- requests -------------------------------------------------------------------------------------
