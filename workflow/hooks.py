@@ -144,7 +144,8 @@ class Terminal:
         if event == LogEvent.JOB_ERROR and record.log:
             self.failed[record.log[0]] = None
             if is_brief:
-                _say(record, f"{record.rule_name} has failed: {record.log[0]}")
+                words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
+                _say(record, printable(" ".join(words.split()), LONGEST))
         elif event == LogEvent.RUN_INFO and is_brief:
             if self.jobs:
                 return False  # the second table of a dry run
@@ -161,8 +162,8 @@ class Terminal:
             record.reason = reasons.of_job(self.workflow.dag.reason(job))
         elif record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
             self.succeed()  # Snakemake runs no hook
-        elif unknown := UNKNOWN.search(str(record.msg)):
-            _print_last(f"cdmae: {suggestion(unknown[1], self.workflow.rules)}")
+        for target in UNKNOWN.findall(str(record.msg)):
+            _print_last(f"cdmae: {suggestion(target, self.workflow.rules)}")
         return not (is_brief and str(record.msg).startswith(HIDDEN))
 
     def table(self) -> str:
