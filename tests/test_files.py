@@ -25,7 +25,6 @@ from cdmae.collections.store import (
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import MEASURES, read_measures, read_table, write_measures
 from cdmae.files import complete, link, read_json
-from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, count_queries, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
@@ -119,17 +118,6 @@ def test_damaged_offsets_and_ids_are_refused(tmp_path, name, index, value):
     write_array(tmp_path / f"tokens/{name}.npy", array)
     with pytest.raises(InputError, match=f"{name}.npy is damaged.*; delete .*tokens and run again"):
         read_tokens(tmp_path / "tokens")
-
-
-@pytest.mark.parametrize(
-    "values", [np.zeros(3, np.float32), np.zeros((2, 3)), np.zeros((2, 4), np.float32)]
-)
-def test_vector_files_have_one_width(tmp_path, values):
-    write_array(tmp_path / "00000.npy", np.zeros((2, 3), np.float32))
-    assert len(read_vectors(tmp_path)) == 1
-    write_array(tmp_path / "00001.npy", values)
-    with pytest.raises(InputError, match="00001.npy contains an array of float.*; delete it and"):
-        read_vectors(tmp_path)
 
 
 @pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])

@@ -13,7 +13,6 @@ from snakemake.io import is_flagged
 
 from cdmae.config import systems
 from cdmae.config.load import load
-from cdmae.errors import InputError
 from cdmae.layout import PLACES
 from workflow.facts import facts
 
@@ -293,13 +292,6 @@ def test_words_and_order_of_the_user_arrive(values):
 
 
 # --- files and requests ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["a<b>", "a{b}"])
-def test_files_whose_names_snakemake_would_fill_in_are_refused(name, tmp_path, values):
-    values["starts"]["small"] = {"checkpoint": make_model(tmp_path / name)}
-    with pytest.raises(InputError, match=f"the path {tmp_path}/.*, which Snakemake would replace"):
-        plan(values)
 
 
 def test_all_files_that_a_config_names_count_by_their_content_and_none_by_its_time(

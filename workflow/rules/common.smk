@@ -276,6 +276,12 @@ def memory_of_training(wildcards, input, attempt):
     return max(32000, 3 * input.size_mb) * attempt
 
 
+def gpus_of_encoding(wildcards, input):
+    """Request up to 8 GPUs, one per gigabyte of texts: about what one encodes in an hour."""
+    known = all(map(os.path.exists, input))  # else: not made yet
+    return gpus(min(8, 1 + int(input.size_mb) // 1000) if known else 1)(wildcards)
+
+
 def cores(wildcards, input):
     """Request one of up to 16 cores per 16 MB of input: small jobs run side by side."""
     if not all(map(os.path.exists, input)):  # yet

@@ -49,16 +49,19 @@ rule encode:
         environment
     threads: network_cores
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of_encoding,
         runtime=1440,
     params:
         code=code("encode", module_of),
         contents=contents_of("{system.model_files}"),
         settings=lambda wildcards: {
-            "encoded_by": settings.systems[wildcards.system].encoded_by,
+            "encoder": {
+                "encoded_by": settings.systems[wildcards.system].encoded_by,
+                **chosen(wildcards, "model", "head", "passage_prompt", "uses"),
+            },
             "length": settings.evaluation.lengths.get(wildcards.collection)
             or tables["system"][wildcards.system].get("passage_length", 0),
-            **chosen(wildcards, "engine", "model", "passage_prompt", "head", "uses", "k1", "b"),
+            **chosen(wildcards, "engine", "k1", "b"),
         },
     script:
         "../scripts/encode.py"
