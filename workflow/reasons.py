@@ -22,14 +22,13 @@ SHORT = {MISSING: "missing output", "input files updated by another job": "jobs 
 
 
 def of_job(reason: Reason) -> str:
-    """Return Snakemake's reasons for a job; instead of parameters, the settings that changed."""
-    words = [SHORT.get(name, name) for name in reason.get_names()]
-    if SHORT[MISSING] in words:
+    """Return what is missing or has changed for a job, or else Snakemake's other reasons."""
+    names = list(reason.get_names())
+    if MISSING in names:
         return SHORT[MISSING]
     if reason.params_changed:
-        words = [word for word in words if not word.startswith("params")]
-        words.insert(0, changes(reason.params_changed.only_old, reason.params_changed.only_new))
-    return ", ".join(words)
+        return changes(reason.params_changed.only_old, reason.params_changed.only_new)
+    return ", ".join(SHORT.get(name, name) for name in names)
 
 
 def changes(before: Iterable[str], now: Iterable[str]) -> str:
