@@ -6,7 +6,8 @@
 #   {part}            of a system's runs: `evaluated`, over all evaluated queries, or
 #                     COLLECTION.SPLIT, over queries on which a stage trains
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
-#                     several paths, an empty column gives none
+#                     several paths, an empty column gives none. The columns of an entry are its
+#                     settings and what follows from them (`tables` below, cdmae/config/systems.py)
 #   params.settings   the settings that a result depends on, as plain values
 #   params.code       the fingerprints of the modules that a result depends on
 #   params.contents   digests of the user's files that a result depends on. Snakemake records all
