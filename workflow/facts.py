@@ -19,12 +19,12 @@ TABLES = (
     "table_latency",
     "table_claims",
 )
-FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
+FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 IN_RUNS = {"runs", "mined", "fusions"}
 # and the further facts that the report reads
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes", "shades")
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes")
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -59,6 +59,7 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
+        "logs": place(on, "logs"),
         "mined": {name: _negatives_of(config, name) for name in retrievers if name in judged},
         "teachers": {
             name: place(on, "teacher", system=systems.taught_like(config, name))
@@ -71,7 +72,7 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "fusions": {
             name: place(on, "fusion", system=name)
-            for name in seeds.first(config.systems)
+            for name in config.systems
             if config.systems[name].weighs
         },
         "sparsity": {
@@ -84,7 +85,6 @@ def facts(config: Config) -> dict[str, Any]:
             for name, system in config.systems.items()
             if system.lexical and shown
         },
-        "shades": _shades(config, masked[0]) if masked else {},
         "deciding": list(roles.deciding) if roles else [],
         "reported": list(roles.reported) if roles else [],
     }
@@ -101,16 +101,6 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
         f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS
     ]
     return paths
-
-
-def _shades(config: Config, encoder: str) -> dict[str, str]:
-    """Return the folders of an importance table and its tokenizer, which shade any text's words."""
-    entry = config.encoders[encoder]
-    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
-    return {
-        "importance": place(config.results, "importance", **names),
-        "tokenizer": place(config.results, "tokenizer", start=entry.start),
-    }
 
 
 def _negatives_of(config: Config, system: str) -> str:

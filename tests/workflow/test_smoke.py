@@ -137,9 +137,10 @@ def test_report(config, smoke):
     page = (smoke.results / "report/index.html").read_text()
     assert "cdmae-stage3" in page and "<svg" in page
     assert 'src="http' not in page, "the page opens offline"
-    for folder, kinds in {"tables": ("csv", "md", "tex", "html"), "figures": ("svg",)}.items():
-        for kind in kinds:
-            assert list((smoke.results / "report" / folder).glob(f"*.{kind}"))
+    for file in ("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"):
+        assert (smoke.results / "report" / file).stat().st_size > 500
+    for file in ("results.md", "results.tex"):
+        assert "cdmae-stage3" in (smoke.results / "report" / file).read_text()
     facts = json.loads((smoke.results / "facts.json").read_text())
     assert facts["versions"]["torch"] and facts["config"]["seed"] == [42, 43]
     assert facts["machine"]["processor"] in page

@@ -323,7 +323,10 @@ def stage_of(wildcards):
 
 def trainer_of(wildcards):
     """List the module that trains a system, and the class of its settings."""
-    return [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}", type(stage_of(wildcards))]
+    return [
+        f"cdmae.finetuning.{settings.systems[wildcards.system].kind}",
+        type(stage_of(wildcards)),
+    ]
 
 
 def module_of(wildcards):

@@ -3,13 +3,13 @@
 cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
 for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
-    tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
+    tables["system"][name]["beside"] = systems.beside(settings, name)
 
 # words, style, claims and exhibits: files that the fingerprint of the code does not follow
 templates = [
     source_file(path.relative_to(source))
     for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
-    if path.suffix in (".j2", ".css", ".csv")
+    if path.suffix in (".j2", ".css", ".js", ".csv")
 ]
 
 
@@ -65,7 +65,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
+        beside=of("<results>/measures/{system.beside}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
         template=source_file("cdmae/report/templates/card.md.j2"),
     output:
@@ -86,7 +86,7 @@ rule release:
 
 
 rule report:
-    """Tables, figures and one page that opens offline."""
+    """One page that opens offline, its numbers as CSV, and two tables for papers."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
         published=source_file("config/paper_results.csv"),
@@ -96,22 +96,17 @@ rule report:
             "<results>/report/index.html",
             caption="../report/page.rst",
             category="Report",
-            labels={"page": "the whole report"},
+            labels={"file": "the whole report"},
         ),
-        tables=report(
-            directory("<results>/report/tables"),
-            patterns=["{name}.html"],
-            caption="../report/tables.rst",
-            category="Tables",
-            labels={"table": "{name}"},
+        frames=report(
+            multiext(
+                "<results>/report/",
+                *("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"),
+            ),
+            caption="../report/frames.rst",
+            category="Numbers",
         ),
-        figures=report(
-            directory("<results>/report/figures"),
-            patterns=["{name}.svg"],
-            caption="../report/figures.rst",
-            category="Figures",
-            labels={"figure": "{name}"},
-        ),
+        tables=multiext("<results>/report/results", ".md", ".tex"),
         record="<results>/facts.json",
     log:
         "<logs>/report.log",
@@ -152,7 +147,7 @@ rule table:
         published=source_file("config/paper_results.csv"),
         templates=templates,
     output:
-        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
+        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
