@@ -16,15 +16,16 @@ TABLES = (
     "table_nanobeir",
     "table_projection",
     "table_corpus",
+    "table_negatives",
     "table_latency",
-    "table_claims",
 )
-FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling")
-EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 IN_RUNS = {"runs", "mined", "fusions"}
-# and the further facts that the report reads
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes")
+# the facts that the report reads in addition to measures
+REPORTED = (
+    *("masked_terms", "encoders", "trained", "teachers", "runs", "mined"),
+    *("fusions", "sparsity", "indexes"),
+)
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def facts(config: Config) -> dict[str, Any]:
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     """List the files and folders that a page or an exhibit reads, in a flat list."""
-    parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
+    parts = ("measures",) if "latency" in sources else ("measures", *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     for part in IN_RUNS & paths.keys():  # files in folders that a rule makes
         paths[part] = list(dict.fromkeys(map(os.path.dirname, paths[part])))
@@ -110,34 +111,27 @@ def _negatives_of(config: Config, system: str) -> str:
 
 
 def exhibit(config: Config, name: str) -> dict[str, Any]:
-    """List the results behind a table or figure of the paper.
+    """List the results behind a table of the paper.
 
-    Raises `InputError` if the config cannot produce the exhibit. The import takes a second, and
-    therefore happens only if an exhibit is requested.
+    Raises `InputError` if the config cannot produce the table. The import takes a second, and
+    therefore happens only if a table is requested.
     """
+    on = config.results
+    found = {"config": config.values(), "collections": {}, "measures": {}, "latency": ""}
+    if name == "table_latency":
+        return found | {"latency": place(on, "latency")}
     from cdmae.report.paper.exhibits import wanted
 
-    needs = wanted(name, config.values())
-    on = config.results
-    evaluated = config.evaluation.collections if needs.systems else ()
-    known = (
-        facts(config)
-        if needs.everything
-        else {
-            "config": config.values(),
-            "collections": {name: place(on, "collection", collection=name) for name in evaluated},
-            "measures": {
-                name: place(on, "measures", system=name)
-                for name in config.systems
-                if seeds.base(name) in needs.systems
-            },
-            "masked_terms": {
-                name: place(on, "masked_terms", encoder=name) for name in needs.encoders
-            },
-            "encoders": {},
-        }
-    )
-    return {**known, "latency": place(on, "latency") if needs.latency else ""}
+    shown = wanted(name, config.values())
+    collections = config.evaluation.collections
+    return found | {
+        "collections": {each: place(on, "collection", collection=each) for each in collections},
+        "measures": {
+            each: place(on, "measures", system=each)
+            for each in config.systems
+            if seeds.base(each) in shown
+        },
+    }
 
 
 def card(config: Config, system: str) -> dict[str, Any]:

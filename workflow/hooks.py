@@ -28,7 +28,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from cdmae.log import say
 from cdmae.terminal import printable
 from workflow import reasons
-from workflow.facts import FIGURES, TABLES
+from workflow.facts import TABLES
 
 if TYPE_CHECKING:
     from snakemake.rules import Rule
@@ -100,9 +100,9 @@ def print_failures(log: str) -> None:
 
 def print_results(results: str, targets: Iterable[str]) -> None:
     """Print the paths of the requested exhibits, or the report's path and answers."""
-    exhibits = [name for name in (*TABLES, *FIGURES) if name in targets]
+    exhibits = [name for name in TABLES if name in targets]
     for name in exhibits:
-        _print_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
+        _print_last(f"{name}: {results}/tables/{name}.md")
     page = Path(results, "report/index.html")
     if exhibits or not page.exists():
         return

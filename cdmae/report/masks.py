@@ -1,4 +1,4 @@
-"""Draw the words that masks cover, as in the paper's figures 2 and 3."""
+"""Draw the words that masks cover, as in the paper's figure 2."""
 
 from __future__ import annotations
 
@@ -28,13 +28,3 @@ def masked_figure(masked: dict[str, Any]) -> Drawn | None:
         share = formats.plain_spaces(formats.percent(masked[kind]["stop_word_share"]))
         groups.append((f"{name}: {share} stop-words", top, hue))
     return figures.bars("The most frequently masked words", groups, "% of all masked words")
-
-
-def sampling_figure(masked: dict[str, Any]) -> Drawn | None:
-    """Draw the probability of masking each word of the example, as in the paper's figure 3."""
-    example = masked["example"]
-    groups = []
-    for (_, name, hue), key in zip(KINDS, ("uniform", "importance_aware"), strict=True):
-        chances = [100 * share for share in example[key]]
-        groups.append((name, list(zip(example["words"], chances, strict=True)), hue))
-    return figures.bars("How likely the decoder must restore each word", groups, "%")

@@ -20,7 +20,7 @@ from cdmae.report.alarms import alarms
 from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
-from cdmae.report.paper import claims, exhibits
+from cdmae.report.paper import exhibits
 from cdmae.report.sections.all_measures import measures
 from cdmae.report.sections.differences import differences, shown
 from cdmae.report.sections.method import method
@@ -94,18 +94,12 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
 
 
 def write_exhibit(name: str, facts: dict[str, Any] | Path, output: Path) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    measured = facts_module.read(facts)
-    if name == "table_claims":
-        frame = claims.scored(measured, untested=True)
-        table = exhibits.Table("The paper’s claims, scored here", frame, frame)
-    else:
-        table = exhibits.table(name, measured)
-    forms = {"csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS)}
-    if name.startswith("figure"):
-        forms["svg"] = exhibits.figure(name, measured).standalone
-    else:
-        forms["md"] = tables.markdown(table.texts, table.caption)
-        forms["tex"] = tables.latex(table.texts, table.caption)
+    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`."""
+    table = exhibits.table(name, facts_module.read(facts))
+    forms = {
+        "csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS),
+        "md": tables.markdown(table.texts, table.caption),
+        "tex": tables.latex(table.texts, table.caption),
+    }
     for kind, text in forms.items():
         write_text(Path(output) / f"{name}.{kind}", text)

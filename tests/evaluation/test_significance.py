@@ -13,22 +13,6 @@ from cdmae.errors import InputError
 from cdmae.evaluation.significance import corrected, holm, paired, pooled
 
 
-def test_without_seeds_it_is_the_paired_t_test_by_hand():
-    """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with
-    three degrees.
-    """
-    compared = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
-    error = np.sqrt(14 / 3 / 4)
-    assert (compared.a, compared.b, compared.difference) == (4, 1, 3)
-    assert (compared.queries, compared.seeds, compared.freedom) == (4, 1, pytest.approx(3))
-    half = 3.182446 * error  # the .975 quantile, from a table
-    assert (compared.low, compared.high) == pytest.approx((3 - half, 3 + half), rel=1e-6)
-    statistic = 3 / error / np.sqrt(3)
-    # of the distribution function for three degrees
-    density_above = 0.5 - (statistic / (1 + statistic**2) + np.arctan(statistic)) / np.pi
-    assert compared.p == pytest.approx(2 * density_above, rel=1e-9)
-
-
 def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
     """What a randomisation test counts: every way to exchange the two systems, query by query."""
     differences = np.random.default_rng(8).normal(0.7, 1, 14)

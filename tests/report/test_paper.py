@@ -17,7 +17,7 @@ from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write_exhibit
 from cdmae.report.paper import claims, exhibits, published
 from cdmae.report.records import Training
-from workflow.facts import FIGURES, TABLES, exhibit
+from workflow.facts import TABLES, exhibit
 
 ROOT = Path(__file__).resolve().parents[2]
 DEV = Target("pydocs", "dev")
@@ -83,7 +83,7 @@ def lines_of(table):
         ("table_beir", "", "bm25 cdmae-stage3"),
         ("table_projection", "ablations", "cdmae-stage1 no-projection"),
         ("table_corpus", "ablations", "cdmae-stage1 general general-domain"),
-        ("figure_negatives", "ablations", "group-16 group-2 group-4 group-8"),
+        ("table_negatives", "ablations", "group-16 group-2 group-4 group-8"),
         ("table_beir", "paper", "bm25 cdmae-stage3 general-stage1"),
         (
             "table_stages",
@@ -98,51 +98,40 @@ def lines_of(table):
             "cdmae-stage1 domain general-stage1 wikipedia wikipedia-domain",
         ),
         (
-            "figure_negatives",
+            "table_negatives",
             "paper paper-ablations",
             "cdmae-stage1 group-16 group-2 group-4 group-64 group-8",
         ),
     ],
 )
 def test_a_table_trains_the_systems_that_the_config_names_for_its_rows(name, configs, systems):
-    assert sorted(exhibits.wanted(name, shipped(*configs.split())).systems) == systems.split()
+    assert sorted(exhibits.wanted(name, shipped(*configs.split()))) == systems.split()
 
 
 @pytest.mark.parametrize(
-    "name", ["table_projection", "table_corpus", "figure_negatives", "table_nanobeir"]
+    "name", ["table_projection", "table_corpus", "table_negatives", "table_nanobeir"]
 )
 def test_a_config_without_rows_or_collections_is_told_which_has_them(name):
     with pytest.raises(InputError, match=rf"^{name} needs .*; see config/"):
         exhibits.wanted(name, shipped())
 
 
-def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):
-    values["encoders"]["cdmae"]["decoder_masking"] = "uniform"
-    with pytest.raises(InputError, match="^figure_sampling needs .* decoder_masking: importance"):
-        exhibit(load(values), "figure_sampling")
-
-
 def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_seeds_and_of_no_others(values):
     rows = {"CDMAE, stage 1": "one", "CDMAE, stage 3": "three"}
     values["report"] = {"methods": rows}
-    jobs = {job.name: job for job in records(values, "table_stages", "figure_sampling")}
+    jobs = {job.name: job for job in records(values, "table_stages")}
     measures = {path for path in jobs["table_stages"].inputs if path.startswith("out/measures")}
     assert measures == {"out/measures/one.tsv", "out/measures/three.tsv"}
     files = tuple(f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex"))
     assert jobs["table_stages"].outputs == files
-    shown = {
-        path for path in jobs["figure_sampling"].inputs if not path.startswith("cdmae/report/")
-    }
-    assert shown == {"out/masked_terms/cdmae.json", "config/paper_results.csv"}
     needs = exhibit(load(values | {"seed": [7, 8]}), "table_stages")["measures"]
     names = ("one", "three", "one@8", "three@8")
     assert needs == {name: f"out/measures/{name}.tsv" for name in names}
 
 
 def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):
-    others = {"table_latency", "table_claims", *exhibits.OF_MASKS}
-    assert {*exhibits.EXHIBITS.index, *others} == {*TABLES, *FIGURES}
-    assert not {job.rule for job in records(values)} & {"table", "figure", "latency"}
+    assert {*exhibits.EXHIBITS.index, "table_latency"} == {*TABLES}
+    assert not {job.rule for job in records(values)} & {"table", "latency"}
 
 
 # --- what each shows ------------------------------------------------------------------------------
@@ -159,17 +148,13 @@ def test_the_papers_line_is_above_ours_on_the_papers_data():
     assert ("uniform masks", "paper") not in found.index
     papers = [row for row, line in found.index if line == "paper"]
     assert len(papers) == len(published.rows("table 1")) + len(published.rows("further results"))
-    figure = lines_of(exhibits.table("figure_negatives", facts))
+    figure = lines_of(exhibits.table("table_negatives", facts))
     both = [
         facts.value("group-16", Target("marco", split), "nDCG@10") for split in ("dl19", "dl20")
     ]
     column = "msmarco dl19 and dl20, nDCG@10"
     assert figure.loc[("16", "ours"), column] == pytest.approx(50 * sum(both))
     assert figure.loc[("64", "paper"), column] == 67.5
-    picture = exhibits.figure("figure_negatives", facts)
-    assert picture.description.startswith("ours from ") and "the paper from 35.3" in (
-        picture.description
-    )
 
 
 def test_elsewhere_the_published_number_has_a_column_of_its_own():
@@ -229,18 +214,13 @@ def test_latency_in_milliseconds_and_as_multiples_of_maes():
     assert table.texts.set_index("form").loc["RetroMAE, in Python", "ms, n = 512"] == ""
 
 
-def test_files_of_an_exhibit(tmp_path):
-    facts = synthetic_run.make(
-        tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",)
-    )
-    for name in ("table_main", "table_claims", *exhibits.OF_MASKS):
-        write_exhibit(name, facts, tmp_path / "tables")
-    names = {path.name for path in (tmp_path / "tables").iterdir()}
-    expected = {f"{name}.{form}" for name in exhibits.OF_MASKS for form in ("svg", "csv")}
-    for name in ("table_main", "table_claims"):
-        expected |= {f"{name}.{form}" for form in ("csv", "md", "tex")}
-    assert names == expected
-    assert "hokey,8.1,0,0.46," in (tmp_path / "tables" / "figure_sampling.csv").read_text()
+def test_files_of_a_table(tmp_path):
+    facts = synthetic_run.make(tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=())
+    write_exhibit("table_main", facts, tmp_path / "tables")
+    read = pd.read_csv(tmp_path / "tables/table_main.csv").set_index(["row", "line"])
+    assert read.loc[("CDMAE (distilled)", "ours"), "from"] == "cdmae-stage3"
+    for form in ("md", "tex"):
+        assert "cdmae-stage3" in (tmp_path / f"tables/table_main.{form}").read_text()
 
 
 # --- claims ---------------------------------------------------------------------------------------
@@ -273,10 +253,9 @@ def test_a_claim_is_true_false_or_undecided(gain, outcome):
 
 def test_what_the_config_does_not_have_is_not_tested():
     facts = with_gain(0.05, masked_terms={"cdmae": synthetic_run.masked_terms()})
-    table = claims.scored(facts, untested=True).set_index("claim")
-    assert table.loc["A projection of the bottleneck helps", "outcome"] == claims.NOT_TESTED
-    assert table.loc["Hard negatives: stage 2 beats stage 1", "outcome"] != claims.NOT_TESTED
-    assert len(table) == len(BY_STATEMENT) and len(claims.scored(facts)) < len(table)
+    tested = claims.scored(facts)["claim"].tolist()
+    assert "A projection of the bottleneck helps" not in tested
+    assert "Hard negatives: stage 2 beats stage 1" in tested and len(tested) < len(BY_STATEMENT)
 
 
 @pytest.mark.parametrize(
@@ -335,10 +314,8 @@ def test_the_pretraining_costs_more_from_a_quarter_on(mae, cdmae, outcome):
     assert claims.no_expense(with_gain(0.0, encoders=trainings)).outcome == outcome
 
 
-def test_stop_words_expense_and_latency_without_and_with_numbers():
+def test_the_share_of_stop_words_decides_its_claim():
     plain = with_gain(0.0)
-    for judge in (claims.fewer_stop_words, claims.no_expense, claims.cheaper_masks):
-        assert judge(plain) is None
-    facts = with_gain(0.0, masked_terms={"cdmae": synthetic_run.masked_terms()}, latency=LATENCY)
-    outcomes = [claims.fewer_stop_words(facts).outcome, claims.cheaper_masks(facts).outcome]
-    assert outcomes == [claims.TRUE, claims.TRUE]
+    assert claims.fewer_stop_words(plain) is None and claims.no_expense(plain) is None
+    facts = with_gain(0.0, masked_terms={"cdmae": synthetic_run.masked_terms()})
+    assert claims.fewer_stop_words(facts).outcome == claims.TRUE

@@ -104,7 +104,7 @@ def every_job(values, folder):
         },
     }  # fmt: skip
     written = [f"out/collections/{name}/about.json" for name in ("more", "made")]
-    more = ("table_latency", "figure_masked_terms", "out/trec/bm25/docs.dev.run", *written)
+    more = ("table_latency", "out/trec/bm25/docs.dev.run", *written)
     return plan(values, "all", *more)
 
 

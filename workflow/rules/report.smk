@@ -121,7 +121,7 @@ rule report:
         "../scripts/report.py"
 
 
-# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
+# --- the paper's tables, on request: ./run table_stages -------------------------------------------
 
 
 rule latency:
@@ -161,17 +161,7 @@ rule table:
         "../scripts/table.py"
 
 
-use rule table as figure with:
-    # A figure of the paper, with the measured numbers next to the published ones.
-    output:
-        multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
-    log:
-        "<logs>/figure/{exhibit}.log",
-    wildcard_constraints:
-        exhibit=only(FIGURES),
-
-
-for exhibit_name in (*TABLES, *FIGURES):
+for exhibit_name in TABLES:
 
     rule:
         name:

@@ -1,4 +1,4 @@
-"""Score the paper's claims on a run: true, false, undecided, or not tested.
+"""Score the paper's claims on a run: true, false or undecided; others are not tested.
 
 A claimed difference of two systems is true if it is significant, and false if the opposite
 difference is. With one training each, another seed may change the outcome, which then says so.
@@ -28,7 +28,7 @@ from cdmae.report.paper.exhibits import systems
 from cdmae.report.sections import shown_interval
 
 FILE = Path(__file__).with_suffix(".csv")
-TRUE, FALSE, UNDECIDED, NOT_TESTED = ("true", "false", "undecided", "not tested")
+TRUE, FALSE, UNDECIDED = ("true", "false", "undecided")
 ONCE = " (one training)"
 OF_VERDICT = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
 # smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
@@ -170,44 +170,17 @@ def no_expense(facts: Facts) -> Evidence | None:
     return Evidence(outcome, f"{ratio:.2f}\N{NO-BREAK SPACE}x", times)
 
 
-def cheaper_masks(facts: Facts) -> Evidence | None:
-    """Judge whether a mask by importance is cheaper than RetroMAE's and SimLM's masks.
-
-    SimLM's cost includes its generator.
-    """
-    times = facts.latency.get("batch")
-    if not times:
-        return None
-    ours = times["CDMAE"]
-    simlm = times["SimLM, masks"] + times["SimLM, generator"]
-    other = min(times["RetroMAE, ours"], simlm)
-    here = f"{ours:.1f} against {other:.1f}\N{NO-BREAK SPACE}ms"
-    compared = "a batch on one thread; RetroMAE's masks as they are computed here"
-    return Evidence(TRUE if ours < other else FALSE, here, compared)
+JUDGES = {judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense)}
 
 
-JUDGES = {
-    judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense, cheaper_masks)
-}
-
-
-def scored(facts: Facts, *, untested: bool = False) -> pd.DataFrame:
-    """Tabulate the claims that the run tests; with `untested` also the others, with their needs."""
+def scored(facts: Facts) -> pd.DataFrame:
+    """Tabulate the claims that the run tests."""
     rows = []
     for claim in claims():
         evidence = score(claim, facts)
-        if evidence is None and not untested:
-            continue
-        if evidence is None:
-            evidence = Evidence(NOT_TESTED, formats.NONE, f"needs {claim.needs}")
-        row = {
-            "section": claim.section,
-            "claim": claim.statement,
-            "outcome": evidence.outcome,
-            "paper": papers_number(claim),
-            "here": evidence.here,
-            "95 % interval": evidence.interval,
-            "compared": evidence.compared,
-        }
-        rows.append(row)
+        if evidence:
+            row = {"section": claim.section, "claim": claim.statement, "outcome": evidence.outcome}
+            row |= {"paper": papers_number(claim), "here": evidence.here}
+            row |= {"95 % interval": evidence.interval, "compared": evidence.compared}
+            rows.append(row)
     return pd.DataFrame(rows)

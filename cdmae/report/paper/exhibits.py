@@ -1,9 +1,9 @@
-"""The paper's tables and figures as targets, with its numbers next to ours.
+"""The paper's tables as targets, with its numbers next to ours.
 
 `report.methods` of the config maps rows to systems: ``CDMAE: cdmae-stage3`` for the row CDMAE of
 every table that has it, or ``"table 3: RetroMAE"`` for a row of one table. A row that no table of
 the paper has belongs to table 1. ``./run table_stages`` trains the systems of its rows, and writes
-the output of `table` or `figure`.
+the output of `table`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +18,10 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.errors import InputError
-from cdmae.report import columns, figures
+from cdmae.report import columns
 from cdmae.report.columns import Column
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import GREY, SERIES, Drawn, Series
 from cdmae.report.frames import Frames, only_means
-from cdmae.report.masks import masked_figure, sampling_figure, shown_masks
 from cdmae.report.paper import published
 from cdmae.report.paper.published import Key, Row
 from cdmae.report.sections import shown_mean
@@ -37,7 +34,6 @@ EXHIBITS = pd.read_csv(
     keep_default_na=False,
     converters={"measures": str.split},
 )
-OF_MASKS = {"figure_masked_terms": "figure 2", "figure_sampling": "figure 3"}
 HEADS = ["row", "line", "from"]
 _CPU = "ms on a CPU"
 _GPU = "ms on a V100"
@@ -52,15 +48,6 @@ FORMS = {
 }
 
 
-class Wanted(NamedTuple):
-    """The inputs of an exhibit; `everything` means all inputs of the report."""
-
-    everything: bool = False
-    systems: list[str] = []
-    encoders: list[str] = []
-    latency: bool = False
-
-
 class Table(NamedTuple):
     """A table: a caption, the rows as texts, and the rows with unrounded numbers."""
 
@@ -69,68 +56,76 @@ class Table(NamedTuple):
     numbers: pd.DataFrame
 
 
+class Line(NamedTuple):
+    """A line of a table: its labels, below `HEADS`, its cells as texts, and as points."""
+
+    labels: list[str]
+    texts: list[str]
+    points: list[float]
+
+
 def systems(facts: Facts, source: str) -> dict[str, str]:
     """Map the rows of a published table to the systems that `report.methods` names for them."""
     found = {}
-    own = published.rows(source)
     for key, system in facts.report.methods.items():
         table, _, label = key.partition(": ")
-        everywhere = table not in published.tables()
-        if everywhere:
-            label = key
-        elif table != source:
+        if table in published.tables():
+            if table == source:
+                found[label] = system
             continue
-        elsewhere = any(label in published.rows(other) for other in published.tables())
-        if not everywhere or label in own or (source == "table 1" and not elsewhere):
-            found[label] = system
+        having = [name for name in published.tables() if key in published.rows(name)]
+        if source in (having or ["table 1"]):
+            found[key] = system
     return found
 
 
-def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """Return the inputs that an exhibit needs from a config (`Config.values`).
+def wanted(name: str, config: dict[str, Any]) -> list[str]:
+    """Return the systems that a table shows.
 
-    Raises `InputError` if the config lacks some of them.
+    Raises `InputError` if the config has no row or no column of the table.
     """
     facts = planned(config)
-    if name in ("table_latency", "table_claims"):
-        return Wanted(everything=name == "table_claims", latency=True)
-    if name in OF_MASKS:
-        if not facts.masked_terms:
-            raise InputError(
-                f"{name} needs an encoder with decoder_masking: importance, which this config "
-                "lacks; see config/config.yaml"
-            )
-        return Wanted(encoders=[shown_masks(facts)])
     row = EXHIBITS.loc[name]
+    missing = ""
     if not _columns(facts, row["source"], row["measures"]):
-        raise InputError(
-            f"{name} needs collections without training queries in evaluation, which this config "
-            f"lacks; see {row['has']}"
-        )
-    found = systems(facts, row["source"])
-    if not found:
-        raise InputError(
-            f"{name} needs rows of {row['source']} in report.methods, which this config lacks; "
-            f"see {row['has']}"
-        )
-    return Wanted(systems=list(dict.fromkeys(found.values())))
+        missing = "collections without training queries in evaluation"
+    elif not systems(facts, row["source"]):
+        missing = f"rows of {row['source']} in report.methods"
+    if missing:
+        raise InputError(f"{name} needs {missing}, which this config lacks; see {row['has']}")
+    return list(dict.fromkeys(systems(facts, row["source"]).values()))
 
 
-@cache
-def _all_keys(source: str) -> list[Key]:
+def planned(config: dict[str, Any]) -> Facts:
+    """Return the facts that a complete run of the config would have, but without numbers."""
+    facts = Facts(config)
+    values = {}
+    for system in config["systems"]:
+        for name, splits in facts.evaluation.collections.items():
+            for split in splits:
+                for measure in facts.evaluation.measured(name, split):
+                    values[system, Target(name, split), measure] = pd.DataFrame()
+    return replace(facts, values=values)
+
+
+# --- columns --------------------------------------------------------------------------------------
+
+
+def _keys(source: str) -> list[Key]:
     """List the columns of a published table."""
-    return list(dict.fromkeys(key for row in published.rows(source).values() for key in row.values))
+    keys = [key for row in published.rows(source).values() for key in row.values]
+    return list(dict.fromkeys(keys))
 
 
-def _columns(facts: Facts, source: str, measures: list[str]) -> list[Column]:
+def _columns(facts: Facts, source: str, measures: Sequence[str]) -> list[Column]:
     """Return the paper's columns if its queries are measured; otherwise this run's columns."""
     if source in SETS:
         return _zero_shot(facts, source)
     inside = columns.in_domain(facts)
     named = {published.dataset(facts, column.targets[0]): column.targets[0] for column in inside}
     theirs = []
-    for key in _all_keys(source):
-        datasets = {published.DL: (published.DL19, published.DL20)}.get(key.dataset, (key.dataset,))
+    for key in _keys(source):
+        datasets = {published.DL: [published.DL19, published.DL20]}.get(key.dataset, [key.dataset])
         targets = [named[dataset] for dataset in datasets if dataset in named]
         measured = all(key.measure in facts.measures_of(target) for target in targets)
         if len(targets) == len(datasets) and measured:
@@ -147,57 +142,41 @@ def _columns(facts: Facts, source: str, measures: list[str]) -> list[Column]:
 
 def _zero_shot(facts: Facts, source: str) -> list[Column]:
     """Return a column per zero-shot collection, and their average if there are several."""
-    theirs = [key for key in _all_keys(source) if key != published.AVERAGE]
+    theirs = [key for key in _keys(source) if key != published.AVERAGE]
     found = []
     for column in columns.zero_shot(facts):
         dataset = column.name
         if source == published.NANO:
             dataset = published.nano(facts, column.targets[0])
-        key = Key(dataset, column.measure)
         if dataset:
+            key = Key(dataset, column.measure)
             found.append(replace(column, key=key if key in theirs else None))
     if len(found) > 1:
-        whole = {*theirs} <= {column.key for column in found} and len(found) == SETS[source]
+        is_whole = len(found) == SETS[source] and {*theirs} <= {column.key for column in found}
         average = columns.together(found, "average")
-        found.append(replace(average, key=published.AVERAGE if whole else None))
+        found.append(replace(average, key=published.AVERAGE if is_whole else None))
     return found
 
 
-def planned(config: dict[str, Any]) -> Facts:
-    """Return the facts that a complete run of the config would have, but without numbers."""
-    evaluation = Facts(config).evaluation
-    values = {}
-    for system in config["systems"]:
-        for name, splits in evaluation.collections.items():
-            for split in splits:
-                for measure in evaluation.measured(name, split):
-                    values[system, Target(name, split), measure] = pd.DataFrame()
-    masked = {
-        name: {}
-        for name, entry in Facts(config).entries("encoders").items()
-        if entry.get("decoder_masking") == "importance"
-    }
-    return Facts(config, values, masked_terms=masked)
-
-
-# --- tables and figures ---------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def table(name: str, facts: Facts) -> Table:
-    """Return the table of an exhibit."""
+    """Return a table of the paper."""
     if name == "table_latency":
         return _latency(facts)
-    if name in OF_MASKS:
-        masked = facts.masked_terms[shown_masks(facts)]
-        if name == "figure_sampling":
-            frame = pd.DataFrame(masked["example"])
-        else:
-            kinds = {kind: pd.DataFrame(masked[kind]["top"]) for kind in ("uniform", "importance")}
-            frame = pd.concat(kinds, axis=1)
-            frame.columns = [f"{kind} {('term', 'share')[at]}" for kind, at in frame.columns]
-        return Table(f"The paper’s {OF_MASKS[name]}", frame, frame)
     row = EXHIBITS.loc[name]
     return grid(facts, only_means(facts), row["source"], row["title"], row["measures"])
+
+
+def on_the_papers_data(facts: Facts, frames: Frames) -> list[Table]:
+    """List the tables of which this run measures rows and columns of the paper."""
+    found = []
+    for row in EXHIBITS.itertuples():
+        shown = _columns(facts, row.source, row.measures)
+        if systems(facts, row.source) and any(column.key for column in shown):
+            found.append(grid(facts, frames, row.source, row.title, row.measures))
+    return found
 
 
 def grid(
@@ -207,59 +186,55 @@ def grid(
 
     On other data than the paper's, a column has the published MRR@10 on MS MARCO instead.
     """
-    shown = _columns(facts, source, list(measures))
+    shown = _columns(facts, source, measures)
     papers = any(column.key for column in shown)
     named = systems(facts, source)
     known = published.rows(source)
-    labels = [*(known if papers or source in ("table 1", *SETS) else {}), *named]
-    lines = []
-    for label in dict.fromkeys(labels):
-        row = known.get(label)
+    if not papers and source not in ("table 1", *SETS):
+        known = {label: row for label, row in known.items() if label in named}
+    further = published.rows(published.FURTHER) if source == "table 1" else {}
+    lines: list[Line] = []
+    for label in dict.fromkeys([*known, *named, *further]):
+        row = known.get(label) or further.get(label)
         lines += _lines(frames, label, named.get(label, ""), row, shown, papers=papers)
-    if source == "table 1":
-        for label, row in published.rows(published.FURTHER).items():
-            lines += _lines(frames, label, "", row, shown, papers=papers)
     heads = [*HEADS, *(column.head for column in shown)]
-    heads += [] if papers else [f"published: {published.DEV}, MRR@10"]
-    texts = pd.DataFrame([[*names, *cells] for names, cells, _ in lines], columns=heads)
-    numbers = pd.DataFrame([[*names, *values] for names, _, values in lines], columns=heads)
-    origin = f"The paper’s {source}" if source != published.NANO else source
-    caption = f"{origin}: {title}"
+    caption = f"{source}: {title}" if source == published.NANO else f"The paper’s {source}: {title}"
     if not papers:
+        heads.append(f"published: {published.DEV}, MRR@10")
         names = dict.fromkeys(target.collection for column in shown for target in column.targets)
         caption += f"; ours alone: {formats.listed([*names])} is not the paper’s data"
+    texts = pd.DataFrame([[*line.labels, *line.texts] for line in lines], columns=heads)
+    numbers = pd.DataFrame([[*line.labels, *line.points] for line in lines], columns=heads)
     if len(shown) > MOST_ACROSS:
-        return Table(caption, *(_turned(frame) for frame in (texts, numbers)))
+        return Table(caption, _turned(texts), _turned(numbers))
     return Table(caption, texts, numbers)
 
 
 def _lines(
     frames: Frames, label: str, system: str, row: Row | None, shown: list[Column], *, papers: bool
-) -> Iterator[tuple[list[str], list[str], list[float]]]:
-    """Yield the lines of a row: its labels, its cells as texts, and as points."""
+) -> Iterator[Line]:
+    """Yield the lines of a row: the paper's and ours; elsewhere than on its data, one of them."""
     kind = f" ({row.kind})" if row and row.kind else ""
-    there = [row.values.get(column.key, math.nan) if row else math.nan for column in shown]
-    elsewhere = row.values.get(published.MAIN, math.nan) if row else math.nan
-    more = [] if papers else [elsewhere]
+    values = row.values if row else {}
+    more = [] if papers else [values.get(published.MAIN, math.nan)]
     if row and (papers or not system):
-        values = [*there, *more]
-        yield [f"{label}{kind}", "paper", row.source], [_points(each) for each in values], values
+        points = [*(values.get(column.key, math.nan) for column in shown), *more]
+        yield Line([label + kind, "paper", row.source], list(map(_shown, points)), points)
     if system:
         means = [frames.mean(system, column) for column in shown]
-        texts = [*map(shown_mean, means), *map(_points, more)]
-        values = [*(100 * mean.value for mean in means), *more]
-        yield [f"{label}{kind}", "ours", system], texts, values
+        texts = [*map(shown_mean, means), *map(_shown, more)]
+        points = [*(100 * mean.value for mean in means), *more]
+        yield Line([label + kind, "ours", system], texts, points)
 
 
-def _points(value: float) -> str:
-    return formats.points(value / 100)
+def _shown(points: float) -> str:
+    return formats.points(points / 100)
 
 
 def _turned(frame: pd.DataFrame) -> pd.DataFrame:
     """Transpose a table: a row per collection, and a column per line."""
-    names = frame["row"] + ", " + frame["line"]
     turned = frame.drop(columns=HEADS).T
-    turned.columns = names.tolist()
+    turned.columns = (frame["row"] + ", " + frame["line"]).tolist()
     return turned.reset_index(names="collection")
 
 
@@ -274,11 +249,12 @@ def _latency(facts: Facts) -> Table:
     for label, row in published.rows("table 6").items():
         papers |= {(label, key.measure): value for key, value in row.values.items()}
     rows = []
-    for form, (label, complexity, measure) in FORMS.items():
-        paper = papers.get((label, measure), math.nan)
+    for form, (label, complexity, unit) in FORMS.items():
+        paper = papers.get((label, unit), math.nan)
         ours = float(batch[form])
         row = {"form": form, "complexity": complexity, "paper, ms": paper, "ours, ms": ours}
-        row |= {"paper, of MAE": paper / papers["MAE", _CPU], "ours, of MAE": ours / batch["MAE"]}
+        row["paper, of MAE"] = paper / papers["MAE", _CPU]
+        row["ours, of MAE"] = ours / batch["MAE"]
         for length in growth["MAE"]:
             row[f"ms, n = {length}"] = growth[form].get(length, math.nan)
         rows.append(row)
@@ -292,41 +268,3 @@ def _latency(facts: Facts) -> Table:
     for name in texts.columns[2:]:
         texts[name] = ["" if value != value else f"{value:.3g}" for value in numbers[name]]
     return Table(caption, texts, numbers)
-
-
-def figure(name: str, facts: Facts) -> Drawn:
-    """Return the figure of an exhibit."""
-    if name in OF_MASKS:
-        masked = facts.masked_terms[shown_masks(facts)]
-        draw = masked_figure if name == "figure_masked_terms" else sampling_figure
-        return draw(masked)
-    row = EXHIBITS.loc[name]
-    source = row["source"]
-    named = systems(facts, source)
-    rows = published.rows(source)
-    frames = only_means(facts)
-    column = _columns(facts, source, row["measures"])[0]
-    labels = [label for label in {**rows, **named} if label in named or column.key]
-    ours = {}
-    papers = {}
-    for at, label in enumerate(labels):
-        if label in named:
-            ours[at] = 100 * frames.mean(named[label], column).value
-        if label in rows and column.key in rows[label].values:
-            papers[at] = rows[label].values[column.key]
-    series = [
-        Series(title, [*points], [*points.values()], hue)
-        for title, points, hue in (("ours", ours, SERIES[0]), ("the paper", papers, GREY))
-    ]
-    title = f"The paper’s {source}: {row['title']}, {column.name}"
-    return figures.lines(title, series, "passages per query", column.unit, names=labels)
-
-
-def on_the_papers_data(facts: Facts, frames: Frames) -> list[Table]:
-    """List the tables of which this run measures rows and columns of the paper."""
-    found = []
-    for row in EXHIBITS.itertuples():
-        shown = _columns(facts, row.source, row.measures)
-        if systems(facts, row.source) and any(column.key for column in shown):
-            found.append(grid(facts, frames, row.source, row.title, row.measures))
-    return found
