@@ -77,7 +77,7 @@ def _gains(facts: Facts, frames: Frames) -> pd.DataFrame:
 
 def _share(facts: Facts, encoder: str, masking: str) -> str:
     """Return the share of stop-words among masked word-pieces; a dash if it is unknown."""
-    kind = "uniform" if masking in UNIFORM else masking
+    kind = "uniform" if masking in UNIFORM else "importance"
     share = facts.masked_terms.get(encoder, {}).get(kind, {}).get("stop_word_share")
     return formats.NONE if share is None else formats.percent(share)
 
