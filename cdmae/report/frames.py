@@ -26,6 +26,8 @@ from cdmae.report.records import Training
 RESULTS = ["system", "collection", "split", "measure", "seed", "value"]
 COSTS = ["kind", "name", "quantity", "value"]
 TRAININGS = ["training", "quantity", "step", "value"]
+# columns with texts, which may look like numbers
+TEXTS = {*RESULTS[:4], *COSTS[:3], *TRAININGS[:2], *comparisons.COLUMNS[:6], "verdict"}
 POINTS = 120  # rows per curve; further steps are averaged
 LOSSES = ("encoder_loss", "decoder_loss", "loss")
 OF_TRAININGS = ("parameters", "queries", "steps", "seconds")  # of about.json
@@ -52,41 +54,53 @@ class Frames(NamedTuple):
         """Average a system over a column, seed by seed; nan unless it was measured everywhere."""
         rows = self.results
         rows = rows[(rows["system"] == system) & (rows["measure"] == column.measure)]
-        values = rows.groupby(["collection", "split"])["value"].agg(list).to_dict()
+        by_target = rows.groupby(["collection", "split"])["value"].agg(list).to_dict()
         of_sets = []
         for targets in column.sets:
-            of_targets = [values.get(tuple(target), []) for target in targets]
-            of_sets.append([fmean(each) for each in zip(*of_targets, strict=False)])
-        means = [fmean(each) for each in zip(*of_sets, strict=False)]
+            of_targets = [by_target.get(tuple(target), []) for target in targets]
+            of_sets.append(_by_seed(of_targets))
+        means = _by_seed(of_sets)
         if not means:
             return Mean(math.nan, math.nan, 0)
-        return Mean(fmean(means), stdev(means) if len(means) > 1 else math.nan, len(means))
+        deviation = stdev(means) if len(means) > 1 else math.nan
+        return Mean(fmean(means), deviation, len(means))
 
-    def compared(self, kind: str | Sequence[str], column: Column) -> pd.DataFrame:
+    def compared(self, kinds: Sequence[str], column: Column) -> pd.DataFrame:
         """Return the comparisons of some kinds on a column."""
-        kinds = [kind] if isinstance(kind, str) else [*kind]
         rows = self.comparisons
-        same = (rows["on"] == column.name) & (rows["measure"] == column.measure)
-        return rows[same & rows["kind"].isin(kinds)]
+        chosen = rows["kind"].isin(kinds)
+        chosen &= rows["on"] == column.name
+        chosen &= rows["measure"] == column.measure
+        return rows[chosen]
 
     def pair(
         self, kinds: Sequence[str], column: Column, system: str, reference: str
     ) -> dict[str, Any] | None:
         """Return the comparison of two systems in this direction; None if it was not tested."""
         for row in self.compared(kinds, column).to_dict("records"):
-            if (row["system"], row["reference"]) == (system, reference):
+            names = (row["system"], row["reference"])
+            if names == (system, reference):
                 return row
-            if (row["system"], row["reference"]) == (reference, system):
-                low, high = -row["high"], -row["low"]
-                return row | {"difference": -row["difference"], "low": low, "high": high}
+            if names == (reference, system):
+                turned = {"low": -row["high"], "high": -row["low"]}
+                return row | turned | {"difference": -row["difference"]}
         return None
 
     def cost(self, kind: str) -> pd.DataFrame:
         """Return the costs of a kind: a row per name, and a column per quantity."""
         rows = self.costs[self.costs["kind"] == kind]
-        order = list(dict.fromkeys(rows["name"]))
         wide = rows.pivot(index="name", columns="quantity", values="value")
-        return wide.reindex(index=order, columns=list(dict.fromkeys(rows["quantity"])))
+        return wide.reindex(index=rows["name"].unique(), columns=rows["quantity"].unique())
+
+    def curves(self, training: str) -> dict[str, pd.Series]:
+        """Return what was recorded of a training at several steps, by quantity and step."""
+        rows = self.trainings
+        rows = rows[(rows["training"] == training) & rows["step"].notna()]
+        found = {}
+        for quantity, own in rows.groupby("quantity", sort=False):
+            if len(own) > 1:
+                found[str(quantity)] = own.set_index("step")["value"]
+        return found
 
     def write(self, folder: Path) -> None:
         """Write a CSV file per frame."""
@@ -94,15 +108,21 @@ class Frames(NamedTuple):
             frame.to_csv(folder / f"{name}.csv", index=False, float_format=DIGITS)
 
 
+def _by_seed(values: Sequence[Sequence[float]]) -> list[float]:
+    """Average several lists of values, seed by seed."""
+    return [fmean(of_seed) for of_seed in zip(*values, strict=False)]
+
+
 def read(folder: Path | str) -> Frames:
     """Read the files of `Frames.write`; names remain text even if they look like numbers."""
-    names = {*RESULTS[:4], *COSTS[:3], *TRAININGS[:2], *comparisons.COLUMNS[:6], "verdict"}
-    types = dict.fromkeys(names, str)
+    types = dict.fromkeys(TEXTS, str)
     frames = []
     for name in Frames._fields:
         path = Path(folder, f"{name}.csv")
         frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-        frames.append(frame.fillna(dict.fromkeys(names & {*frame}, "")))
+        texts = [column for column in frame if column in TEXTS]
+        frame[texts] = frame[texts].fillna("")
+        frames.append(frame)
     return Frames(*frames)
 
 
@@ -118,7 +138,8 @@ def gather(facts: Facts) -> Frames:
 
 def only_means(facts: Facts) -> Frames:
     """Compute the means alone, for a table of the paper."""
-    return Frames(_results(facts), *(pd.DataFrame() for _ in range(3)))
+    nothing = pd.DataFrame()
+    return Frames(_results(facts), nothing, nothing, nothing)
 
 
 def _results(facts: Facts) -> pd.DataFrame:
@@ -126,7 +147,8 @@ def _results(facts: Facts) -> pd.DataFrame:
     rows = []
     for (system, target, measure), values in facts.values.items():
         means = values.mean().tolist()
-        for seed, value in zip(_seeds(facts, system, len(means)), means, strict=True):
+        seeds = _seeds(facts, system, len(means))
+        for seed, value in zip(seeds, means, strict=True):
             rows.append([system, *target, measure, seed, value])
     return pd.DataFrame(rows, columns=RESULTS)
 
@@ -136,24 +158,22 @@ def _seeds(facts: Facts, system: str, count: int) -> list[int | None]:
     if not facts.learns(system):
         return [None] * count
     if count == 1 and system in facts.trained:
-        return [facts.trained[system].about.get("seed", facts.seed)]  # maybe its entry's own
+        own = facts.trained[system].about.get("seed", facts.seed)  # maybe its entry's own
+        return [own]
     return facts.seeds[:count]
 
 
 def _costs(facts: Facts) -> pd.DataFrame:
-    """List what every system costs, what the jobs of every rule took, and the time of the run."""
+    """List the costs of every system, the sums of every rule's jobs, and the time of the run."""
     rows: list[list[Any]] = []
     for name in facts.systems:
-        spent = costs.cost(facts, name)
-        rows += [["system", name, quantity, value] for quantity, value in spent._asdict().items()]
-    sums = facts.benchmarks.groupby("rule", sort=False).agg(
-        jobs=("seconds", "size"),
-        seconds=("seconds", "sum"),
-        cpu=("cpu", lambda times: times.sum(min_count=1)),
-        memory=("memory", "max"),
-    )
-    for rule, spent in sums.iterrows():
-        rows += [["rule", rule, quantity, float(value)] for quantity, value in spent.items()]
+        for quantity, value in costs.cost(facts, name)._asdict().items():
+            rows.append(["system", name, quantity, value])
+    for rule, jobs in facts.benchmarks.groupby("rule", sort=False):
+        rows.append(["rule", rule, "jobs", float(len(jobs))])
+        rows.append(["rule", rule, "seconds", jobs["seconds"].sum()])
+        rows.append(["rule", rule, "cpu", jobs["cpu"].sum(min_count=1)])
+        rows.append(["rule", rule, "memory", jobs["memory"].max()])
     rows.append(["run", "all jobs", "wall", facts.wall])
     return pd.DataFrame(rows, columns=COSTS)
 
@@ -165,25 +185,34 @@ def _trainings(facts: Facts) -> pd.DataFrame:
         for quantity in OF_TRAININGS:
             if quantity in training.about:
                 rows.append([name, quantity, math.nan, float(training.about[quantity])])
-        for quantity, step, value in _curves(training):
-            rows.append([name, quantity, step, value])
+        for point in [*_losses(training), *_probes(training)]:
+            rows.append([name, *point])
     for student, shares in audit(facts).items():
-        for quantity, share in shares._asdict().items():
-            rows.append([student, f"{quantity} negatives above", math.nan, share])
+        rows.append([student, "mined negatives above", math.nan, shares.mined])
+        rows.append([student, "random negatives above", math.nan, shares.random])
     return pd.DataFrame(rows, columns=TRAININGS)
 
 
-def _curves(training: Training) -> list[tuple[str, float, float]]:
-    """List (quantity, step, value) of a training: at most `POINTS` means per loss, and probes."""
+def _losses(training: Training) -> list[tuple[str, float, float]]:
+    """List (quantity, last step, mean) for at most `POINTS` parts of each loss curve."""
+    found: list[tuple[str, float, float]] = []
+    if training.curve is None:
+        return found
+    for quantity in LOSSES:
+        if quantity in training.curve:
+            columns = training.curve[["step", quantity]]
+            rows = columns.apply(pd.to_numeric, errors="coerce").dropna().to_numpy(float)
+            for part in np.array_split(rows, min(POINTS, len(rows)) or 1):
+                if len(part):
+                    found.append((quantity, part[-1, 0], part[:, 1].mean()))
+    return found
+
+
+def _probes(training: Training) -> list[tuple[str, float, float]]:
+    """List (quantity, step, value) of the probes of a pre-training."""
     found = []
-    for quantity in LOSSES if training.curve is not None else ():
-        if quantity not in training.curve:
-            continue
-        frame = training.curve[["step", quantity]].apply(pd.to_numeric, errors="coerce").dropna()
-        parts = np.array_split(frame.to_numpy(float), min(POINTS, len(frame)) or 1)
-        found += [(quantity, part[-1, 0], part[:, 1].mean()) for part in parts if len(part)]
     for probe in (training.bottleneck, training.retrieval):
-        for row in [] if probe is None else probe.to_dict("records"):
-            step = float(row.pop("step"))
-            found += [(str(quantity), step, float(value)) for quantity, value in row.items()]
+        if probe is not None:
+            long = probe.melt(id_vars="step", var_name="quantity")
+            found += list(zip(long["quantity"], long["step"], long["value"], strict=True))
     return found

@@ -12,6 +12,21 @@ from pandas.io.formats.style import Styler
 from cdmae import formats
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
+BOLD = "font-weight: bold"
+# marks of LaTeX and their replacements
+TEX = {mark: f"\\{mark}" for mark in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "→": r"$\rightarrow$",
+    "∞": r"$\infty$",
+    "\N{NO-BREAK SPACE}": "~",
+    PLUS_MINUS: r"$\pm$",
+    formats.MINUS: "$-$",
+    formats.NONE: "--",
+}
 
 
 def html(
@@ -28,25 +43,30 @@ def html(
     largest number is bold. marked: the name of a row that stands out.
     """
     names = frame.iloc[:, 0].map(escape).tolist()
-    style = _styled(frame, best).format(escape="html", na_rep=formats.NONE)
-    style = style.format_index(lambda at: names[at], axis=0).format_index(escape="html", axis=1)
+    style = _styled(frame, best)
+    style.format(escape="html", na_rep=formats.NONE)
+    style.format_index(lambda at: names[at], axis=0)
+    style.format_index(escape="html", axis=1)
     classes = pd.DataFrame("", index=style.index, columns=style.columns)
     classes[[*texts]] = "text"
     if marked in names:
         classes.loc[names.index(marked)] += " marked"
-    style = style.set_td_classes(classes)
-    prose = ["text-align: left" if name in texts else "" for name in style.columns]
-    style = style.apply_index(lambda _: prose, axis=1)
-    style = style.set_uuid(re.sub(r"\W+", "-", caption.lower())).set_caption(caption)
-    style = style.set_table_attributes('class="sortable"')
+    style.set_td_classes(classes)
+    sides = ["text-align: left" if name in texts else "" for name in style.columns]
+    style.apply_index(lambda _: sides, axis=1)
+    style.set_uuid(re.sub(r"\W+", "-", caption.lower()))
+    style.set_caption(caption)
+    style.set_table_attributes('class="sortable"')
     return Markup(f'<div class="scroll" tabindex="0">{style.to_html(doctype_html=False)}</div>')
 
 
 def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str:
     """Format a frame as LaTeX ``tabular``, the best value of a column bold; needs booktabs."""
     names = frame.iloc[:, 0].map(_latex).tolist()
-    style = _styled(frame, best).format(_latex, na_rep="--")
-    style = style.format_index(lambda at: names[at], axis=0).format_index(_latex, axis=1)
+    style = _styled(frame, best)
+    style.format(_latex, na_rep=_latex(formats.NONE))
+    style.format_index(lambda at: names[at], axis=0)
+    style.format_index(_latex, axis=1)
     return f"% {caption}\n{style.to_latex(hrules=True, convert_css=True)}"
 
 
@@ -56,7 +76,8 @@ def markdown(frame: pd.DataFrame, caption: str, *, plain: Iterable[str] = ()) ->
     escaped = [name for name in frame if name not in plain]
     cells[escaped] = cells[escaped].map(formats.markdown)
     sides = ["left", *["right"] * (frame.shape[1] - 1)]
-    return f"{caption}\n\n{cells.to_markdown(index=False, colalign=sides, disable_numparse=True)}\n"
+    table = cells.to_markdown(index=False, colalign=sides, disable_numparse=True)
+    return f"{caption}\n\n{table}\n"
 
 
 def _styled(frame: pd.DataFrame, best: Iterable[str]) -> Styler:
@@ -67,24 +88,17 @@ def _styled(frame: pd.DataFrame, best: Iterable[str]) -> Styler:
     for name in best:
         numbers = shown[name].map(number)
         if numbers.nunique() > 1:
-            bold = ["font-weight: bold" if each else "" for each in numbers == numbers.max()]
-            style = style.apply(lambda _, bold=bold: bold, subset=[name])
+            bold = [BOLD if each == numbers.max() else "" for each in numbers]
+            style.apply(lambda _, bold=bold: bold, subset=[name])
     return style
 
 
 def number(text: object) -> float:
     """Read the number at the beginning of a cell, such as ``10.2 ±0.3``; nan without one."""
-    found = re.match(r"[-+]?[\d,]*\.?\d+", str(text).replace(formats.MINUS, "-"))
-    return float(found[0].replace(",", "")) if found else float("nan")
-
-
-_TEX = str.maketrans(
-    {mark: f"\\{mark}" for mark in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": "$<$", ">": "$>$", formats.MINUS: "$-$", PLUS_MINUS: r"$\pm$", formats.NONE: "--"}
-    | {"\N{NO-BREAK SPACE}": "~", "→": r"$\rightarrow$", "∞": r"$\infty$"}
-)
+    plain = str(text).replace(formats.MINUS, "-").replace(",", "")
+    found = re.match(r"[-+]?\d*\.?\d+", plain)
+    return float(found[0]) if found else float("nan")
 
 
 def _latex(value: object) -> str:
-    return str(value).translate(_TEX)
+    return str(value).translate(str.maketrans(TEX))

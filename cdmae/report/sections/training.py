@@ -57,9 +57,8 @@ def training(facts: Facts, frames: Frames) -> dict[str, Any] | None:
 
 
 def _series(frames: Frames, training: str, quantity: str, hue: str) -> Series:
-    rows = frames.trainings
-    rows = rows[(rows["training"] == training) & (rows["quantity"] == quantity)]
-    return Series(training, rows["step"].tolist(), rows["value"].tolist(), hue)
+    curve = frames.curves(training).get(quantity, pd.Series(dtype=float))
+    return Series(training, curve.index.tolist(), curve.tolist(), hue)
 
 
 def _facts(frames: Frames) -> pd.DataFrame:

@@ -97,7 +97,7 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
     below: dict[str, list[str]] = {name: [] for name in names}
-    for row in frames.compared(EVERY_PAIR, shown[0]).itertuples():
+    for row in frames.compared([EVERY_PAIR], shown[0]).itertuples():
         if row.verdict == "better":
             below[row.system].append(letters[row.reference])
         elif row.verdict == "worse":
