@@ -7,6 +7,7 @@ a pair are the settings in which the two systems differ (see `cdmae.report.recip
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from cdmae.report.recipes import differences, shown
 
 UNIFORM = ("whole_word", "uniform")
 MASKINGS = ("encoder.decoder_masking", "encoder.encoder_masking")
+OBJECTIVE = "encoder.objective"
 MOST_NAMED = 3  # settings that a question names
 # kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
 # not corrected for the others; another named pair that varies one thing; the other named pairs; all
@@ -40,6 +42,32 @@ class Pair(NamedTuple):
 
     system: str
     reference: str
+
+
+class Change(NamedTuple):
+    """The one setting in which two systems differ, with its value in the reference and after it."""
+
+    setting: str
+    before: Any
+    after: Any
+
+    @property
+    def masking(self) -> str:
+        """Return the masking that replaces uniform masks; "" for another change."""
+        if self.setting not in MASKINGS or self.before not in UNIFORM or self.after in UNIFORM:
+            return ""
+        return self.after
+
+    @property
+    def words(self) -> str:
+        """Describe the change."""
+        if self.masking:
+            return masks_in_words(self.masking)
+        if self.setting == OBJECTIVE and self.before == "none":
+            return "pre-training"
+        if self.setting == OBJECTIVE and self.after == "none":
+            return "no pre-training"
+        return f"{_plain(self.setting)}: {shown(self.before)} → {shown(self.after)}"
 
 
 @cache
@@ -77,49 +105,54 @@ def retrievers(facts: Facts) -> list[str]:
 
 
 @cache
-def single_change(facts: Facts, pair: Pair) -> tuple[str, Any, Any] | None:
-    """Return the one setting in which two retrievers differ: (setting, reference's, system's)."""
-    if not set(pair) <= set(retrievers(facts)):
+def change(facts: Facts, system: str, reference: str) -> Change | None:
+    """Return the one setting in which two retrievers differ; None if they differ in more."""
+    known = retrievers(facts)
+    if system not in known or reference not in known:
         return None
-    different = differences(facts, pair.reference, pair.system)
+    different = differences(facts, reference, system)
     if len(different) != 1:
         return None
     [(setting, (before, after))] = different.items()
-    return setting, before, after
+    return Change(setting, before, after)
 
 
 @cache
 def question(facts: Facts, pair: Pair) -> tuple[str, str]:
     """Return the kind of a named pair, `ONE_THING` or `NAMED`, and its question in words."""
-    entry = facts.system(pair.system)
-    if entry.get("reranks") == pair.reference:
+    system, reference = pair
+    entry = facts.system(system)
+    if entry.get("reranks") == reference:
         return ONE_THING, "reranking"
-    if pair.reference in (entry.get("of") or ()):
+    if reference in (entry.get("of") or ()):
         return ONE_THING, "fusion"
-    if pair.reference == facts.bm25:
+    if reference == facts.bm25:
         return NAMED, "against BM25"
-    if not set(pair) <= set(retrievers(facts)):
+    known = retrievers(facts)
+    if system not in known or reference not in known:
         return NAMED, "another kind of system"
-    same = facts.encoder_of(pair.system) == facts.encoder_of(pair.reference)
-    if entry.get("negatives") == pair.reference and same:
-        taught = any(entry.get(key) for key in TEACHERS)
-        return ONE_THING, f"next stage: hard negatives{' and a teacher' if taught else ''}"
-    change = single_change(facts, pair)
-    if change:
-        return ONE_THING, _change_in_words(*change)
-    keys = [key.rpartition(".")[2] for key in differences(facts, pair.reference, pair.system)]
-    words = [key.replace("_", " ") for key in dict.fromkeys(keys)]
-    more = ", ..." if len(words) > MOST_NAMED else ""
-    return NAMED, f"{', '.join(words[:MOST_NAMED])}{more}" if words else "another seed"
+    same_encoder = facts.encoder_of(system) == facts.encoder_of(reference)
+    if same_encoder and entry.get("negatives") == reference:
+        if any(entry.get(key) for key in TEACHERS):
+            return ONE_THING, "next stage: hard negatives and a teacher"
+        return ONE_THING, "next stage: hard negatives"
+    one = change(facts, system, reference)
+    if one:
+        return ONE_THING, one.words
+    names = list(dict.fromkeys(map(_plain, differences(facts, reference, system))))
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], "..."]
+    return NAMED, ", ".join(names) or "the same settings"
 
 
-def _change_in_words(setting: str, before: Any, after: Any) -> str:
-    if setting == "encoder.objective" and "none" in (before, after):
-        return "pre-training" if before == "none" else "no pre-training"
-    if setting in MASKINGS and before in UNIFORM and after not in UNIFORM:
-        return f"masks: {after.replace('_', ' ')} instead of uniform"
-    name = setting.rpartition(".")[2].replace("_", " ")
-    return f"{name}: {shown(before)} → {shown(after)}"
+def masks_in_words(masking: str) -> str:
+    """Describe the change from uniform masks to another masking."""
+    return f"masks: {masking.replace('_', ' ')} instead of uniform"
+
+
+def _plain(setting: str) -> str:
+    """Name a setting without its section."""
+    return setting.rpartition(".")[2].replace("_", " ")
 
 
 @cache
@@ -128,62 +161,71 @@ def masking_pairs(facts: Facts) -> dict[Pair, str]:
 
     The pairs may be named in either direction. Masks by importance come first.
     """
-    found = {}
+    found: dict[Pair, str] = {}
     for pair in compared(facts):
-        setting, before, after = single_change(facts, pair) or ("", "", "")
-        if setting in MASKINGS and before in UNIFORM and after not in UNIFORM:
-            found[pair] = after
-        elif setting in MASKINGS and after in UNIFORM and before not in UNIFORM:
-            found[Pair(pair.reference, pair.system)] = before
+        for ordered in (pair, Pair(pair.reference, pair.system)):
+            one = change(facts, *ordered)
+            if one and one.masking:
+                found[ordered] = one.masking
     return dict(sorted(found.items(), key=lambda item: item[1] != "importance"))
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
     """Return the compared system that differs only in lacking pre-training; "" if none exists."""
     for pair in compared(facts):
-        setting, before, after = single_change(facts, pair) or ("", "", "")
-        if setting == "encoder.objective" and system in pair and "none" in (before, after):
-            return pair.reference if before == "none" else pair.system
+        if system in pair:
+            [other] = set(pair) - {system}
+            one = change(facts, system, other)
+            if one and one.setting == OBJECTIVE and one.before == "none":
+                return other
     return ""
 
 
 # --- tests ----------------------------------------------------------------------------------------
 
 
+def _corrected(gaps: dict[Any, Difference]) -> dict[Any, Difference]:
+    """Correct the tests of several differences together."""
+    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
+
+
+def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, Difference]:
+    """Test pairs of systems on a column, with Holm's correction for all of them."""
+    gaps = {}
+    for pair in pairs:
+        gap = columns.difference(facts, column, *pair)
+        if gap:
+            gaps[pair] = gap
+    return _corrected(gaps)
+
+
 def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
     """Test all named pairs on a column, with Holm's correction over each reference's pairs."""
-    found: dict[Pair, Difference] = {}
     families: dict[str, list[Pair]] = {}
     for pair in compared(facts):
         families.setdefault(pair.reference, []).append(pair)
+    found: dict[Pair, Difference] = {}
     for pairs in families.values():
-        gaps = {pair: columns.difference(facts, column, *pair) for pair in pairs}
-        known = {pair: gap for pair, gap in gaps.items() if gap}
-        found |= dict(zip(known, corrected([*known.values()]), strict=True))
+        found |= _tested(facts, column, pairs)
     return {pair: found[pair] for pair in compared(facts) if pair in found}
 
 
 def every_pair(facts: Facts, column: Column) -> dict[Pair, Difference]:
     """Test all pairs of systems on a column, with Holm's correction over all pairs."""
-    gaps = {}
-    for names in itertools.combinations(facts.systems, 2):
-        gap = columns.difference(facts, column, *names)
-        if gap:
-            gaps[Pair(*names)] = gap
-    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
+    pairs = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
+    return _tested(facts, column, pairs)
 
 
-def misspelt_losses(facts: Facts, clean: Target) -> dict[str, Difference]:
+def misspelt_losses(facts: Facts, clean: Target, measure: str) -> dict[str, Difference]:
     """Subtract each system's values of queries as they are from those of the misspelt ones."""
     typos = Target(clean.collection, clean.split + columns.SUFFIX)
-    measure = facts.main_measure(clean)
     gaps = {}
     for system in facts.systems:
         before = facts.values.get((system, clean, measure))
         after = facts.values.get((system, typos, measure))
         if before is not None and after is not None:
             gaps[system] = paired(after.to_numpy(), before.reindex(after.index).to_numpy())
-    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
+    return _corrected(gaps)
 
 
 def frame(facts: Facts) -> pd.DataFrame:
@@ -191,26 +233,27 @@ def frame(facts: Facts) -> pd.DataFrame:
     rows: list[list[Any]] = []
 
     def add(kind: str, words: str, pair: Pair, column: Column, gap: Difference) -> None:
-        numbers = [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
         labels = [kind, words, *pair, column.name, column.measure]
+        numbers = [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
         rows.append([*labels, *numbers, gap.verdict, gap.seeds, gap.queries])
 
     whole = columns.whole(facts)
     reported = columns.reported(facts)
-    on = [column for column in dict.fromkeys([whole, *columns.overview(facts)]) if column]
+    if whole is None or reported is None:
+        return pd.DataFrame(columns=COLUMNS)
     masks, masking = next(iter(masking_pairs(facts).items()), (None, ""))
-    for column in on:
-        planned = columns.difference(facts, column, *masks) if masks and column is whole else None
-        if planned:
-            words = _change_in_words(MASKINGS[0], UNIFORM[0], masking)
-            add(PLANNED, words, masks, column, planned)
+    planned = columns.difference(facts, whole, *masks) if masks else None
+    if planned:
+        add(PLANNED, masks_in_words(masking), masks, whole, planned)
+    for column in dict.fromkeys([whole, *columns.overview(facts)]):
         for pair, gap in named(facts, column).items():
-            if not planned or {*pair} != {*masks}:
+            if not planned or column != whole or {*pair} != {*masks}:
                 add(*question(facts, pair), pair, column, gap)
-    for pair, gap in (every_pair(facts, reported) if reported else {}).items():
+    for pair, gap in every_pair(facts, reported).items():
         add(EVERY_PAIR, "", pair, reported, gap)
     for target in facts.targets:
-        for name, gap in misspelt_losses(facts, target).items():
-            column = columns.of(target, facts.main_measure(target))
+        measure = facts.main_measure(target)
+        for name, gap in misspelt_losses(facts, target, measure).items():
+            column = columns.of(target, measure)
             add(MISSPELT, "misspelt queries", Pair(name, name), column, gap)
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -63,7 +63,7 @@ def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(run
     page = page_of(replace(run, origin=origin, wall=555.0), tmp_path / "report")
     text = plain(page)
     assert "Linux x86_64, Xeon, 2 cores, 16 GB, no GPU" in text
-    assert "pydocs: python 3.12.4, numpy 2.4.6" in text
+    assert "pydocs, python 3.12.4, numpy 2.4.6" in text
     assert "decoder_masking: importance" in text
     assert "4628af9, with uncommitted changes" in text
     assert "./run --configfile acme.yaml --config results=r" in text and "alice" not in page
