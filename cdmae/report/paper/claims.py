@@ -5,12 +5,11 @@ difference is. With one training each, another seed may change the outcome, whic
 
 The claims are rows of ``claims.csv``: the statement; its section; the rows of the section's table
 whose systems it compares (`report.methods` names them), and whose published numbers it shows; or
-else `decided_by`, the name of a pair of `_pairs` or of a function of `JUDGES`.
+else `decided_by`: ``masks``, ``pre-training`` or ``stop-words``.
 """
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation.significance import Difference, paired
+from cdmae.evaluation.significance import Difference
 from cdmae.report import columns
 from cdmae.report.comparisons import Pair, masking_pairs, named, not_pretrained
 from cdmae.report.facts import Facts
@@ -30,14 +29,10 @@ from cdmae.report.sections import shown_interval
 FILE = Path(__file__).with_suffix(".csv")
 TRUE, FALSE, UNDECIDED = ("true", "false", "undecided")
 ONCE = " (one training)"
+STOP_WORDS = "stop-words"
 OF_VERDICT = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
 # smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
 FEWER = 0.01
-SHORT = 60  # seconds; the time of a shorter pre-training depends on the machine's other work
-# Ratios of the pre-training's time to the time with uniform masks: up to the first, the cost counts
-# as equal; from the second, as higher.
-SAME_COST = 1.1
-HIGHER_COST = 1.25
 
 
 class Evidence(NamedTuple):
@@ -80,8 +75,8 @@ def score(claim: Any, facts: Facts) -> Evidence | None:
     They are compared on the reported target, or on the zero-shot collections. The result is None if
     the run lacks the pair.
     """
-    if claim.decided_by in JUDGES:
-        return JUDGES[claim.decided_by](facts)
+    if claim.decided_by == STOP_WORDS:
+        return fewer_stop_words(facts)
     reported = columns.reported(facts)
     others = columns.zero_shot(facts) if _zero_shot(claim) else [reported] if reported else []
     pair = _pair(claim, facts)
@@ -115,29 +110,6 @@ def _scored(gap: Difference, compared: str) -> Evidence:
     )
 
 
-def diminishing(facts: Facts) -> Evidence | None:
-    """Judge whether importance-aware masks gain more after the first stage than after the last.
-
-    The gain is measured against uniform masks.
-    """
-    rows = systems(facts, "table 2")
-    ends = [rows.get(f"CDMAE, stage {stage}", "") for stage in (1, 3)]
-    uniform = {pair.system: pair.reference for pair in masking_pairs(facts)}
-    reported = columns.reported(facts)
-    if not reported or not {*ends} <= uniform.keys():
-        return None
-    target = reported.targets[0]
-    seeds = facts.trainings(*ends, *(uniform[name] for name in ends))
-    queries = facts.values[ends[0], target, reported.measure].index
-    gains = []  # of each stage, [Q, S]
-    for name in ends:
-        both = [facts.values[each, target, reported.measure] for each in (name, uniform[name])]
-        ours, theirs = (frame.reindex(queries).iloc[:, :seeds].to_numpy() for frame in both)
-        gains.append(ours - theirs)
-    compared = ", minus ".join(f"{name} over {uniform[name]}" for name in ends)
-    return _scored(paired(*gains), f"{compared}: {reported.head}")
-
-
 def fewer_stop_words(facts: Facts) -> Evidence | None:
     """Judge whether importance-aware masks cover stop-words and punctuation less often."""
     if not facts.masked_terms:
@@ -150,27 +122,6 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
         outcome = UNDECIDED
     here = " → ".join(map(formats.percent, shares))
     return Evidence(outcome, here, "uniform against importance-aware masks")
-
-
-def no_expense(facts: Facts) -> Evidence | None:
-    """Judge whether the pre-training takes no longer than with uniform masks."""
-    pair = next(iter(masking_pairs(facts)), None)
-    if not pair:
-        return None
-    ours, theirs = (facts.pretraining_seconds(facts.encoder_of(name)) for name in pair)
-    if math.isnan(ours) or not theirs > 0:
-        return None
-    ratio = ours / theirs
-    outcome = UNDECIDED
-    if min(ours, theirs) >= SHORT and ratio <= SAME_COST:
-        outcome = TRUE
-    elif min(ours, theirs) >= SHORT and ratio >= HIGHER_COST:
-        outcome = FALSE
-    times = f"{formats.duration(ours)} against {formats.duration(theirs)}"
-    return Evidence(outcome, f"{ratio:.2f}\N{NO-BREAK SPACE}x", times)
-
-
-JUDGES = {judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense)}
 
 
 def scored(facts: Facts) -> pd.DataFrame:
