@@ -13,7 +13,8 @@ from cdmae.pretraining.objectives._prediction import predict
 from cdmae.pretraining.probes import bottleneck
 from cdmae.report import records
 from cdmae.report.facts import Facts
-from cdmae.report.sections import training
+from cdmae.report.frames import gather
+from cdmae.report.sections.method import method
 
 CPU = torch.device("cpu")
 
@@ -84,27 +85,18 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_sea
     )
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
     trained = {"x": records.training(tmp_path / "encoder")}
-    found = training.bottleneck(
-        Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained)
-    )
-    assert [figure.name for figure in found.figures] == ["halves"]
-    assert "without labels" in str(found.text)
-    assert "restored" not in str(found.text)
+    facts = Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained)
+    found = method(facts, gather(facts))
+    titles = [figure.title for figure in found["figures"]]
+    assert titles == ["Half of a passage finds the other half"]
 
 
-def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
+def test_the_page_shows_what_the_vector_saves_and_finds(pretrained):
     recorded = records.training(pretrained)
-    found = training.bottleneck(
-        Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded})
-    )
-    assert [figure.name for figure in found.figures] == [
-        "bottleneck-worth",
-        "halves",
-        "bottleneck-x",
-    ]
-    carried, halves = found.tables
+    facts = Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded})
+    saved, found = method(facts, gather(facts))["figures"]
     last = read_table(pretrained / "bottleneck.tsv").iloc[-1]
-    assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)
+    assert saved.description.endswith(f" to {last['shuffled'] - last['true']:.3g}")
     last = read_table(pretrained / "retrieval.tsv").iloc[-1]
-    assert halves.rows[-1][-1].value == pytest.approx(100 * last["rr"])
-    assert training.bottleneck(Facts({})) is None
+    assert found.description.endswith(f" to {100 * last['rr']:.3g}")
+    assert method(Facts({}), gather(Facts({}))) is None
