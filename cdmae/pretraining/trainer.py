@@ -7,7 +7,7 @@ batch, and the gradients are added up. The loop around a step is `cdmae.training
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
-from cdmae.training.loop import Schedule
+from cdmae.training.loop import Schedule, Task
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
 
@@ -159,37 +159,16 @@ def train(
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader))
-    scaler = Scaler(settings.precision, device)
-    probe = probes.looks(
-        network,
-        reader,
-        plan.last,
-        saved,
-        rows=micro_batch(model.config, settings, device),
-    )
+    rows = micro_batch(model.config, settings, device)
+    probe = probes.looks(network, reader, plan.last, saved, rows=rows)
 
     def look(step: int) -> None:
         passed(step)
         with setup.autocast(settings.precision, device):
             probe(step)
 
-    def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
-        look(step)
-        return learn(network, batch, settings, group, seed=seed, step=step, scaler=scaler)
-
-    seconds, notes = loop.train(
-        network,
-        lambda begin: reader.steps(begin, plan.last, ahead=device.type == "cuda"),
-        look_and_learn,
-        scaler=scaler,
-        saved=saved,
-        settings=settings,
-        schedule=plan,
-        columns=COLUMNS,
-        action="pretrain",
-        shown=network.shown,
-        guessing=network.guessing,
-    )
+    training = PretrainingTask(network, settings, plan, reader, group, seed, look)
+    seconds, notes = loop.train(training, saved)
     look(plan.last)
     if network.trains_vector:
         notes = notes + probes.doubts(saved)
@@ -201,6 +180,46 @@ def train(
         "seconds": round(seconds, 1),
         "notes": notes,
     }
+
+
+@dataclass(frozen=True)
+class PretrainingTask(Task):
+    """The training of an objective's network; look: called with the step before each step."""
+
+    network: nn.Module
+    settings: Pretraining
+    schedule: Schedule
+    reader: Reader
+    group: Ranks
+    seed: int
+    look: Callable[[int], None]
+    columns = COLUMNS
+    action = "pretrain"
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """Return the losses on the progress line."""
+        return self.network.shown
+
+    @property
+    def guessing(self) -> float:
+        """Return the value of each loss for a model that guesses."""
+        return self.network.guessing
+
+    def batches(self, begin: int) -> Iterator[Step]:
+        """Read the steps from `begin` on."""
+        ahead = self.group.device.type == "cuda"
+        steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
+        for number, step in enumerate(steps, begin):
+            self.look(number)
+            yield step
+
+    def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
+        """Add the gradient of a batch; see `learn`."""
+        network = self.network
+        return learn(
+            network, batch, self.settings, self.group, seed=self.seed, step=step, scaler=scaler
+        )
 
 
 def learn(
@@ -215,7 +234,8 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a global batch's scaled loss to the weights; return the step's numbers.
 
-    Dropout is drawn for (seed, step counted from 1, micro-batch, process).
+    Gradient and numbers are this process's shares of the sums over all processes. Dropout is drawn
+    for (seed, step counted from 1, micro-batch, process).
     """
     device = group.device
     total: dict[str, Tensor] = {}
@@ -236,8 +256,6 @@ def learn(
         scaler.scale(loss).backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
-    gradients = [weight.grad for weight in network.parameters() if weight.requires_grad]
-    group.add_up([*gradients, *total.values()])
     return total
 
 
