@@ -226,7 +226,7 @@ MUTANTS = [
     M("replicas of a stage keep the first seed", "cdmae/config/seeds.py",
       'of_seed = {} if section == "systems" else {"seed": seed}', 'of_seed = {"seed": seed} if section == "encoders" else {}', "config/test_replicas.py"),
     M("files are not synced before they are renamed", "cdmae/files.py",
-      "            os.fsync(descriptor)", "            pass", "test_files.py training/test_states.py serving/test_judging.py"),
+      "            os.fsync(descriptor)", "            pass", "test_files.py training/test_states.py"),
     # workflow
     M("the content of inputs does not name a state", "cdmae/job.py",
       "made = [job.params.settings, job.params.code, [digest(path) for path in job.input]]", "made = [job.params.settings, job.params.code]", "test_job.py"),
@@ -242,7 +242,7 @@ MUTANTS = [
       'most if device != "cpu" and is_wide(wildcards) else 0', "most if is_wide(wildcards) else 0", "rules/test_graph.py"),
     M("steps after take_step are planned", "cdmae/plan/plan.py",
       "steps = encoder.take_step or encoder.steps or whole", "steps = encoder.steps or encoder.take_step or whole", "plan/test_planning.py"),
-    M("any number of connections is accepted", "cdmae/serving/connections.py",
+    M("any number of connections is accepted", "cdmae/serving/server.py",
       "        limit_concurrency=CONNECTIONS,\n", "", "serving/test_hostile.py"),
 ]
 # fmt: on

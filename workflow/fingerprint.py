@@ -17,7 +17,7 @@ from pathlib import Path
 from cdmae.errors import InputError, not_python
 
 PACKAGE = "cdmae"
-FOLLOWED = (PACKAGE, "benchmarks")  # a job may run a benchmark
+FOLLOWED = (PACKAGE,)
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # members of classes of settings that check, describe or plan, and decide no result

@@ -11,12 +11,12 @@ from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, D, V, first, gradients, language_model, same, whole
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, ElectraConfig
 
-from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
 from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm
 from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.training import setup
+from tests.naive import Naive, Side
 
 SIMLM = as_objective("simlm", SETTINGS, max_length=12)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]

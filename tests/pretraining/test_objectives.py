@@ -19,13 +19,13 @@ from tiny_objectives import (
     whole,
 )
 
-from benchmarks.naive import Naive
 from cdmae import masking
 from cdmae.config.encoders import Pooled
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.training import setup
+from tests.naive import Naive
 
 EVERY = pytest.mark.parametrize("name", objectives())
 

@@ -11,7 +11,6 @@ import tiny_pretraining
 from any_kind import as_objective
 from tiny_objectives import LENGTHS, SETTINGS, V, bounds, first, learnt, network_of, reader_of, same
 
-from benchmarks.naive import Naive
 from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
@@ -21,6 +20,7 @@ from cdmae.pretraining.further import Asked
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.tokens.vocabulary import Vocabulary
+from tests.naive import Naive
 
 CONTEXT = {"context": "query", "decoder_masking": "whole_word"}
 FILES = {"texts": ("queries.tsv", "continuations.tsv"), "decoder_masking": "uniform"}

@@ -42,7 +42,7 @@ from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
 from workflow import hooks
 from workflow.contents import Contents
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs, trec
+from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import executed, fingerprint
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module

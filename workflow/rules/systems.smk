@@ -169,13 +169,12 @@ rule read_run:
 
 
 rule export:
-    """A run as a TREC file with its metadata: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
+    """A run as a TREC file: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         runs="<results>/runs/{system}/evaluated",
         collection=of("<results>/collections/{collection}/{file}"),
     output:
         trec="<results>/trec/{system}/{collection}.{split}.run",
-        metadata="<results>/trec/{system}/{collection}.{split}.ir_metadata.yaml",
     log:
         "<logs>/export/{system}.{collection}.{split}.log",
     wildcard_constraints:
@@ -184,6 +183,5 @@ rule export:
         environment
     params:
         code=code("export"),
-        settings=lambda wildcards: plain({"facts": trec(settings, **dict(wildcards))}),
     script:
         "../scripts/export.py"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.latency import measure
+from cdmae.evaluation.latency import measure
 from cdmae.files import write_json
 from cdmae.job import run
 
