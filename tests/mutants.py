@@ -233,7 +233,7 @@ MUTANTS = [
     M("the code does not name a state", "cdmae/job.py",
       "made = [job.params.settings, job.params.code, [digest(path) for path in job.input]]", "made = [job.params.settings, [digest(path) for path in job.input]]", "test_job.py"),
     M("imports in the else of TYPE_CHECKING are missed", "workflow/fingerprint.py",
-      'for name in ("orelse",) if checked else BLOCKS:', "for name in () if checked else BLOCKS:", "rules/test_fingerprint.py"),
+      "            yield from _imports(ast.Module(child.orelse, []))", "            continue", "rules/test_fingerprint.py"),
     M("the __init__ of a package is missed", "workflow/fingerprint.py",
       "for name in [parent, *(", "for name in [*(", "rules/test_fingerprint.py"),
     M("a job gets more GPUs than a step has texts", "workflow/rules/common.smk",

@@ -13,6 +13,8 @@ from cdmae.errors import InputError, cause
 from cdmae.fields import Keys, show
 from cdmae.files import check_file
 
+CODE = "__use_yte__"  # Snakemake would run expressions in such a file
+
 
 class Values(dict):
     """Plain values; `places` has the file and line of each key."""
@@ -39,6 +41,9 @@ def read_yaml(path: Path | str) -> Values:
         raise InputError(f"the config file {path} cannot be read: {cause(error)}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} contains {show(values)}; expected a mapping of settings")
+    if CODE in values:
+        where = places[(CODE,)]
+        raise InputError(f"{where}: the key {CODE} makes a config file run code; remove it")
     values = Values(values)
     values.places = places
     return values

@@ -129,6 +129,8 @@ def read_run(
 def read_lines(path: Path | str) -> pd.DataFrame:
     """Read and check the lines of a run: a frame (query_id, passage_id, rank, score)."""
     lines = _columns(path, COLUMNS)
+    if lines.empty:
+        raise InputError(f"{path} is empty; expected lines of {' '.join(COLUMNS)}")
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
         _refuse(

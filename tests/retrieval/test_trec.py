@@ -126,3 +126,9 @@ def test_a_run_that_is_packed_otherwise_is_refused(tmp_path):
     (tmp_path / "x.zip").write_text(LINES)
     with pytest.raises(InputError, match=r"x.zip has the format \.zip; allowed: plain text, or"):
         trec.read_lines(tmp_path / "x.zip")
+
+
+def test_an_empty_run_is_refused(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(InputError, match="run is empty"):
+        trec.read_run(tmp_path / "run", ["q"], ["p"], 10)

@@ -5,12 +5,7 @@ for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
     tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
 
-# words, style, claims and exhibits: files that the fingerprint of the code does not follow
-templates = [
-    source_file(path.relative_to(source))
-    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
-    if path.suffix in (".j2", ".css", ".csv")
-]
+REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
 
 
 rule measures:
@@ -67,7 +62,6 @@ rule release:
         measures="<results>/measures/{system}.tsv",
         bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
-        template=source_file("cdmae/report/templates/card.md.j2"),
     output:
         directory("<results>/models/{system}"),
     log:
@@ -79,8 +73,8 @@ rule release:
     conda:
         environment
     params:
-        code=code("release"),
-        settings=entry("system", cards),
+        code=code("release", folders=REPORTED),
+        settings=lambda wildcards: cards[wildcards.system],
     script:
         "../scripts/release.py"
 
@@ -89,8 +83,6 @@ rule report:
     """Tables, figures and one page that opens offline."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
         page=report(
             "<results>/report/index.html",
@@ -120,7 +112,7 @@ rule report:
     conda:
         environment
     params:
-        code=code("report"),
+        code=code("report", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of("report", results)},
     script:
         "../scripts/report.py"
@@ -149,8 +141,6 @@ rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
     log:
@@ -160,7 +150,7 @@ rule table:
     conda:
         environment
     params:
-        code=code("table"),
+        code=code("table", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
     script:
         "../scripts/table.py"
