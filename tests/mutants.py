@@ -125,8 +125,6 @@ MUTANTS = [
       "    target = log_softmax(student, dim=-1)\n    return (target.exp() * (target - log_softmax(teacher, dim=-1))).sum(-1).mean()", "finetuning/test_losses.py"),
     M("alpha weighs the teacher's loss", "cdmae/finetuning/losses.py",
       "return taught + alpha * contrastive", "return alpha * taught + contrastive", "finetuning/test_losses.py finetuning/test_retriever.py"),
-    M("the symmetric loss is a sum, not a mean", "cdmae/finetuning/losses.py",
-      "cross_entropy(reverse, torch.arange(groups, device=scores.device))) / 2", "cross_entropy(reverse, torch.arange(groups, device=scores.device)))", "finetuning/test_losses.py"),
     M("false negatives stay in the sum of the loss", "cdmae/finetuning/losses.py",
       "    if excluded is not None:\n        scores", "    if False:\n        scores", "finetuning/test_losses.py"),
     M("the passage-centric loss ignores the temperature", "cdmae/finetuning/losses.py",
@@ -205,7 +203,7 @@ MUTANTS = [
       "simple.set_bm25(k1, b)", "simple.set_bm25(b, k1)", "retrieval/test_bm25.py"),
     # evaluation and report
     M("the relevant grade of a split is one lower", "cdmae/config/schema.py",
-      "str(parsed[name](rel=grade))", "str(parsed[name](rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),
+      "str(measure(rel=grade))", "str(measure(rel=grade - 1))", "rules/test_graph.py config/test_config.py report/test_report.py"),
     M("Holm's correction may decrease", "cdmae/evaluation/significance.py",
       "np.maximum.accumulate(multiplied)", "multiplied", "evaluation/test_significance.py"),
     M("corrected p-values may exceed 1", "cdmae/evaluation/significance.py",

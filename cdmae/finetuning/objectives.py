@@ -105,7 +105,6 @@ def _of_vectors(
         queries,
         passages,
         in_batch=stage.in_batch,
-        symmetric=stage.symmetric,
         excluded=excluded,
     )
     if stage.passage_weight:
@@ -130,7 +129,7 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
         every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
         scores = every.view(count, count, -1).diagonal().T
         excluded = _excluded(batch, every.device)
-        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
+        contrastive = losses.in_batch_loss(every, excluded=excluded)
     else:
         scores = late.group_scores(queries, passages, stage.match) / stage.temperature
         contrastive = losses.listwise(scores)

@@ -11,7 +11,6 @@ import jinja2
 import yaml
 
 from cdmae.collections.leakage import DIVIDED
-from cdmae.config.reading import EXPONENT
 from cdmae.config.splits import is_dev
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -166,19 +165,11 @@ def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
     return {**values, "source": source | paths, "encoder": encoder}
 
 
-class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes texts such as 1e5, which configs read as numbers."""
-
-
-_Dumper.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
-
-
 def _flow(value: Any) -> str:
     """Format a value as YAML on one line."""
     # as an item of a list, a text with a comma or bracket gets quotation marks
-    line = yaml.dump(
+    line = yaml.safe_dump(
         [value],
-        Dumper=_Dumper,
         default_flow_style=True,
         sort_keys=False,
         allow_unicode=True,
