@@ -230,7 +230,7 @@ def test_context_query_needs_judgments_and_masks_without_importance(values, toy)
     values["collections"]["unjudged"] = {"source": "toy", "size": 15}
     usual = toy.Settings.judged
     toy.Settings.judged = lambda settings: {} if settings.size == 15 else usual(settings)
-    with pytest.raises(InputError, match="has no judged split train; expected neighbour, or ano"):
+    with pytest.raises(InputError, match="has no judged split train; expected neighbour"):
         load(values)
 
 
