@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cdmae.collections.store import read_passages, read_qrels
-from cdmae.collections.text_files import File, text_of_passage
+from cdmae.collections.tables import texts as read_texts
 from cdmae.config.encoders import ASKED_SPLIT
 from cdmae.errors import InputError
 from cdmae.models import sequences
@@ -117,7 +117,7 @@ def written(files: Sequence[str], corpus: Corpus) -> list[Asked]:
 
 def _texts(file: Path, ids: pd.Index) -> tuple[np.ndarray, list[str]]:
     """Read a file of texts: the passages' rows, ascending, and the texts in the same order."""
-    numbered = list(File(file, text_of_passage).rows())
+    numbered = list(read_texts(file))
     rows = ids.get_indexer([row[0] for _, row in numbered])
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):

@@ -14,7 +14,6 @@ from tiny_tokenizers import KINDS, TEXTS
 from cdmae.config import pretrained
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.starts import Start
-from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
 from cdmae.models import architectures, checkpoint, sequences
@@ -112,14 +111,6 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_positions_are_those_that_the_embeddings_have(published, encoder):
-    assert pretrained.positions(str(published[0])) == 48
-    with pytest.raises(InputError, match="passage_length is 49; expected up to 48, the positions"):
-        checkpoint.start_model(
-            encoder, "retriever", query_length=16, passage_length=49, precision="fp32"
-        )
-
-
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):
     """On words of its own tokenizer; what comes out is an encoder of the same kind, with other
     weights.
@@ -140,9 +131,10 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
         learning_rate=1e-3,
         precision="fp32",
     )
+    folders = {name: tmp_path / name for name in ("tokens", "importance")}
     trainer.pretrain(
-        name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,
-        tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",
+        name="x", settings=settings, start=Start(checkpoint=str(published[0])),
+        files=trainer.Files(encoder, **folders), seed=1, state=tmp_path / "state",
         output=tmp_path / "encoder",
     )  # fmt: skip
     starts = [Start(checkpoint=str(path)) for path in (encoder, tmp_path / "encoder")]
