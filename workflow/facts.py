@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cdmae.config import seeds, splits, systems
+from cdmae.config import maskings, seeds, splits, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -173,7 +173,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "system": entry.values(),
         "pretraining": {
             "words": encoder.in_words,
-            "masked": next(iter(encoder.maskings[::-1]), ""),
+            "masked": maskings.in_words(encoder.maskings[-1]) if encoder.maskings else "",
         },
         **parts,
         **({"before": before} if before else {}),
