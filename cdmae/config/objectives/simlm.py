@@ -35,7 +35,7 @@ class SimLm(Layered, Decoded):
             raise unfit(self, "decoder_layers", words)
 
     def check(self, config: Config) -> None:
-        """Refuse settings that the initial model does not allow, and a generator for random weights."""
+        """Refuse a decoder that masks less than the encoder, and a generator for random weights."""
         self.check_nested()
         if self.generator and not config.starts[self.start].checkpoint:
             words = f", but starts.{self.start} has word-pieces of its own"
