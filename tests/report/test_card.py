@@ -97,7 +97,7 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
     kinds = {name: kind for name, kind in OBJECTIVES.items() if kind.pretrained}
     told = [
-        {"words": kind.in_words, "masked": "uniform"}
+        {"words": kind.in_words, "masked": "words at random"}
         for name, kind in kinds.items()
         if name != "mae"
     ]
