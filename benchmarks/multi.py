@@ -64,7 +64,7 @@ def network(size: str) -> BertModel:
     """Make an encoder with a projection and random weights, the same in every process."""
     made = encoder_of(size)
     with seeded():
-        linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
+        linear.start_layers(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
     return made
 
 

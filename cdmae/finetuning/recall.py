@@ -89,7 +89,7 @@ class RecallTask(FineTuning):
         )
 
 
-def task(
+def recall_task(
     name: str, model: Model, data: Data, stage: Sparse, seed: int, group: Ranks = ALONE
 ) -> RecallTask:
     """Set up the training of a retriever with `target: recall`."""
