@@ -145,7 +145,6 @@ def _of_vectors(
         queries,
         passages,
         in_batch=stage.in_batch,
-        symmetric=stage.symmetric,
         excluded=excluded,
     )
     if stage.passage_weight:
@@ -170,7 +169,7 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     contrastive = losses.listwise(scores)
     if stage.in_batch:
         excluded = _excluded(batch, every.device)
-        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
+        contrastive = losses.in_batch_loss(every, excluded=excluded)
     of_pieces = packed.put(passages.pieces.values >= 0, scores.device)  # without rows of [CLS]
     return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 

@@ -249,8 +249,6 @@ def guesses(numbers: dict[str, float], stage: Retriever) -> str:
     """Return a warning if the contrastive loss of the last step is that of guessing."""
     group = math.log(stage.group)
     guess = math.log(stage.queries) + group if stage.in_batch else group
-    if stage.symmetric:
-        guess = (guess + math.log(stage.queries)) / 2
     sparse_guess = guess  # the sparse half of a unified retriever has no passage-centric loss
     guess += stage.passage_weight * (group - guess)
     if isinstance(stage, Unified):

@@ -21,7 +21,7 @@ from cdmae.finetuning.groups import Drawing
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.retrieval import vectors
+from cdmae.retrieval import ranking, vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -92,7 +92,7 @@ def ordered(
                 scores = make()
             edges = np.cumsum([len(own) for own in some])
             for own, values in zip(some, np.split(scores, edges[:-1]), strict=True):
-                order = np.lexsort((own, -values))
+                order = ranking.best(values, own, len(own))
                 yield own[order], values[order]
             progress.advance(len(rows))
 

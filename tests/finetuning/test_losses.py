@@ -34,21 +34,6 @@ def test_eq10_by_hand(candidates, how):
     assert losses.contrastive(QUERIES, PASSAGES, **how).item() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("first", "excluded"),
-    [((2, 0), None), ((2,), torch.tensor([[False] * 4, [True, False, False, False]]))],
-    ids=["all queries of the batch", "without queries that have the same positive"],
-)
-def test_the_symmetric_loss_by_hand(first, excluded):
-    """q1's positive has the scores 2 of q1 and 2 of q2, q2's positive 0 of q1 and 2 of q2."""
-    how = {"excluded": excluded}
-    reverse = (log_sum(2, *([] if excluded is not None else [2])) - 2 + log_sum(0, 2) - 2) / 2
-    expected = (losses.contrastive(QUERIES, PASSAGES, **how).item() + reverse) / 2
-    assert losses.contrastive(QUERIES, PASSAGES, symmetric=True, **how).item() == pytest.approx(
-        expected, abs=1e-6
-    )
-
-
 def test_eq10_of_equal_scores_and_of_a_thousand():
     queries, passages = (
         torch.zeros(4, 3),

@@ -178,7 +178,7 @@ def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
     passages = inference.encode(model, read, torch.device("cpu"))
     for row, found in enumerate(theirs.encode_document(tiny.passages, convert_to_numpy=True)):
         np.testing.assert_allclose(passages[row : row + 1].values, found, atol=1e-5)
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     assert (shard[:].values == passages.values.astype(np.float16)).all()
 
 
@@ -203,7 +203,9 @@ def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
             ]
         )
     asked = inference.encode_queries(folder, tiny.queries[:5])
-    run = search(asked, inference.shards(folder, tiny.tokens, threads=1), len(tiny.passages))
+    run = search(
+        asked, inference.Encoder({"model": folder}).passages(tiny.tokens), len(tiny.passages)
+    )
     for row, scores in enumerate(expected.numpy()):
         found, values = run.ranked(row)
         assert len(found) == len(tiny.passages)

@@ -135,7 +135,7 @@ def test_the_folder_has_the_encoder_and_the_layer(tiny, tmp_path, target):
     network = transformers.AutoModel.from_pretrained(folder).eval()
     linear.load_layers(network, own.LAYERS, folder)
     assert checkpoint.load(folder, "retriever").network.weigh.weight.equal(network.weigh.weight)
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     read = tokenizer(tiny.passages, truncation=True, max_length=32)["input_ids"]
     with torch.no_grad():
         scores, expected = by_hand(network, read)

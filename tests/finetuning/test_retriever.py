@@ -199,7 +199,6 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     [
         ("retriever", {}, math.log(24)),
         ("retriever", {"in_batch": False}, math.log(4)),
-        ("retriever", {"symmetric": True}, (math.log(24) + math.log(6)) / 2),
         ("retriever", {"passage_weight": 0.5}, (math.log(24) + math.log(4)) / 2),
         ("multi", {}, math.log(24)),
         ("unified", {}, 2 * math.log(24)),

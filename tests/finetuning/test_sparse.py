@@ -107,7 +107,7 @@ def test_the_folder_is_a_sparse_encoder(tiny, tmp_path):
     found = theirs.encode_query(tiny.queries, convert_to_sparse_tensor=False).numpy()
     np.testing.assert_allclose(ours.toarray(), found, atol=1e-5)
 
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     found = theirs.encode_document(tiny.passages, convert_to_sparse_tensor=False).numpy()
     np.testing.assert_allclose(shard[:].toarray(), found, atol=1e-5)
 

@@ -13,7 +13,7 @@ from cdmae.finetuning.retriever import Teachers
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.runs import Run, read_run, write_run
 
 
@@ -162,7 +162,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
     queries = vectors.encode_queries(
         taught_by, [tiny.queries[q] for q in data.examples.queries[:6]]
     )
-    (shard,) = vectors.shards(taught_by, tiny.tokens, 1)
+    (shard,) = vectors.Encoder({"model": taught_by}).passages(tiny.tokens)
     scores = np.array([[product(queries, q, shard[:], p) for p in drawn] for q in range(6)])
     assert judge.head == ("multi" if teaching == "multi" else "dense")
     np.testing.assert_allclose(

@@ -93,17 +93,22 @@ def test_the_folder_has_both_heads(tiny, folder):
 def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
     """Stored or not; Lucene's index can be built of the sparse ones."""
     both = inference.encode_queries(folder, tiny.queries)
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
-    inference.encode_passages(folder, tiny.tokens, tmp_path / "both")
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=folder,
+        tokens=tiny.tokens,
+        output=tmp_path / "both",
+    )
     (kept,) = inference.read_shards(tmp_path / "both")
     assert kept.shape == shard.shape == (len(tiny.passages), WORDS + 32)
     for uses in ("dense", "sparse"):
         queries = inference.encode_queries(folder, tiny.queries, uses=uses)
         assert abs(queries - both.head(uses)).max() == 0
-        of = {"vectors": tmp_path / "both", "uses": uses}
-        inference.encode_passages(folder, tiny.tokens, tmp_path / uses, **of)
+        of = {"encoded_by": "vectors", "uses": uses}
+        inference.write_vectors(encoder=of, vectors=tmp_path / "both", output=tmp_path / uses)
         stored = inference.read_shards(tmp_path / uses)
-        made = inference.shards(folder, tiny.tokens, threads=1, uses=uses)
+        made = inference.Encoder({"model": folder, "uses": uses}).passages(tiny.tokens)
         assert stored[0].shape == made[0].shape
         assert abs(stored[0][:] - kept[:].head(uses)).max() == 0
         first, second = (search(queries, shards, 9) for shards in (stored, made))

@@ -45,7 +45,12 @@ def reranker(request, tiny, tmp_path):
 
 
 def vectors(folder, tiny):
-    inference.encode_passages(folder, tiny.tokens, folder.parent / "vectors", 1)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=folder,
+        tokens=tiny.tokens,
+        output=folder.parent / "vectors",
+    )
     return np.concatenate([shard[:] for shard in read_vectors(folder.parent / "vectors")])
 
 

@@ -33,7 +33,9 @@ def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):
     theirs[0].query_length = 16
     ours = vectors.encode_queries(prompted, tiny.queries)
     np.testing.assert_allclose(theirs.encode_query(tiny.queries), ours, atol=1e-5)
-    passages = np.concatenate([shard[:] for shard in vectors.shards(prompted, tiny.tokens, 1)])
+    passages = np.concatenate(
+        [shard[:] for shard in vectors.Encoder({"model": prompted}).passages(tiny.tokens)]
+    )
     np.testing.assert_allclose(theirs.encode_document(tiny.passages), passages, atol=1e-5)
     plain = theirs.encode(tiny.queries)
     assert np.abs(plain - ours).max() > 0.1
