@@ -154,7 +154,9 @@ def examples():
 
     def of(seed, random_negatives=5):
         drawing = Drawing("train", 10, 4, random_negatives, seed)
-        return groups.examples_of(groups.select(run, qrels, np.arange(400), drawing), drawing)
+        return groups.examples_of(
+            groups.select_passages(run, qrels, np.arange(400), drawing), drawing
+        )
 
     return of
 

@@ -172,8 +172,8 @@ def fine_tuned(recipe, read, **more):
         inputs = Inputs(**given(folders) | {key: folders[name] for key, name in more.items()})
         model = checkpoint.start_model(folders["encoder"], recipe.kind, seed=3, **recipe.model())
         data = Data.read(inputs, recipe, model, seed=1)
-        trainer = reranker if recipe.kind == "reranker" else retriever
-        task = trainer.task("tiny", model, data, recipe, inputs, 1, group)
+        kinds = {"reranker": reranker.reranker_task, "retriever": retriever.retriever_task}
+        task = kinds[recipe.kind]("tiny", model, data, recipe, inputs, 1, group)
         batch = next(task.batches(1))
         network = task.network.double()
         numbers = task.learn(batch, 1)
