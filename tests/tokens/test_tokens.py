@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -176,16 +175,15 @@ def test_a_checkpoint_with_only_a_sentencepiece_model_is_read(tmp_path):
     assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
 
 
-def test_a_very_long_word_does_not_slow_training_down(monkeypatch):
+def test_the_words_of_training_are_cut_far_beyond_usual_lengths(monkeypatch):
     """Training time grows with the square of a word's length: 50 s for 500,000 letters, uncut."""
-    long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 500_000))
-    before = time.process_time()
-    assert len(tokenise.train_pieces([*ENGLISH, long], 300)) == 300
-    assert time.process_time() - before < 20
-    short = "".join(np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST))
-    whole = tokenise.train_pieces([*ENGLISH, short], 300)
+    letters = np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST)
+    texts = [*ENGLISH, "".join(letters)]
+    cut = tokenise.train_pieces(texts, 300)
     monkeypatch.setattr(tokenise, "LONGEST", 10**6)
-    assert tokenise.train_pieces([*ENGLISH, short], 300) == whole
+    assert tokenise.train_pieces(texts, 300) == cut
+    monkeypatch.setattr(tokenise, "LONGEST", 5)
+    assert tokenise.train_pieces(texts, 300) != cut
 
 
 def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
@@ -262,17 +260,3 @@ def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, name, part):
         InputError, match="cannot be read as a tokenizer: |has added_tokens that are not a list"
     ):
         vocabulary.read_backend(tmp_path)
-
-
-def test_a_tokenizer_that_deletes_every_text_is_refused(tokenizer, tmp_path):
-    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
-    parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    parts["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"[\s\S]"}, "content": ""}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
-    options = json.loads((tokenizer / "tokenizer_config.json").read_text())
-    options["tokenizer_class"] = "PreTrainedTokenizerFast"  # which takes the normaliser as it is
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
-    with pytest.raises(
-        InputError, match="makes no word-pieces from a text; allowed: a tokenizer that does"
-    ):
-        tokenise.load_tokenizer(tmp_path)
