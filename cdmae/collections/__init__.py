@@ -121,10 +121,26 @@ class Derived(Source):
 
     of: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        """Convert the settings of the other collection; refuse a source within itself."""
+        own = type(self).__module__.rpartition(".")[2]
+        if self.of.get("source") == own:
+            raise InputError(f"of.source is {own}; allowed: another source")
+        object.__setattr__(self, "of", typed(self.of, "of"))  # settings are frozen
+
     @property
     def base(self) -> Source:
         """Return the settings of the other collection."""
         return nested(self.of, "of")
+
+    @property
+    def queries_are_cut(self) -> bool:  # type: ignore[override]
+        """Return whether each query of the other collection is cut from its relevant passages."""
+        return self.base.queries_are_cut
+
+    def judged(self) -> dict[str, bool]:
+        """Return the splits of the other collection."""
+        return self.base.judged()
 
     def depends(self) -> list[Path]:
         """List the files of the other collection."""

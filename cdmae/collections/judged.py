@@ -11,11 +11,13 @@ are kept and counted: every system misses them, as in trec_eval. All other fault
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import tables
 from cdmae.errors import InputError
 from cdmae.log import Progress
 from cdmae.terminal import printable
@@ -27,21 +29,56 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-_SHOWN = 100  # the most characters of an id or a column in messages
+_SHOWN = 100  # the most characters of an id in messages
+_SAMPLE = 1000  # rows of each file from which the size of a collection is estimated
 
 
-class Rows(Protocol):
-    """Define rows that can be read more than once; messages refer to them by `path`.
+@dataclass(frozen=True)
+class Rows:
+    """Rows of files that can be read more than once; messages name the first file.
 
-    A row is (id, title, text) of a passage, (id, text) of a query, or (query_id, passage_id, grade)
-    of a judgment.
+    read: a function that yields (line, row) pairs of the files that it is given. A row is (id,
+    title, text) of a passage, (id, text) of a query, or (query_id, passage_id, grade) of a
+    judgment.
     """
 
+    files: list[Any]
+    read: Callable[[list[Any]], Iterator[tuple[int, tuple[Any, ...]]]]
+
+    @classmethod
+    def of(cls, file: Path, read: Callable[..., Iterator[Any]], *arguments: Any) -> Rows:
+        """Return the rows of a single file."""
+        return cls([file], lambda files: read(*files, *arguments))
+
     @property
-    def path(self) -> Any: ...  # noqa: D102
+    def path(self) -> Any:
+        """Return the file that messages name."""
+        return self.files[0]
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield (number, row) pairs; the numbers begin with 1."""
+        """Yield the line of each row, and the row."""
+        return self.read(self.files)
+
+    def size(self) -> tuple[int, float, int]:
+        """Estimate the rows, the words per last column, and the values in the first column.
+
+        The numbers in the first rows of each file are scaled up to the lines of the file.
+        """
+        number = 0.0
+        values = 0.0
+        words = 0
+        rows = 0
+        for file in self.files:
+            sample = list(islice(self.read([file]), _SAMPLE))
+            last = max((line for line, _ in sample), default=1)
+            times = 1.0
+            if len(sample) == _SAMPLE:
+                times = max(1.0, tables.estimated_lines(file, last) / last)
+            rows += len(sample)
+            words += sum(len(str(row[-1]).split()) for _, row in sample)
+            number += times * len(sample)
+            values += times * len({row[0] for _, row in sample})
+        return round(number), words / max(1, rows), round(values)
 
 
 @dataclass(frozen=True)
@@ -145,16 +182,8 @@ def _queries(queries: Rows) -> pd.DataFrame:
     table = _table((row for _, row in queries.rows()), query_id=pa.string(), text=pa.string())
     if not len(table):
         raise InputError(f"{queries.path} holds no queries; add queries or delete the file")
-    frame = table.to_pandas()
-    empty = frame["text"].str.strip() == ""
-    if empty.any():
-        index = int(empty.argmax())
-        name = _short(frame["query_id"][index])
-        raise InputError(
-            f"{_where(queries, index)}: the query {name} has no text; add it or delete the line"
-        )
     _check_unique(queries, table["query_id"])
-    return frame
+    return table.to_pandas()
 
 
 def _qrels(

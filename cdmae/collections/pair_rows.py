@@ -10,22 +10,19 @@ Tevatron
 FlagEmbedding
     ``query``, ``pos``, ``neg``, ``pos_scores``, ``neg_scores``
 
-A value may be a list, or in CSV and TSV a list in JSON. A row may have several positives.
+A value may be a list, or in CSV and TSV a list in JSON. A row may have several positives. A column
+``id`` or ``url`` names the only positive of its row.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from cdmae.collections import table_files, text_files
-from cdmae.collections.table_files import Row, fault
+from cdmae.collections import tables
+from cdmae.collections.tables import IDS, Row
 from cdmae.errors import InputError
 from cdmae.fields import show
 
@@ -33,18 +30,20 @@ QUERY = ("anchor", "query", "question")
 POSITIVE = ("positive", "pos", "positive_passages", "answer", "passage")
 NEGATIVES = re.compile(r"negative(_\d+)?|neg|negative_passages")
 LABEL = ("label", "score")
-TEXT = ("text", "passage", "content", "body")
-IDS = ("_id", "id", "docid", "passage_id")
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A passage of a row; `name` is its id, and `score` its score, if the row has them."""
+    """A passage of a row; `name` is its id, and `score` its score, if the row has them.
+
+    of_row: whether its id is the row's, which several texts may share.
+    """
 
     text: str
     title: str = ""
     name: str = ""
     score: float | None = None
+    of_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,159 +64,92 @@ class Pair:
     margins: bool
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table of pairs; in JSONL, a row may lack the others, or have more."""
-
-    query: str
-    positive: str
-
-    @classmethod
-    def found(cls, path: Path, row: Row, query: str = "", positive: str = "") -> Columns:
-        """Find the columns of a table by their names in its first row.
-
-        query, positive: names that override the search. Raises `InputError` if there is no such
-        column, or several that could be meant.
-        """
-        query = _column(path, row, QUERY, "query", query)
-        positive = _column(path, row, POSITIVE, "positive", positive)
-        return cls(query, positive)
-
-    def pair(self, path: Path, number: int, row: Row) -> Pair:
-        """Return a row's pair; raises `InputError` with the row's line for an invalid value."""
-        reader = _Reader(path, number, row)
-        query = reader.text(self.query)
-        positives = reader.passages(self.positive)
-        columns = [name for name in row if NEGATIVES.fullmatch(name)]
-        negatives = [passage for name in columns for passage in reader.passages(name)]
-        if not positives:
-            raise reader.fault(f"{self.positive} has no passage; allowed: at least one")
-        relevant = True
-        margins = False
-        own = [passage.score for passage in (*positives, *negatives)]
-        scores = [score for score in own if score is not None]
-        scores = scores or reader.numbers("pos_scores") + reader.numbers("neg_scores")
-        labelled = next((name for name in LABEL if name in row), "")
-        label = reader.numbers(labelled) if labelled else []
-        if label and not negatives:
-            if label not in ([0], [1]):
-                raise reader.fault(f"{labelled} is {show(row[labelled])}; allowed: 0 or 1")
-            relevant = label == [1]
-        elif len(label) == len(negatives) and label:
-            scores = [0.0] * len(positives) + [-margin for margin in label]
-            margins = True
-        else:
-            scores = scores or label
-        passages = len(positives) + len(negatives)
-        if scores and len(scores) != passages:
-            raise reader.fault(f"{len(scores)} scores for {passages} passages")
-        return Pair(query, reader.name(), positives, negatives, relevant, scores, margins)
-
-
-def is_table(path: Path, query: str) -> bool:
-    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
-    suffix = table_files.suffix_of(path)
-    if suffix != ".tsv":
-        return bool(suffix)
-    _, header = next(text_files.lines(path), (0, ""))
-    names = {name.strip('"') for name in header.split("\t")}
-    return not names.isdisjoint([query] if query else QUERY)
-
-
 def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int, Pair]]:
-    """Yield the line of each row of a table, and its pair."""
-    columns: Columns | None = None
-    for number, row in table_files.rows(path):
+    """Yield the line of each row of a table, and its pair.
+
+    query, positive: the columns of the first row, if their names are not the usual ones.
+    """
+    columns: tuple[str, str] | None = None
+    for row in tables.rows(path):
         if columns is None:
-            columns = Columns.found(path, row, query, positive)
-        yield number, columns.pair(path, number, row)
+            columns = (
+                column(row, QUERY, "query", query),
+                column(row, POSITIVE, "positive", positive),
+            )
+        yield row.number, _pair(row, *columns)
     if columns is None:
         raise InputError(f"{path} holds no pairs; add rows, or remove the table from the config")
 
 
-def read_corpus(path: Path) -> Iterator[tuple[int, Passage]]:
-    """Yield the line of each row of a table of passages, and its passage."""
-    column = ""
-    for number, row in table_files.rows(path):
-        column = column or _column(path, row, TEXT, "text", "")
-        reader = _Reader(path, number, row)
-        name = next((reader.text(key) for key in IDS if row.get(key) not in (None, "")), "")
-        yield number, Passage(reader.text(column), reader.text("title", optional=True), name)
+def is_table(path: Path, query: str) -> bool:
+    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
+    suffix = tables.suffix_of(path)
+    if suffix != ".tsv":
+        return bool(suffix)
+    _, header = next(tables.lines(path), (0, ""))
+    names = {name.strip('"').casefold() for name in header.split("\t")}
+    return not names.isdisjoint([query.casefold()] if query else QUERY)
 
 
-def _column(path: Path, row: Row, names: tuple[str, ...], what: str, given: str) -> str:
-    """Return the name of a column, given or found by its usual names."""
-    known = [given] if given else list(names)
-    found = [name for name in known if name in row]
+def column(row: Row, names: tuple[str, ...], what: str, given: str = "") -> str:
+    """Return the name of a column of a table, given or found by its usual names in a row."""
+    known = [given.casefold()] if given else list(names)
+    found = [name for name in known if name in row.values]
     if len(found) == 1:
         return found[0]
-    columns = ", ".join(map(show, row))
+    remedy = f"set `{what}` or --{what}"
     if found:
-        raise InputError(f"{path} has several {what} columns: {', '.join(found)}; set `{what}`")
+        several = ", ".join(found)
+        raise InputError(f"{row.path} has several {what} columns: {several}; {remedy}")
     words = show(given) if given else f"any of {', '.join(names)}"
-    raise InputError(f"{path} lacks the {what} column {words}; it has {columns}; set `{what}`")
+    columns = ", ".join(map(show, row.values))
+    raise InputError(f"{row.path} lacks the {what} column {words}; it has {columns}; {remedy}")
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Read the values of a row."""
+def _pair(row: Row, query: str, positive: str) -> Pair:
+    """Return a row's pair; raises `InputError` with the row's line for an invalid value."""
+    asked = row.text(query)
+    positives = _passages(row, positive)
+    columns = [name for name in row.values if NEGATIVES.fullmatch(name)]
+    negatives = [passage for name in columns for passage in _passages(row, name)]
+    if not positives:
+        raise row.fault(f"{positive} has no passage; allowed: at least one")
+    if len(positives) == 1 and not positives[0].name:
+        name = row.text(*IDS, required=False)
+        positives = [replace(positives[0], name=name, of_row=True)]
+    relevant = True
+    margins = False
+    own = [passage.score for passage in (*positives, *negatives)]
+    scores = [score for score in own if score is not None]
+    scores = scores or row.numbers("pos_scores") + row.numbers("neg_scores")
+    labelled = next((name for name in LABEL if name in row.values), "")
+    label = row.numbers(labelled) if labelled else []
+    if label and not negatives:
+        if label not in ([0], [1]):
+            raise row.fault(f"{labelled} is {show(row.values[labelled])}; allowed: 0 or 1")
+        relevant = label == [1]
+    elif len(label) == len(negatives) and label:
+        scores = [0.0] * len(positives) + [-margin for margin in label]
+        margins = True
+    else:
+        scores = scores or label
+    passages = len(positives) + len(negatives)
+    if scores and len(scores) != passages:
+        raise row.fault(f"{len(scores)} scores for {passages} passages")
+    name = row.text("query_id", required=False)
+    return Pair(asked, name, positives, negatives, relevant, scores, margins)
 
-    path: Path
-    number: int
-    row: Row
 
-    def fault(self, words: str) -> InputError:
-        return fault(self.path, self.number, words)
-
-    def text(self, key: str, *, optional: bool = False) -> str:
-        """Return a text; numbers are ids."""
-        value = self.row.get(key)
-        if optional and value is None:
-            return ""
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if not isinstance(value, str) or not (optional or value.strip()):
-            raise self.fault(f"{key} is {show(value)}; allowed: text")
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise self.fault(f"{key} contains half a surrogate pair, which is not a character")
-        return value
-
-    def name(self) -> str:
-        """Return the id of the query, if the row has one."""
-        return self.text("query_id") if self.row.get("query_id") not in (None, "") else ""
-
-    def passages(self, key: str) -> list[Passage]:
-        """Return the passages of a column: a text, or a list of texts or objects."""
-        found = []
-        for value in self._list(key):
-            entry = value if isinstance(value, dict) else {"text": value}
-            reader = _Reader(self.path, self.number, {key: entry.get("text"), **entry})
-            name = reader.text("docid") if entry.get("docid") not in (None, "") else ""
-            score = next(iter(reader.numbers("score")), None) if entry is value else None
-            title = reader.text("title", optional=True)
-            found.append(Passage(reader.text(key), title, name, score))
-        return found
-
-    def numbers(self, key: str) -> list[float]:
-        """Return the finite numbers of a column; an empty list if the row has none."""
-        found = []
-        for value in self._list(key):
-            try:
-                number = float("nan" if isinstance(value, bool) else value)
-            except (TypeError, ValueError, OverflowError):
-                number = math.nan
-            if not math.isfinite(number):
-                raise self.fault(f"{key} has {show(value)}; allowed: finite numbers")
-            found.append(number)
-        return found
-
-    def _list(self, key: str) -> list[Any]:
-        """Return the values of a column; in CSV and TSV, a list is written as JSON."""
-        value = self.row.get(key)
-        in_text = table_files.suffix_of(self.path) in (".csv", ".tsv")
-        if in_text and isinstance(value, str) and value.lstrip().startswith("["):
-            with contextlib.suppress(ValueError, RecursionError):  # a text with a bracket
-                value = json.loads(value)
-        if value is None or value == "":
-            return []
-        return value if isinstance(value, list) else [value]
+def _passages(row: Row, key: str) -> list[Passage]:
+    """Return the passages of a column: a text, or a list of texts or objects."""
+    found = []
+    for value in row.values_of(key):
+        if not isinstance(value, dict):
+            found.append(Passage(Row(row.path, row.number, {key: value}).text(key)))
+            continue
+        inner = Row(row.path, row.number, {**value, key: value.get("text")})
+        name = inner.text("docid", required=False)
+        title = inner.text("title", required=False)
+        score = next(iter(inner.numbers("score")), None)
+        found.append(Passage(inner.text(key), title, name, score))
+    return found

@@ -5,34 +5,35 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 import tempfile
-from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument, Option
 
 from cdmae.commands.configs import ROOT
 from cdmae.commands.planning import plan
-from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import show
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
-from cdmae.log import say
-
-if TYPE_CHECKING:
-    from cdmae.proposal.hub import Encoder
 
 CONFIG = "my.yaml"  # the default name of a new config
 MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 4 bytes, 255 in all
+ENOUGH = 200  # real questions of which most train; fewer only measure
 
 
 def new(
     folder: Annotated[str, Argument(metavar="FOLDER", help="a folder of data, or a table")],
     to: Annotated[str, Option(help="the config to write")] = CONFIG,
+    questions: Annotated[
+        str,
+        Option(
+            help="a table of real questions about documents: question, and the file, the heading "
+            "or the id of a passage that answers it"
+        ),
+    ] = "",
     encoder: Annotated[
         str,
         Option(
@@ -58,14 +59,12 @@ def new(
     """Write a config for your own data, and print its plan and the next command.
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
-    holds texts (.txt, .md, .rst). It may also be a single table. If the plan fails, no config is
-    written. Its results folder is named after FOLDER and --to, and does not exist yet.
+    holds documents (.txt, .md, .rst, .html). It may also be a single table. If the plan fails, no
+    config is written. Its results folder is named after FOLDER and --to, and does not exist yet.
     """
     from cdmae.plan import machine
-    from cdmae.proposal import recipe, survey
+    from cdmae.proposal import encoders, recipe, survey
 
-    if not folder:
-        raise InputError("the name of the folder is empty; allowed: ./run new data/mine")
     if head not in ("", "dense", "sparse"):
         raise InputError(f"--head is {head}; allowed: dense, sparse")
     if head and encoder in ("", "none"):
@@ -74,36 +73,24 @@ def new(
     # in the hub's cache, a table is a link to a file without a suffix
     path = given.parent.resolve() / given.name if given.is_file() else given.resolve()
     to = os.path.expanduser(to)  # the shell leaves --to=~/my.yaml to the command
-    target = new_file(to, force, path)
-    sources = survey.check(path, source)
-    kind = sources[0]
-    if len(sources) > 1:
-        kind = asked("source", f"{folder} could be {' or '.join(sources)}", sources)
+    target = new_file(to, force)
+    kind = survey.source_of(path, source or ("text" if questions else ""))
     settings = survey.settings_of(kind, path, query, positive)
-    columns = {}
-    if kind == "pairs":
-        unclear, columns = survey.unclear_columns(settings)
-        for what, names in unclear.items():
-            settings[what] = asked(what, f"which column of {folder} has the {what}?", names)
-            columns[what] = settings[what]
-    found = survey.survey(kind, path, settings, columns)
-    published = published_encoder(encoder, head, found.scripts)
+    if questions:
+        if kind != "text":
+            raise InputError(f"--questions is for documents, but {folder} is read as {kind}")
+        asked = str(Path(os.path.expanduser(questions)).resolve())
+        settings["questions"] = {"test": asked}
+    found = survey.survey(kind, path, settings)
+    if questions and found.judged["test"] >= ENOUGH:
+        settings["questions"] = {"train": asked}
+        found = replace(found, settings=settings, judged={"train": found.judged["test"]})
+    published = encoders.published(encoder, head, found.latin)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
     print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
-    data = Path(path.name.removesuffix(".gz")).stem if path.is_file() else path.name
-    parts = [data[:MOST_LETTERS]]
-    if target.name != CONFIG:
-        parts.append(target.stem[:MOST_LETTERS])
-    base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
-    # the results of another config are kept; a config that is overwritten keeps its folder
-    previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
-    name = next(
-        each
-        for each in chain([base], (f"{base}-{number}" for number in count(2)))
-        if f"results: results/{each}\n" in previous or not (ROOT / "results" / each).exists()
-    )
+    name = results_name(path, target)
     chosen = recipe.choose(found, here, published, name)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
@@ -123,66 +110,31 @@ def new(
     print(f"next: ./run --configfile {shlex.quote(to)}")
 
 
-def asked(option: str, question: str, choices: list[str]) -> str:
-    """Ask a question; without a terminal, raise `InputError` with the option to use instead."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InputError(f"{question}. Name it with --{option}; allowed: {', '.join(choices)}")
-    listed = ", ".join(f"{number} {choice}" for number, choice in enumerate(choices, 1))
-    while True:
-        try:
-            answer = input(f"{question} ({listed}) ").strip()
-        except EOFError:
-            raise InputError(f"no answer; name it with --{option}") from None
-        if answer in choices:
-            return answer
-        if answer.isdecimal() and 1 <= int(answer) <= len(choices):
-            return choices[int(answer) - 1]
+def results_name(path: Path, target: Path) -> str:
+    """Name the results after the data and the config; a number keeps other results apart."""
+    data = Path(path.name.partition(".")[0]) if path.is_file() else Path(path.name)
+    parts = [data.name[:MOST_LETTERS]]
+    if target.name != CONFIG:
+        own = target.stem[:MOST_LETTERS]
+        parts = [own] if own.startswith(parts[0]) else [*parts, own]
+    base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
+    # a config that is overwritten keeps its folder
+    previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
+    return next(
+        each
+        for each in chain([base], (f"{base}-{number}" for number in count(2)))
+        if f"results: results/{each}\n" in previous or not (ROOT / "results" / each).exists()
+    )
 
 
-def new_file(to: str, force: bool, data: Path | None = None) -> Path:
-    """Return the path of a config to write; refuse a folder, the data, and an existing file."""
-    given = Path(to)
-    target = given.resolve()
+def new_file(to: str, force: bool) -> Path:
+    """Return the path of a config to write; refuse a folder, other files, and an existing one."""
+    target = Path(to).resolve()
     if not to or to.endswith("/") or (target.exists() and not target.is_file()):
         what = f"{to}, which is not a file" if to else "empty"
         raise InputError(f"--to is {what}; allowed: a name for the new config file")
-    places = (given.parent.resolve() / given.name, target)  # a file of the data may be a link
-    of_the_data = data is not None and any(place.is_relative_to(data) for place in places)
-    if of_the_data and target.exists() and target.suffix not in (".yaml", ".yml"):
-        raise InputError(f"--to is {to}, which holds data; allowed: a name for the new config file")
+    if target.exists() and target.suffix not in (".yaml", ".yml"):
+        raise InputError(f"--to is {to}, which is no config; allowed: a name that ends in .yaml")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
     return target
-
-
-def published_encoder(model: str, head: str, scripts: Mapping[str, float]) -> Encoder | None:
-    """Return the encoder of `--encoder`, or the hub's default; None for random weights.
-
-    head: of `--head`; empty for the one that the model's files name.
-    scripts: the shares of the scripts of the texts, which decide the default.
-    """
-    from cdmae.proposal import hub
-
-    if model == "none":
-        return None
-    if model:
-        folder = Path(os.path.expanduser(model))
-        if folder.is_dir():
-            return hub.local(str(folder.resolve()), head)
-        # as in a config, a name in an existing folder is a path
-        is_below = folder.parent != Path() and folder.parent.is_dir()
-        if is_below or folder.exists() or not pretrained.HUB_NAME.fullmatch(model):
-            state = "is a file" if folder.exists() else "does not exist"
-            raise InputError(
-                f"--encoder is {show(model)}, but {show(str(folder.absolute()))} {state}; allowed: "
-                f"the folder of a model, or a name at the hub such as {hub.LATIN}"
-            )
-        return hub.at_hub(model, head)
-    say(f"asking the hub for a published encoder, up to {hub.WAIT} seconds")
-    if hub.answers():
-        return hub.at_hub(hub.suited(scripts))
-    say(
-        "the hub does not answer: initial weights will be random; "
-        "to begin with a published model, give --encoder FOLDER"
-    )
-    return None

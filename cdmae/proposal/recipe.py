@@ -11,13 +11,11 @@ import jinja2
 import yaml
 
 from cdmae.collections.leakage import DIVIDED
-from cdmae.config.reading import EXPONENT
 from cdmae.config.splits import is_dev
 from cdmae.errors import InputError
-from cdmae.fields import show
 from cdmae.formats import plural
 from cdmae.plan.machine import Machine
-from cdmae.proposal.hub import Encoder
+from cdmae.proposal.encoders import Encoder
 from cdmae.proposal.survey import METHODS, Survey, some
 
 MOST_HELD_OUT = 2000  # queries of a new split
@@ -159,26 +157,20 @@ def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
         return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
 
     source = values["source"]
-    paths = {key: short(source[key]) for key in ("path", "corpus") if key in source}
+    paths: dict[str, Any] = {key: short(source[key]) for key in ("path", "corpus") if key in source}
+    if "questions" in source:
+        paths["questions"] = {split: short(path) for split, path in source["questions"].items()}
     encoder = values["encoder"]
     if encoder:
         encoder = replace(encoder, model=short(encoder.model))
     return {**values, "source": source | paths, "encoder": encoder}
 
 
-class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes texts such as 1e5, which configs read as numbers."""
-
-
-_Dumper.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
-
-
 def _flow(value: Any) -> str:
     """Format a value as YAML on one line."""
     # as an item of a list, a text with a comma or bracket gets quotation marks
-    line = yaml.dump(
+    line = yaml.safe_dump(
         [value],
-        Dumper=_Dumper,
         default_flow_style=True,
         sort_keys=False,
         allow_unicode=True,
@@ -192,22 +184,14 @@ def _flow(value: Any) -> str:
 
 def description(found: Survey) -> list[str]:
     """Describe the data in the folder, one line per property."""
-    lines = [f"{found.source}: {plural(found.passages, 'passage')}"]
-    if found.columns:
-        named = ", ".join(f"{what}: {show(column)}" for what, column in found.columns.items())
-        lines.append(f"columns  {named}")
     splits = [f"{split} {count:,}" for split, count in found.judged.items()]
     splits += [f"{split} without judgments" for split in found.unjudged]
-    lines.append(f"queries  {', '.join(splits) or 'none'}")
-    lines.append(
-        f"length   95 % of passages up to {found.words[0]:,} words"
-        + (f", of queries up to {found.words[1]:,}" if found.words[1] else "")
-    )
-    scripts = ", ".join(f"{name.capitalize()} {share:.0%}" for name, share in found.scripts.items())
-    lines.append(f"scripts  {scripts or 'none'}")
-    lines.append(f"copies   {found.duplicates:.1%} of passages have the text of another one")
+    queries = f", of queries up to {found.words[1]:,}" if found.words[1] else ""
+    lines = [
+        f"{found.source}: {plural(found.passages, 'passage')}",
+        f"queries  {', '.join(splits) or 'none'}",
+        f"length   95 % of passages up to {found.words[0]:,} words{queries}",
+    ]
     if found.unread:
         lines.append(f"ignored  {some(found.unread)}")
-    for split, count in found.shared.items():
-        lines.append(f"leak     {count:,} queries of {split} are training queries, too")
     return lines

@@ -54,9 +54,8 @@ class Answer:
 def ask(system: dict[str, Any], question: Question) -> Answer:
     """Rank a system's best passages for a query, as its Snakemake rule does for a split.
 
-    system: the mapping returned by the system's `asked` (`cdmae.config.kinds`). It contains the
-    system's settings, the paths that it reads, its `parts` in the same form, and `answered_by`, the
-    module with the function `answer` that ranks.
+    system: its settings, the paths that it reads (`files` of its kind in `cdmae.config.kinds`), its
+    `parts` in the same form, and `answered_by`, the module with the function `answer` that ranks.
     """
     parts = tuple(ask(part, question) for part in system["parts"])
     whole = replace(question, parts=tuple(part.run for part in parts))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cdmae.collections import pair_rows
 from cdmae.collections.sources.pairs import key_of
-from cdmae.collections.table_files import fault
+from cdmae.collections.tables import fault
 from cdmae.errors import InputError
 from cdmae.log import say
 from cdmae.retrieval.ranking import ranked

@@ -17,6 +17,7 @@ import numpy as np
 from cdmae.errors import InputError
 from cdmae.files import digest
 from cdmae.finetuning import groups, reranker
+from cdmae.finetuning.groups import Drawing
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
@@ -128,8 +129,7 @@ def teacher(
         def drawn(index: int) -> np.ndarray:
             return mined.ranked(index)[0][: settings["depth"]]
     else:
-        drawing = {name: value for name, value in settings.items() if name != "epochs"}
-        examples, _ = groups.read(collection, negatives, **drawing)
+        examples, _ = groups.read(collection, negatives, Drawing.of(settings))
         asked = examples.queries
         at_once = max(1, PIECE // (rounds * settings["group"]))
 

@@ -15,7 +15,6 @@ from cdmae import collections
 from cdmae.collections import Counts, store
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
-from cdmae.collections.text_files import unpacked
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,33 +225,23 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("corpus.jsonl", None, "holds no corpus.jsonl or corpus.jsonl.gz"),
+        ("corpus.jsonl", None, "holds no corpus.jsonl, also compressed; allowed: a folder in BEIR's"),
         ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: no passage has any text"),
-        ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; delete it"),
-        ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON ("),
-        ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),
+        ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON that can be read ("),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
-        ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', 'lacks the key \'text\'; it has ["_id", "body"]'),
-        ("corpus.jsonl", '{"id": "p", "text": "x"}', "line 1: lacks the key '_id'"),
-        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: '_id' is empty"),
-        ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: '_id' is true; allowed: text"),
-        ("corpus.jsonl", '{"_id": "p", "text": null}', "line 1: 'text' is null; allowed: text"),
-        ("corpus.jsonl", '{"_id": "p", "title": 3, "text": "x"}', "line 1: 'title' is 3; allowed: text"),
-        ("corpus.jsonl", '{"_id": "p", "text": "\\ud83d"}', "line 1: 'text' contains half a surrogate pair"),
-        ("corpus.jsonl", '{"_id": "p", "text": "x", "text": "y"}', "line 1: has the key text twice; allowed: "),
-        ("corpus.jsonl", f'{{"_id": {"9" * 5000}, "text": "x"}}', "line 1: a number has 5,000 digits; put it in"),
+        ("corpus.jsonl", GOOD + '{"_id": "p", "txt": "x"}', 'line 2: no column text, contents, content, passage, body; it has _id, txt'),
+        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id or id or docid or doc_id or passage_id or url is missing"),
+        ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: _id is true; allowed: text"),
+        ("corpus.jsonl", '{"_id": "p", "title": 3.5, "text": "x"}', "line 1: title is 3.5; allowed: text"),
+        ("corpus.jsonl", '{"_id": "p", "text": "\\ud83d"}', "line 1: text contains half a surrogate pair"),
         ("corpus.jsonl", '{"_id": "p\\u001b[2J", "text": "x"}\n' * 2, r"line 2: the id p\x1b[2J is already on line 1"),
-        ("queries.jsonl", jsonl([{"_id": "q" * 10**6, "text": "x"}] * 2), "qq ... (999,901 characters left out) ... q"),
-        ("qrels/test.tsv", f"q1\tp1\t{'9' * 5000}\n", "999; allowed: a whole number from -32768 to 32767"),
         ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 is already on line 1"),
         ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "line 2 is not UTF-8 (byte 0xe9)"),
-        ("corpus.jsonl", GOOD.encode("utf-16"), "corpus.jsonl, line 1 is not UTF-8"),
-        ("corpus.jsonl", gzipped(GOOD.encode()), "is a gzip archive; name it corpus.jsonl.gz or unpack it"),
         ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
         ("queries.jsonl", None, "holds judgments in qrels but no queries.jsonl"),
         ("queries.jsonl", "", "queries.jsonl holds no queries"),
-        ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: the query q1 has no text"),
+        ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: text or query is missing or empty"),
         ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 is already on line 1"),
         ("qrels/test.tsv", "", "qrels/test.tsv holds no judgments"),
         ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n",
@@ -261,13 +250,9 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
         ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6: the judgment of query q1, passage p1 is repeated"),
         ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is high; allowed: a whole number"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "the grade is 99999; allowed: a whole number from -32768 "),
-        ("qrels/test.tsv", QRELS + "q2\tp1\t1_0\n", "line 6: the grade is 1_0; allowed: a whole number"),
-        ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is 0.5"),
-        ("qrels/test.tsv", "q1\tp1\thigh\nq2\tp3\t1\n",
-         "line 1: the grade is high; allowed: a whole number, or in a header one of score, grade"),
-        ("qrels/test.tsv", "q1 0 p1 1\n", "line 1: 1 columns separated by tabs (TREC's form has four"),
-        ("qrels/test.tsv", "q1 p1 1\n", "line 1: 1 columns separated by tabs; allowed: query id, passage id and grade"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", 'the grade is "99999"; allowed: a whole number from -32768 '),
+        ("qrels/test.tsv", "q1\tp1\t0.5\n", 'line 1: the grade is "0.5"'),
+        ("qrels/test.tsv", "q1 p1\n", "line 1: 2 columns; allowed: query id, passage id and grade, or the four columns of TREC"),
     ],
 )  # fmt: skip
 def test_beir_errors_name_file_line_and_content(tmp_path, name, content, message):
@@ -287,30 +272,6 @@ def test_a_pipe_in_a_collection_is_refused(tmp_path):
     assert refused(beir, path).endswith("corpus.jsonl is a pipe; allowed: a file")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            b'{"_id": "p", "text": "' + b"x" * 2**26,
-            "corpus.jsonl.gz, line 1 has more than 64 MB; allowed: shorter lines",
-        ),
-        (
-            GOOD.encode() + b"\n" * 2**20,
-            "corpus.jsonl.gz, line 2 is empty; delete it",
-        ),
-    ],
-)
-def test_an_archive_that_unpacks_to_far_more_than_its_size_is_not_read_to_its_end(
-    tmp_path, content, message
-):
-    packed = gzip.compress(content, 1)
-    path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": packed})
-    assert message in refused(beir, path)
-    assert unpacked(tmp_path / "corpus.jsonl.gz", 1000) == 1000, (
-        "so that a config's check leaves it to the job"
-    )
-
-
 def test_a_truncated_archive_is_refused(tmp_path):
     whole = gzip.compress(
         jsonl({"_id": str(i), "text": str(random.Random(i).random())} for i in range(2000)).encode()
@@ -318,9 +279,9 @@ def test_a_truncated_archive_is_refused(tmp_path):
     path = beir_folder(
         tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": whole[: len(whole) // 2]}
     )
-    assert "corpus.jsonl.gz is not a complete gzip archive (after line" in refused(beir, path)
+    assert "corpus.jsonl.gz cannot be read (" in refused(beir, path)
     (tmp_path / "corpus.jsonl.gz").write_bytes(jsonl(CORPUS).encode())
-    assert "corpus.jsonl.gz is not a complete gzip archive (at its beginning" in refused(beir, path)
+    assert "corpus.jsonl.gz cannot be read (Not a gzipped file" in refused(beir, path)
 
 
 @pytest.mark.parametrize(
@@ -391,26 +352,23 @@ def test_msmarco_titles_need_three_columns(tmp_path):
     assert without["text"].equals(with_titles["text"])
     for columns, line in ((2, "0\tTea\n"), (4, "0\tTea\ta\tdrink\n")):
         path = msmarco_folder(tmp_path / str(columns), **{"collection.tsv": line})
-        message = f"collection.tsv, line 1: {columns} columns separated by tabs; allowed: passage id, title, text"
+        message = f"collection.tsv, line 1: {columns} columns separated by tabs; allowed: passage_id, title, text"
         assert message in refused(msmarco, path, titles=True)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
-        ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage id, text"),
+        ("collection.tsv", None, "holds no collection.tsv, also compressed"),
+        ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage_id, text"),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
-        ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs, but line 1 has 2; "),
-        ("collection.tsv", "0\ta\tb\n1\tc\n", "line 2: 2 columns separated by tabs, but line 1 has 3; "),
-        ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
+        ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs; allowed: passage_id, text"),
+        ("collection.tsv", "\ta\n", "collection.tsv, line 1: _id or id or "),
+        ("collection.tsv", "pid\ttext\n0\ta\n", "collection.tsv, line 1: a header (pid, text); delete the line"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is already on line 1"),
         ("queries.train.tsv", None, "qrels.train.tsv has no queries; allowed: queries.train.tsv"),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
-        ("queries.train.tsv", "10\t \n", "queries.train.tsv, line 1: the query 10 has no text"),
-        ("qrels.train.tsv", "10\t2\t1\n", "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC"),
         ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is yes"),
-        ("qrels.train.tsv", "10\t0\t2\t1_0\n", "qrels.train.tsv, line 1: the grade is 1_0"),
         ("qrels.train.tsv", "10\t0\t7\t1\n", "line 1: the passage 7 is not in collection.tsv"),
         ("qrels.train.tsv", "30\t0\t2\t1\n", "line 1: the query 30 is not in queries.train.tsv"),
     ],

@@ -109,13 +109,13 @@ def test_a_collection_without_training_queries_has_none_to_hold_out(tmp_path):
 
 
 def test_every_source_with_training_queries_of_the_user_s_can_hold_out():
-    """A folder of text has no queries; those of pydocs are divided by its own files."""
+    """The queries of pydocs are divided by its own files."""
     able = {
         name
         for name in collections.names()
         if "holdout" in rules_of(collections.source(name).Settings)
     }
-    assert able == {"beir", "ir_datasets", "msmarco", "pairs", "pseudo"}
+    assert able == {"beir", "ir_datasets", "msmarco", "pairs", "pseudo", "text"}
 
 
 def of_source(name, path):

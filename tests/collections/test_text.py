@@ -1,28 +1,31 @@
-"""A folder of text files: the files that are read, and the passages that are cut from them."""
+"""Documents: the files that are read, the passages that are cut from them, and real questions."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from cdmae.collections import Counts
+from cdmae.collections import Counts, documents
+from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
 from cdmae.collections.sources import pseudo, text
-from cdmae.collections.store import read_passages, write_collection
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
 
 LONG = " ".join(f"word{number}" for number in range(40))
 
 
-def files(folder: Path, **names: str) -> None:
+def files(folder: Path, **names: str) -> Path:
     for name, content in names.items():
-        path = folder / name.replace("__", "/").replace("_txt", ".txt")
+        stem, _, suffix = name.replace("__", "/").rpartition("_")
+        path = folder / f"{stem}.{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+    return folder
 
 
-def read(folder: Path) -> dict[str, str]:
-    table = text.Settings(path=str(folder)).load().passages.read_all()
+def read(folder: Path, **settings) -> dict[str, str]:
+    table = text.Settings(path=str(folder), **settings).load().passages
     return dict(zip(table["passage_id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
@@ -39,7 +42,7 @@ def test_files_are_cut_at_paragraphs(tmp_path):
     words = LONG.split()
     assert rows == [
         ("a.txt#1", "a", "Plain words."),
-        ("guide/how_to-install.md#1", "how to install", "One two three. Four five."),
+        ("guide/how_to-install.md#1", "how to install", "One two three.\n\nFour five."),
         ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
         ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
     ]
@@ -47,34 +50,110 @@ def test_files_are_cut_at_paragraphs(tmp_path):
     assert entry.expected()[0] >= 1
 
 
-def test_headings_are_titles_but_not_in_code():
-    code = "```\n\n# a comment\n# more\n```"
-    markdown = f"Say ```x```.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast.\n~~~\n# no\n~~~"
-    assert list(text.passages(markdown, 30, markdown=True)) == [
-        ("", "Say ```x```."), ("A guide: Use", "One two. ``` # a comment # more ```"),
-        ("Empty: End", "Last. ~~~ # no ~~~"),
-    ]  # fmt: skip
-    underlined = "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
-    assert list(text.passages(underlined, 30)) == [
-        ("", "====="), ("The A", "By pip."), ("B", "None. - one - two a -- #none # build"), ("x", "y"),
-    ]  # fmt: skip
-    assert list(text.passages("---\ntitle: x\n---\n\nx\n~~~\ny\n~~~", 30, markdown=True)) == [
-        ("", "--- title: x --- x ~~~ y ~~~")
-    ]
-    long = "# H\n\n" + "w " * 25
-    assert list(text.passages(long, 10, markdown=True)) == [
-        ("H", " ".join("w" * n)) for n in (10, 10, 5)
-    ]
+MARKDOWN = """---
+title: x
+---
+<p align="center"><img src="logo.png"><a name="top"></a></p>
+
+# A [guide](https://example.org) of `x_y`
+
+- [Use](#use)
+- [More](#more)
+
+See **the** [manual page](a.html#b), or <https://example.org/c>.
+
+## Use
+
+| name | meaning |
+|---|---|
+| `a` | the *first* letter |
+
+```python
+# no heading
+print("[x](y)")
+```
+"""
+RST = """
+A guide
+=======
+
+.. contents::
+.. toctree:: other
+
+See :func:`~tree.leaf.grow` and :doc:`the manual <manual>`, `here <https://example.org>`_ [1]_.
+
+.. note:: Mind *this*, says |version|.
+
+.. py:function:: grow(leaf)
+
+   Let it grow.
+
+Use
+---
+
+term
+   The meaning::
+
+       x = [1]
+
+=====  =====
+a      b
+=====  =====
+1      2
+=====  =====
+"""
+PAGE = """<html><head><title>T</title><script>var x;</script></head><body>
+<nav><a href="/">Home</a></nav><div role="main"><h1>A guide<a class="headerlink">¶</a></h1>
+<p>See <b>the</b> <a href="x">manual page</a>.<br>Or not.</p><!-- not this -->
+<h2>Use</h2><ul><li>One <code>x</code></li><li><p>Two</p></li></ul>
+<table><tr><th>a</th><th>b</th></tr></table><pre>x = 1
+y = 2</pre></div><footer>Made today</footer></body></html>"""
 
 
-def test_headings_without_text_are_not_lost():
-    assert list(text.passages("# Alone", 30, markdown=True)) == [("", "Alone")]
+@pytest.mark.parametrize(
+    ("source", "suffix", "expected"),
+    [
+        (MARKDOWN, ".md", [
+            (HEADING, "A guide of x_y"), (TEXT, "See the manual page, or."), (HEADING, "Use"),
+            (ROW, "name, meaning"), (ROW, "a, the first letter"),
+            (CODE, '    # no heading\n    print("[x](y)")'),
+        ]),
+        (RST, ".rst", [
+            (HEADING, "A guide"), (TEXT, "See grow and the manual, here."),
+            (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
+            (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
+            (ROW, "a, b"), (ROW, "1, 2"),
+        ]),
+        (PAGE, ".html", [
+            (HEADING, "A guide"), (TEXT, "See the manual page. Or not."), (HEADING, "Use"),
+            (TEXT, "One x"), (TEXT, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
+        ]),
+        ("One\ntwo.\n\n \nThree.", ".txt", [(TEXT, "One two."), (TEXT, "Three.")]),
+        ("", ".html", []),
+    ],
+)  # fmt: skip
+def test_documents_are_parsed(source, suffix, expected):
+    assert list(documents.blocks(source, suffix)) == expected
+
+
+def test_headings_are_titles_and_none_is_lost(tmp_path):
     letters = "abcdefgh"
-    only = "\n".join(f"# {letter}" for letter in letters)
-    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(
-        letters
+    files(
+        tmp_path, x_md="# A\n\n## B\n\nText.\n\n## C\n", y_md="".join(f"# {a}\n\n" for a in letters)
     )
-    assert list(text.passages("", 30)) == []
+    rows = text.Settings(path=str(tmp_path)).load().passages.to_pylist()
+    assert [(row["title"], row["text"]) for row in rows[:2]] == [("x: A: B", "Text."), ("x", "C")]
+    assert " ".join(row["text"] for row in rows[2:]).split() == list(letters)
+
+
+def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
+    row = " ".join(f"cell{number}" for number in range(20))
+    code = "\n".join(f"line {number} of code" for number in range(5))
+    files(tmp_path, x_md=f"Words.\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n")
+    pieces = read(tmp_path, words=10)
+    assert list(pieces.values())[:2] == ["Words.\n\na", row]
+    assert list(pieces.values())[2] == "    line 0 of code\n    line 1 of code"
+    assert not any("line" in piece for piece in read(tmp_path, code=False).values())
 
 
 def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys):
@@ -91,31 +170,21 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path, capsys)
     (docs / "same.txt").symlink_to("a.txt")
     (docs / "inner/again").symlink_to(docs)
     (docs / "broken.txt").symlink_to("nowhere")
-    (docs / "loop.txt").symlink_to("loop.txt")
-    (docs / "secret.pdf").symlink_to(tmp_path / "secret.txt")
     os.mkfifo(docs / "pipe.txt")
     expected = {"a.txt#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
     assert read(docs) == expected
-    assert (
-        f"{docs} contains links that lead out of it, which are not read: 3"
-        in capsys.readouterr().err
-    )
-    (tmp_path / "link").symlink_to(docs)
-    assert read(tmp_path / "link") == expected
+    assert f"{docs} contains links that lead out of it" in capsys.readouterr().err
     about = text.Settings(path=str(docs)).load().about
     assert about["links that lead outside, not read"] == 3
-    assert (
-        "links that lead outside, not read"
-        not in text.Settings(path=str(tmp_path / "outside")).load().about
-    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"),
+        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .markdown, .rst, .html, .htm"),
         (".hidden.txt", b"x", "hidden files, and links that lead outside, are not read"),
         ("a.txt", b"\xff", "a.txt cannot be read"),
+        ("a.md", b"<!-- -->", "holds no passages"),
     ],
 )
 def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, message):
@@ -125,29 +194,24 @@ def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, mess
 
 
 def test_suffixes_match_in_any_case(tmp_path):
-    for name in ("README.MD", "notes.Txt", "page.html"):
-        (tmp_path / name).write_text("Some words.")
-    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == [
-        "README.MD",
-        "notes.Txt",
-    ]
-    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [
-        tmp_path / "page.html"
-    ]
+    files(tmp_path, README_MD="Some words.", notes_Txt="Some words.", x_org="Some words.")
+    found = text.Settings(path=str(tmp_path)).depends()
+    assert [path.name for path in found] == ["README.MD", "notes.Txt"]
+    assert text.Settings(path=str(tmp_path), suffixes=(".ORG",)).depends() == [tmp_path / "x.org"]
 
 
 @pytest.mark.parametrize("source", ["text", "pseudo"])
 @pytest.mark.parametrize(
-    ("path", "results", "where"),
+    ("path", "results", "refused"),
     [
-        ("docs", "docs/results", "in which the results are written"),
-        ("docs", "docs", "in which the results are written"),
-        ("docs", "link/results", "in which the results are written"),
-        ("docs/inner", "docs", "which is inside the results"),
-        ("docs", "elsewhere", ""),
+        ("docs", "docs/results", True),
+        ("docs", "docs", True),
+        ("docs", "link/results", True),
+        ("docs/inner", "docs", True),
+        ("docs", "elsewhere", False),
     ],
 )
-def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, results, where):
+def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, results, refused):
     """Files of the results would be passages of the next run, and the collection would never be
     complete.
     """
@@ -158,17 +222,84 @@ def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, resu
     if source == "pseudo":
         entry = {"source": "pseudo", "of": entry}
     values = {"results": str(tmp_path / results), "collections": {"mine": entry}}
-    if not where:
+    if not refused:
         assert load(values).collections["mine"].settings.folders() == [tmp_path / path]
         return
-    with pytest.raises(
-        InputError,
-        match=rf"^collections\.mine reads all of .*, {where} .*; expected a folder outside",
-    ):
+    with pytest.raises(InputError, match=r"^collections\.mine reads all of .*, and results is"):
         load(values)
 
 
-def test_pseudo_queries_leave_out_hidden_files_too(tmp_path):
+def test_made_queries_leave_out_hidden_files_too(tmp_path):
     files(tmp_path, a_txt="one", **{".git__b_txt": "two"})
     of = {"source": "text", "path": str(tmp_path)}
     assert pseudo.Settings(of=of).depends() == [tmp_path / "a.txt"]
+
+
+# --- real questions -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def docs(tmp_path):
+    return files(
+        tmp_path / "docs",
+        guide__install_md="# By pip\n\nRun pip.\n\n# By conda\n\nRun conda.\n",
+        faq_md="# Cost\n\nIt is free.\n",
+    )
+
+
+def asked(folder, table):
+    """The passages that answer each question of a table."""
+    settings = text.Settings(path=str(folder), questions={"test": str(table)})
+    assert settings.judged() == {"test": True} and table in settings.depends()
+    write_collection(folder.parent / "out", settings.load())
+    names = read_passages(folder.parent / "out")["passage_id"].to_pylist()
+    queries = read_queries(folder.parent / "out", "test")["text"]
+    found = {query: [] for query in queries}
+    for judgment in read_qrels(folder.parent / "out", "test").itertuples():
+        found[queries[judgment.query]].append(names[judgment.passage])
+    return found
+
+
+def test_questions_name_a_file_a_heading_or_a_passage(docs, tmp_path):
+    table = tmp_path / "questions.csv"
+    table.write_text(
+        "Question,File,Heading,ID\nhow to install,install.md,,\nwhat does it cost,,cost,\n"
+        "with conda,guide/install,By Conda,\nwith pip,,,guide/install.md#1\nwith pip?,faq.md,,\n"
+    )
+    both = ["guide/install.md#1", "guide/install.md#2"]
+    assert asked(docs, table) == {
+        "how to install": both,
+        "what does it cost": ["faq.md#1"],
+        "with conda": both[1:],
+        "with pip": ["faq.md#1", both[0]],
+    }
+
+
+def test_a_table_of_answers_may_be_the_documents(tmp_path):
+    table = tmp_path / "faq.csv"
+    table.write_text("Question,Answer,URL\nCost?,It is free.,/cost\nWhere?,There.,\n")
+    questions = tmp_path / "asked.jsonl"
+    questions.write_text('{"query": "what is the price", "url": "/cost"}\n')
+    assert asked(table, questions) == {"what is the price": ["/cost"]}
+    rows = text.Settings(path=str(table)).load().passages.to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("/cost", "Cost?", "It is free."),
+        ("faq.csv#3", "Where?", "There."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("question,file\nwhy,faq.txt\n", "line 2: file is faq.txt, of which .*; did you mean faq.md"),
+        ("question,heading\nwhy,Price\n", "line 2: heading is Price, of which there is no passage"),
+        ("question,id\nwhy,faq.md#2\n", r"line 2: id is faq.md#2, .*; did you mean faq.md#1\?"),
+        ("question,where\nwhy,here\n", "line 2: the question has no id, file or heading"),
+        ("question,file\n", "holds no questions"),
+    ],
+)  # fmt: skip
+def test_a_question_without_a_known_place_is_refused(docs, tmp_path, lines, message):
+    table = tmp_path / "questions.csv"
+    table.write_text(lines)
+    with pytest.raises(InputError, match=message):
+        text.Settings(path=str(docs), questions={"test": str(table)}).check()

@@ -5,38 +5,18 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage, together, train
+from tiny_training import encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, retriever
-from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.teacher import Teacher
-from cdmae.models import checkpoint
+from cdmae.finetuning import losses, retriever
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
-from cdmae.training.ranks import Ranks
 
 WORDS = 160
 HOW = {
     "query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4, "temperature": 2.5,
     "dense_temperature": 7.0, "alpha": 0.3,
 }  # fmt: skip
-
-
-def prepared(tiny, recipe, folder, teacher):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, Teacher.read(teacher))
-
-
-def learn(model, batch, recipe, group=None):
-    model.network.zero_grad(set_to_none=True)
-    sparsity = Sparsity(recipe, "tiny", 8, WORDS)
-    how = {"seed": 1, "step": 1, "sparsity": sparsity}
-    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), **how)
-    return numbers, gradients(model.network)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +27,7 @@ def test_the_loss_is_the_sum_of_both_heads_losses(tiny, tmp_path, teacher, varia
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("unified", **HOW | variant)
     model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, found = learn(model, batch, recipe)
+    numbers, found = learn(model, batch, recipe, step=1)
 
     naive = transformers.BertForMaskedLM.from_pretrained(folder, attn_implementation="eager")
     naive.double()
@@ -81,23 +61,6 @@ def test_the_loss_is_the_sum_of_both_heads_losses(tiny, tmp_path, teacher, varia
     expected.pop("bert.embeddings.token_type_embeddings.weight")
     found.pop("bert.embeddings.token_type_embeddings.weight")
     same(found, expected)
-
-
-def test_chunks_and_processes_change_nothing(tiny, tmp_path, teacher):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("unified", **HOW)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("unified", chunk=1000, **HOW))
-    again, found = learn(model, batch, stage("unified", chunk=3, **HOW))
-    models = [prepared(tiny, recipe, folder, teacher)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 @pytest.fixture(scope="module")

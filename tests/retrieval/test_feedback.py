@@ -75,7 +75,7 @@ def test_a_users_query_gets_the_answer_of_the_run(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"of": "bm25"}, "systems.again.of is bm25, of kind bm25; expected a system whose vectors"),
+        ({"of": "bm25"}, "systems.again.of is bm25, of kind bm25; expected a dense system"),
         ({"depth": 101}, "systems.again.depth is 101; expected up to evaluation.depth, 100"),
         ({"alpha": 0, "beta": 0}, "systems.again: alpha is 0 and beta is 0; expected one of them"),
         ({}, "systems.again.kind needs evaluation.keep_vectors, which is false"),

@@ -14,7 +14,9 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage
 
 from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
-from cdmae.finetuning import common, groups
+from cdmae.finetuning import groups
+from cdmae.finetuning.groups import Drawing
+from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
@@ -197,7 +199,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = Teacher.read(tmp_path / "t.parquet")
-    examples, _ = groups.read(**files_, **settings)
+    examples, _ = groups.read(**files_, drawing=Drawing(**settings))
     assert len(run) == QUERIES
     taught.check(examples, 3)
     queries = sequences.queries(tiny.queries, reranker, 1)
@@ -235,7 +237,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
     student = checkpoint.start_model(
         tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
     )
-    data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
+    data = Data.read(Inputs(**tiny.inputs()), recipe, student, seed=9)
     taught = Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):
         drawn = data.examples.draw(np.arange(len(data.examples)), epoch)

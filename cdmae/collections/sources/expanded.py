@@ -9,7 +9,6 @@ other collection's queries (Nogueira and Lin 2019, "From doc2query to docTTTTTqu
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from cdmae import collections
-from cdmae.collections import Derived
-from cdmae.collections.text_files import File, text_of_passage
+from cdmae.collections import Counts, Derived, counts, tables
+from cdmae.collections.judged import Rows, batches
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import HomePath, Natural, Positive, Whole, rules_of, settings, show
+from cdmae.fields import HomePath, Natural, Positive, Whole, settings, show
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -64,37 +62,18 @@ class Settings(Derived):
     """Seed of the model's draws."""
 
     def __post_init__(self) -> None:
-        """Convert the settings of the collection; refuse a missing file and an unfit model.
-
-        Refuse, too, a config with both or neither, and settings without an effect.
-        """
-        if self.of.get("source") == "expanded":
-            raise InputError("of.source is expanded; allowed: another source")
+        """Refuse a missing file, an unfit model, and a config with both or neither."""
         if bool(self.texts) == bool(self.model):
             found = "texts and model are both set" if self.texts else "texts is missing"
             raise InputError(f"{found}; allowed: texts, a file, or model, which writes the texts")
         if self.model:
             pretrained.check(self.model, ("model",))
-        else:
-            self._check_texts()
-        # settings are frozen
-        object.__setattr__(self, "of", collections.typed(self.of, "of"))
-
-    def _check_texts(self) -> None:
-        """Refuse a missing file of texts, and settings of a model."""
-        if not self.file.path.is_file():
+        elif not self.file.is_file():
             raise InputError(
-                f"texts is {show(self.texts)}, and {self.file.path.absolute()} is no file; "
-                "allowed: a file of lines with a passage id, a tab and a text"
+                f"texts is {show(self.texts)}, and {self.file.absolute()} is no file; allowed: a "
+                "file of lines with a passage id, a tab and a text"
             )
-        rules = rules_of(Settings)
-        for key in OF_A_MODEL:
-            value = getattr(self, key)
-            if value != rules[key].default:
-                raise InputError(
-                    f"{key} is {show(value)}, which has no effect on the texts of a file; "
-                    "allowed: the setting together with model"
-                )
+        super().__post_init__()
 
     @property
     def writer(self) -> str:  # type: ignore[override]
@@ -102,53 +81,37 @@ class Settings(Derived):
         return self.model
 
     @property
-    def file(self) -> File:
-        """Return the file of texts and the parser of its lines."""
-        return File(Path(self.texts), text_of_passage)
-
-    @property
-    def queries_are_cut(self) -> bool:  # type: ignore[override]
-        """Return whether each query of the collection is cut from its relevant passages."""
-        return self.base.queries_are_cut
-
-    def judged(self) -> dict[str, bool]:
-        """Return the collection's splits."""
-        return self.base.judged()
+    def file(self) -> Path:
+        """Return the file of texts."""
+        return Path(self.texts)
 
     def depends(self) -> list[Path]:
         """List the files of the collection, and the file of texts."""
-        return [*self.base.depends(), *([self.file.path] if self.texts else [])]
+        return [*super().depends(), *([self.file] if self.texts else [])]
 
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
         """Estimate as for the collection, and add the words of the texts."""
-        counts = self.base.expected()
-        if counts is None:
+        known = self.base.expected()
+        if known is None:
             return None
-        passages, words, queries = counts
+        passages, words, queries = known
         if self.model:
             return passages, words + self.samples * WORDS, queries
-        lines, per_line, _ = self.file.size()
+        lines, per_line, _ = Rows.of(self.file, tables.texts).size()
         return passages, words + lines * per_line / max(1, passages), queries
 
-    def check(self) -> collections.Counts:
-        """Read all files; if the collection has none, only the file of texts, by itself.
-
-        Texts that a model will write are not read.
-        """
-        if self.model:
-            return self.base.check()
-        if not self.base.depends():
-            deque(self.file.rows(), maxlen=0)
+    def check(self) -> Counts:
+        """Read the collection and the file of texts; texts that a model will write are not read."""
+        if self.model or not self.base.depends():
             return self.base.check()
         collection = self.load()
         passages = sum(len(batch) for batch in collection.passages)
-        return replace(collections.counts(collection), passages=passages)
+        return replace(counts(collection), passages=passages)
 
     def load(self, threads: int = 1) -> Collection:
         """Load the collection; its passages are expanded while they are written."""
         import pyarrow as pa
 
-        from cdmae.collections.judged import batches
         from cdmae.collections.store import PASSAGES
 
         collection = self.base.load(threads)
@@ -159,7 +122,7 @@ class Settings(Derived):
 
     def _rows(self, collection: Collection) -> Iterator[tuple[str, str, str]]:
         """Yield each passage with its texts, which are read at the same time."""
-        lines = self.file.rows()
+        lines = tables.texts(self.file)
         end = (0, ("", ""))
         number, (owner, text) = next(lines, end)
         for passage_id, title, own in collection.rows():
@@ -170,12 +133,12 @@ class Settings(Derived):
             if len(texts) == 1:
                 found = f"line {number}: a text of {printable(owner)}" if number else "the end"
                 raise InputError(
-                    f"{self.file.path}, {found}; allowed: a text of {printable(passage_id)}, the "
+                    f"{self.file}, {found}; allowed: a text of {printable(passage_id)}, the "
                     "next passage of the collection"
                 )
             yield passage_id, title, " ".join(texts)
         if number:
             raise InputError(
-                f"{self.file.path}, line {number}: a text of {printable(owner)}; allowed: the end, "
+                f"{self.file}, line {number}: a text of {printable(owner)}; allowed: the end, "
                 "because all passages of the collection have their texts"
             )

@@ -7,12 +7,12 @@ queries of several collections, whose negatives come from all of their passages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Counts, Judgments, Source
+from cdmae.collections import Counts, Source
 from cdmae.collections.judged import batches
 from cdmae.errors import InputError
 from cdmae.fields import settings
@@ -112,14 +112,10 @@ class Settings(Source):
         return passages, words / max(1, passages), queries
 
     def check(self) -> Counts:
-        """Check every collection; add up what is known of all of them."""
-        known = [base.check() for base in self.bases.values()]
-        splits = {}
-        for split in self.splits:
-            parts = [counts.splits.get(split, Judgments(None, None)) for counts in known]
-            queries, grades = zip(*parts, strict=True)
-            splits[split] = Judgments(_if_known(sum, queries), _if_known(max, grades))
-        return Counts(_if_known(sum, [counts.passages for counts in known]), splits)
+        """Check every collection; add up the passages if all are known."""
+        passages = [base.check().passages for base in self.bases.values()]
+        known = [number for number in passages if number is not None]
+        return Counts(sum(known) if len(known) == len(passages) else None)
 
     def load(self, threads: int = 1) -> Collection:
         """Join the passages while they are written."""
@@ -133,23 +129,13 @@ class Settings(Source):
         queries = {}
         qrels = {}
         for split in self.splits:
-            having = {name: part for name, part in parts.items() if split in part.qrels}
-            queries[split] = pd.concat(
-                [_prefixed(part.queries[split], name) for name, part in having.items()],
-                ignore_index=True,
-            )
-            qrels[split] = pd.concat(
-                [_prefixed(part.qrels[split], name) for name, part in having.items()],
-                ignore_index=True,
-            )
+            having = [(name, part) for name, part in parts.items() if split in part.qrels]
+            asked = [_prefixed(part.queries[split], name) for name, part in having]
+            judged = [_prefixed(part.qrels[split], name) for name, part in having]
+            queries[split] = pd.concat(asked, ignore_index=True)
+            qrels[split] = pd.concat(judged, ignore_index=True)
         passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(_rows(parts), PASSAGES))
         return Collection(passages, queries, qrels, {"source": "joined", "of": self.of})
-
-
-def _if_known(combine: Callable[[Sequence[int]], int], numbers: Sequence[int | None]) -> int | None:
-    """Combine numbers, such as by their sum; None if one of them is unknown."""
-    known = [number for number in numbers if number is not None]
-    return combine(known) if len(known) == len(numbers) else None
 
 
 def _rows(parts: dict[str, Collection]) -> Iterator[tuple[str, str, str]]:

@@ -23,7 +23,6 @@ import string
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cdmae import collections
 from cdmae.collections import Counts, Derived
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
@@ -51,20 +50,12 @@ class Settings(Derived):
     """Seed of the misspellings."""
 
     def __post_init__(self) -> None:
-        """Convert the settings of the collection; refuse splits that are listed twice."""
-        if self.of.get("source") == "misspelt":
-            raise InputError("of.source is misspelt; allowed: another source")
+        """Refuse splits that are listed twice."""
         if not self.splits or len(set(self.splits)) < len(self.splits):
             raise InputError(
                 f"splits is {list(self.splits)}; allowed: one split or more, each once"
             )
-        # settings are frozen
-        object.__setattr__(self, "of", collections.typed(self.of, "of"))
-
-    @property
-    def queries_are_cut(self) -> bool:  # type: ignore[override]
-        """Return whether each query of the collection is cut from its relevant passages."""
-        return self.base.queries_are_cut
+        super().__post_init__()
 
     def judged(self) -> dict[str, bool]:
         """Return the collection's splits, and the splits with misspelt queries."""

@@ -17,14 +17,16 @@
 The query's words are removed from its passage, because a retriever would otherwise learn to match
 words; a written query leaves its passage as it is. With a teacher, which grades the passages, they
 can stay (`keep_query`); such queries are only for training, because BM25 finds their passages by
-these words. Passages that are too short for a query, or that share their query with an earlier
-passage, serve as negatives. Searches use the original collection.
+these words. Passages that are too short for a query, whose query would be code or longer than 30
+words, or that share their query with an earlier passage, serve as negatives. Searches use the
+original collection.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -33,8 +35,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae import collections
-from cdmae.collections import Counts, Derived, Judgments
+from cdmae.collections import Counts, Derived, Judgments, tables
 from cdmae.collections.judged import batches
 from cdmae.collections.leakage import (
     Holdout,
@@ -44,7 +45,6 @@ from cdmae.collections.leakage import (
     hold_out,
     judged_after,
 )
-from cdmae.collections.text_files import File, text_of_passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Natural, Whole, settings, show
 from cdmae.terminal import printable
@@ -57,21 +57,17 @@ if TYPE_CHECKING:
 # the fewest and the most words of a span
 SHORTEST_SPAN = 5
 LONGEST_SPAN = 16
-# the fewest words of a query, and of the rest of its passage
+# the fewest and the most words of a query, and the fewest of the rest of its passage
 LEAST_QUERY = 3
+MOST_QUERY = 30
 LEAST_REST = 5
+LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not code
+MOST_SIGNS = 0.05  # the share of characters that are frequent in code
 KEYWORDS = 4  # the default number of a query's keywords
-REQUIRED = {  # method of cutting a query -> the parts that a passage must have
-    "title": f"a title of {LEAST_QUERY} words or more and a text of {LEAST_REST} or more",
-    "first_sentence": f"a first sentence of {LEAST_QUERY} words or more, then {LEAST_REST} or more",
-    "span": f"{SHORTEST_SPAN} to {LONGEST_SPAN} words in a row and {LEAST_REST} or more around "
-    "them",
-}
-ALL_REQUIRED = REQUIRED | {
-    "written": f"a written query of {LEAST_QUERY} words or more",
-    "mixed": "enough words for a query and the rest of the passage",
-}
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
+CUT = ("title", "first_sentence", "span")  # the methods that cut a query out of its passage
+# paragraphs end at an empty line
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n\n")
+_SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
 
 
@@ -80,6 +76,7 @@ class Settings(Derived):
     """Settings of a collection with queries made from another collection's text."""
 
     of_a_writer = frozenset(("keywords_of", "keywords"))
+    queries_are_cut = False
 
     of: dict[str, Any]
     """The collection that provides the text: a `source` and its settings."""
@@ -110,44 +107,21 @@ class Settings(Derived):
     holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
-        """Convert the original collection's settings; raise an error if its source is pseudo.
-
-        Raise an error, too, if `holdout` leaves no training queries, if its seed has no effect, and
-        if written queries have no source or two.
-        """
+        """Raise an error if `holdout` leaves no queries, or if written queries have no source."""
         check_shares(self.holdout, self.holdout_seed)
-        self._check_written()
-        if self.of.get("source") == "pseudo":
-            raise InputError("of.source is pseudo; allowed: another source")
-        # settings are frozen
-        object.__setattr__(self, "of", collections.typed(self.of, "of"))
-
-    def _check_written(self) -> None:
-        """Refuse written queries without a source or with two, and a source without an effect."""
-        sources = {key: getattr(self, key) for key in ("texts", "keywords_of")}
-        given = [key for key, value in sources.items() if value]
-        if self.method == "written" and not given:
+        if self.method == "written" and not (self.texts or self.keywords_of):
             raise InputError(
                 "method is written; it needs texts, a file of queries, or keywords_of, an estimate "
                 "of importance"
             )
-        if given and self.method in REQUIRED:
-            raise InputError(
-                f"{given[0]} is {show(sources[given[0]])}, but method is {self.method}; allowed: "
-                "method written or mixed"
-            )
-        if len(given) == 2:
+        if self.texts and self.keywords_of:
             raise InputError("texts and keywords_of are both set; allowed: one of them")
-        if self.keywords != KEYWORDS and not self.keywords_of:
-            raise InputError(
-                f"keywords is {self.keywords}, which has no effect without keywords_of; allowed: "
-                "both, or neither"
-            )
         if self.texts and not Path(self.texts).is_file():
             raise InputError(
                 f"texts is {show(self.texts)}, which is no file; allowed: a file of lines with a "
                 "passage id, a tab and a query"
             )
+        super().__post_init__()
 
     def depends(self) -> list[Path]:
         """List the files of the other collection, and the file of queries."""
@@ -175,12 +149,7 @@ class Settings(Derived):
         return passages, words, expected_after(queries, self.holdout)
 
     def check(self) -> Counts:
-        """Read all files; without files, run the check of the original collection's source.
-
-        Queries that a job will write are not read.
-        """
-        if self.depends() and not self.keywords_of:
-            return super().check()
+        """Check the other collection; the queries are made by the job."""
         passages = self.base.check().passages
         return Counts(passages, dict.fromkeys(self.judged(), Judgments(None, 1)))
 
@@ -210,12 +179,12 @@ class Settings(Derived):
         """Yield every passage, and its query with the remaining title and text, or None."""
         written = self._written()
         owner, query = next(written, ("", ""))
+        methods = CUT if self.method == "mixed" else (self.method,)
         for passage in self.base.load(threads).rows():
             name, title, text = passage
-            methods = REQUIRED if self.method == "mixed" else [self.method]
-            found = [divided(name, title, text, method) for method in methods if method in REQUIRED]
+            found = [divided(name, title, text, method) for method in methods if method in CUT]
             if owner == name:
-                found.append((query, title, text) if _is_query(query) else None)
+                found.append((query, title, text) if len(query.split()) >= LEAST_QUERY else None)
                 owner, query = next(written, ("", ""))
             fitting = [parts for parts in found if parts]
             yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
@@ -228,7 +197,7 @@ class Settings(Derived):
     def _written(self) -> Iterator[tuple[str, str]]:
         """Yield the first written query of each passage that has one, after its id."""
         if self.texts:
-            rows = (row for _, row in File(Path(self.texts), text_of_passage).rows())
+            rows = (row for _, row in tables.texts(Path(self.texts)))
             for _, queries in groupby(rows, key=itemgetter(0)):
                 yield next(queries)
 
@@ -260,12 +229,10 @@ class Settings(Derived):
                 query, *_ = parts
                 asking.append((name, query))
         if not asking:
-            others = " or ".join(method for method in REQUIRED if method != self.method)
-            required = ALL_REQUIRED[self.method]
-            base = ", ".join(f"{key} {show(value)}" for key, value in self.of.items())
             raise InputError(
-                f"method is {self.method}, but none of the {passages:,} passages of {base} has "
-                f"{required}; another method may help: {others}"
+                f"method is {self.method}, but none of the {passages:,} passages gives a query of "
+                f"{LEAST_QUERY} to {MOST_QUERY} words without code and leaves {LEAST_REST} or "
+                f"more; another method may help: {', '.join(CUT)}"
             )
         frame = pd.DataFrame(asking, columns=["passage_id", "text"])
         # passages of one file share its title
@@ -286,14 +253,17 @@ class Settings(Derived):
 
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
-    """Divide a passage into a query and the remaining title and text; None if it is too short."""
+    """Divide a passage into a query and the remaining title and text.
+
+    Returns None if the passage is too short, or if the part of it cannot be a query.
+    """
     if method == "title":
         query = title
         title = ""
         rest = text
     elif method == "first_sentence":
-        query, *following = _SENTENCE.split(text.strip(), maxsplit=1)
-        rest = "".join(following)
+        query = next(filter(is_query, _first_sentences(text)), "")
+        rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
         words = text.split()
         number = _hash(name)
@@ -301,13 +271,28 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         begin = (number >> 8) % max(1, len(words) - length + 1)
         query = " ".join(words[begin : begin + length])
         rest = " ".join([*words[:begin], *words[begin + length :]])
-    is_long_enough = _is_query(query) and len(rest.split()) >= LEAST_REST
+    is_long_enough = is_query(query) and len(rest.split()) >= LEAST_REST
     return (query, title, rest) if is_long_enough else None
 
 
-def _is_query(text: str) -> bool:
-    """Return whether a text has enough words for a query."""
-    return len(text.split()) >= LEAST_QUERY
+def _first_sentences(text: str) -> Iterator[str]:
+    """Yield the first sentence of each paragraph; indented paragraphs are code."""
+    for paragraph in text.strip("\n").split("\n\n"):
+        if not paragraph.startswith("    "):
+            yield _SENTENCE.split(paragraph.strip(), maxsplit=1)[0]
+
+
+def is_query(text: str) -> bool:
+    """Return whether a text has as many words as a query and does not look like code or a link."""
+    solid = "".join(text.split())
+    letters = sum(unicodedata.category(letter)[0] in "LMN" for letter in solid)
+    signs = len(_SIGNS.findall(text))
+    return (
+        LEAST_QUERY <= len(text.split()) <= MOST_QUERY
+        and letters >= LEAST_LETTERS * len(solid)
+        and signs <= MOST_SIGNS * len(text)
+        and "://" not in text
+    )
 
 
 def _hash(name: str) -> int:

@@ -1,10 +1,12 @@
-"""Divide a folder of text files into passages, without queries and judgments.
+"""Divide documents into passages; a table of real questions about them is a split with judgments.
 
-Paragraphs, separated by empty lines, are joined up to a number of words; a longer paragraph is cut.
+Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
+Paragraphs are joined up to a number of words; a longer paragraph is cut, a row of a table never is.
+An empty line separates paragraphs in a passage, and code is indented.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
-title is the name of the file and the heading above it, ``install: On a cluster``. Headings are
-lines underlined with one of ``=-~^``, and in ``.md`` files Markdown's (``## On a cluster``).
+title is the name of the file and the heading above it, ``install: On a cluster``. A table instead
+of a folder has one passage per row, with its columns for title, text and id or url.
 
 Hidden files and folders, and links that lead outside the folder, are not read.
 """
@@ -14,50 +16,89 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Source, judged
-from cdmae.collections.text_files import check_folder
+from cdmae.collections import Counts, Source, documents, questions, tables
+from cdmae.collections.documents import CODE, HEADING, ROW, Block
+from cdmae.collections.folders import check_folder
+from cdmae.collections.leakage import (
+    Holdout,
+    HoldoutSeed,
+    check_shares,
+    expected_after,
+    hold_out,
+    judged_after,
+)
+from cdmae.collections.questions import Passage
+from cdmae.collections.sources.pairs import table_at
 from cdmae.errors import InputError
-from cdmae.fields import Whole, settings
+from cdmae.fields import EMPTY, HomePath, Whole, settings
 from cdmae.log import say
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-LEVELS = 6  # the number of Markdown's heading levels
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_HASHED = re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
+QUICK = 2**20  # bytes of documents that are parsed whenever a config is checked
+LEVELS = 6  # the most headings that are joined to a title
+SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
+# columns of a table of documents
+_TITLE = ("title", "heading", "question", "query")
+_TEXT = (*tables.TEXT, "answer", "positive")
 
 
 @settings
 class Settings(Source):
-    """Settings of a collection in a folder of text files."""
+    """Settings of a collection of documents."""
 
     path: str
-    """Folder with text files in UTF-8; a relative path begins at the working directory."""
-    suffixes: tuple[str, ...] = (".txt", ".md", ".rst")
+    """Folder with documents in UTF-8, or a table with one passage per row (.jsonl, .csv, .tsv,
+    .parquet); a relative path begins at the working directory.
+    """
+    suffixes: tuple[str, ...] = SUFFIXES
     """Suffixes of the files that are read, in upper or lower case."""
     words: Annotated[Whole, Ge(10), Le(10_000)] = 100
     """Maximum length of a passage (words) [DPR: 100]."""
+    code: bool = True
+    """Whether code (fences, literal blocks) is part of the passages."""
+    questions: dict[str, HomePath] = EMPTY
+    """For each split, a table of real questions, as in {test: questions.csv}: question, and the
+    file, the heading, or the id of a passage that answers it.
+    """
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
+
+    def __post_init__(self) -> None:
+        """Raise an error if `holdout` leaves no training queries."""
+        check_shares(self.holdout, self.holdout_seed)
+
+    @property
+    def is_table(self) -> bool:
+        """Return whether `path` is a table instead of a folder."""
+        return bool(tables.suffix_of(Path(self.path))) and Path(self.path).expanduser().is_file()
 
     def folders(self) -> list[Path]:
         """Return the folder; results stored in it would be read as passages by the next run."""
-        return [check_folder(self.path)]
+        return [] if self.is_table else [check_folder(self.path)]
+
+    def judged(self) -> dict[str, bool]:
+        """Return the splits of the questions; all are judged."""
+        return judged_after(dict.fromkeys(self.questions, True), self.holdout, self.path)
 
     def depends(self) -> list[Path]:
-        """List the files to read, sorted by path; raise `InputError` without files."""
+        """List the documents, sorted by path, and the tables of questions."""
+        asked = [table_at(path, f"questions.{split}") for split, path in self.questions.items()]
+        return [*self.documents(), *asked]
+
+    def documents(self) -> list[Path]:
+        """List the documents, sorted by path; raise `InputError` without any."""
+        if self.is_table:
+            return [table_at(self.path, "path")]
         folder = check_folder(self.path)
         files, _ = self._found()
-        for file in files:
-            # Python decodes bytes that are not UTF-8 to lone surrogates
-            if any("\ud800" <= letter <= "\udfff" for letter in str(file)):
-                raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
         if not files:
             raise InputError(
                 f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
@@ -86,108 +127,147 @@ class Settings(Source):
         return sorted(files), outside
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the number of passages from the files' sizes; there are no queries."""
-        words = sum(file.stat().st_size for file in self.depends()) // BYTES
-        return max(1, words // self.words), self.words, {}
+        """Estimate the number of passages from the files' sizes; the questions are counted."""
+        queries = {
+            split: len({row.text(*questions.pair_rows.QUERY) for row in tables.rows(Path(path))})
+            for split, path in self.questions.items()
+        }
+        words = sum(file.stat().st_size for file in self.documents()) // BYTES
+        return max(1, words // self.words), self.words, expected_after(queries, self.holdout)
+
+    def check(self) -> Counts:
+        """Read the whole collection if it is small; the job parses a large one."""
+        size = sum(file.stat().st_size for file in self.documents())
+        return super().check() if size < QUICK else Counts()
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        about = {"source": "text", "files": len(self.depends())}
-        _, outside = self._found()
+        import pyarrow as pa
+
+        from cdmae.collections.store import PASSAGES, Collection
+
+        self.judged()  # checks `holdout`
+        found = list(self._rows() if self.is_table else self._passages())
+        if not found:
+            raise InputError(f"{self.path} holds no passages: no document has any text")
+        about = {
+            "source": "text",
+            "files": len(self.documents()),
+            "passages": len(found),
+            "queries": {},
+        }
+        outside = 0 if self.is_table else self._found()[1]
         if outside:
             say(f"{self.path} contains links that lead out of it, which are not read: {outside:,}")
             about["links that lead outside, not read"] = outside
-        return judged.load(judged.Parts(self, {}, {}), about)
+        queries = {}
+        qrels = {}
+        for split, path in self.questions.items():
+            queries[split], qrels[split] = questions.read(Path(path), found)
+            judged = {"judged": len(queries[split]), "judgments": len(qrels[split])}
+            about["queries"][split] = {"read": len(queries[split]), **judged}
+        columns = zip(*((each.name, each.title, each.text) for each in found), strict=True)
+        table = pa.table(list(map(list, columns)), schema=PASSAGES)
+        collection = Collection(table, queries, qrels, about)
+        return hold_out(collection, self.holdout, self.holdout_seed)
 
-    def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yield the number of each passage, from 1, and its id, title and text."""
+    def _passages(self) -> Iterator[Passage]:
         folder = Path(os.path.expanduser(self.path))
-        number = 0
-        for file in self.depends():
-            title = re.sub(r"[\W_]+", " ", file.stem).strip()
+        for file in self.documents():
+            stem = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(
                     f"{file} cannot be read ({error}); allowed: text in UTF-8"
                 ) from None
-            name = file.relative_to(folder).as_posix()
-            found = passages(text, self.words, markdown=file.suffix.lower() == ".md")
-            for index, (heading, passage) in enumerate(found, start=1):
-                number += 1
-                full_title = f"{title}: {heading}" if heading else title
-                yield number, (f"{name}#{index}", full_title, passage)
+            path = file.relative_to(folder).as_posix()
+            read = documents.blocks(text, file.suffix.lower())
+            kept = (block for block in read if self.code or block.kind != CODE)
+            for number, (headings, passage) in enumerate(passages(kept, self.words), start=1):
+                title = f"{stem}: {': '.join(headings)}" if headings else stem
+                yield Passage(f"{path}#{number}", title, passage, path, headings)
+
+    def _rows(self) -> Iterator[Passage]:
+        """Yield the passages of a table; rows without an id or url are numbered."""
+        table = table_at(self.path, "path")
+        lines: dict[str, int] = {}
+        for row in tables.rows(table):
+            title = row.text(*_TITLE, required=False)
+            text = row.text(*_TEXT)
+            name = row.text(*tables.IDS, required=False) or f"{table.name}#{row.number}"
+            if name in lines:
+                raise row.fault(f"the id {name} is already on line {lines[name]}")
+            lines[name] = row.number
+            yield Passage(name, title, text, "", (title,) if title else ())
 
 
 def _refuse(error: OSError) -> None:
     raise InputError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
-def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield passages of at most `words` words, each with its heading.
+def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield passages of at most `words` words, each with the headings above it.
 
-    Paragraphs under a heading are joined, and longer paragraphs are cut. A heading begins a new
-    passage and is not part of it.
+    Blocks below a heading are joined, and longer blocks are cut. A heading begins a new passage and
+    is not part of it. A longer row of a table is a passage of its own.
     """
-    for heading, paragraphs in _sections(text, markdown):
+    for headings, section in _sections(blocks):
         passage: list[str] = []
-        for paragraph in paragraphs:
-            if passage and len(passage) + len(paragraph) > words:
-                yield heading, " ".join(passage)
-                passage = []
-            passage += paragraph
-            while len(passage) > words:
-                yield heading, " ".join(passage[:words])
-                passage = passage[words:]
+        length = 0
+        for block in section:
+            for piece in _pieces(block, words):
+                own = len(piece.split())
+                if passage and length + own > words:
+                    yield headings, "\n\n".join(passage)
+                    passage = []
+                    length = 0
+                passage.append(piece)
+                length += own
         if passage:
-            yield heading, " ".join(passage)
+            yield headings, "\n\n".join(passage)
 
 
-def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each heading, with the list of words of each of its paragraphs.
+def _sections(blocks: Iterator[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
+    """Yield the headings above each group of blocks, and the blocks.
 
-    A heading without paragraphs is joined to the next heading. If none follows, or if the joined
-    headings exceed Markdown's number of levels, it becomes text: no heading is lost.
+    A heading without blocks is joined to the next heading. If none follows, or if too many are
+    joined, they become text: no heading is lost.
     """
     headings: list[str] = []
-    paragraphs: list[list[str]] = [[]]
-    above = ""
-    fenced = False
-    is_underline = False
+    section: list[Block] = []
 
-    def section() -> tuple[str, list[list[str]]]:
-        if any(paragraphs):
-            return ": ".join(headings), paragraphs
-        return "", [" ".join(headings).split()]
+    def done() -> tuple[tuple[str, ...], list[Block]]:
+        if section:
+            return tuple(headings), section
+        return (), [Block(HEADING, " ".join(headings))]
 
-    for line, below in pairwise([*text.splitlines(), ""]):
-        if markdown and _FENCE.match(line):
-            fenced = not fenced
-        heading = "" if fenced or is_underline else _heading(above, line, below, markdown)
-        if heading:
-            if any(paragraphs) or len(headings) == LEVELS:
-                yield section()
-                headings = []
-                paragraphs = [[]]
-            headings.append(" ".join(heading.split()))
-        elif not is_underline:
-            if not line.strip():
-                paragraphs.append([])
-            paragraphs[-1].extend(line.split())
-        is_underline = bool(heading) and not (markdown and _HASHED.match(line))
-        above = line
-    yield section()
+    for block in blocks:
+        if block.kind != HEADING:
+            section.append(block)
+            continue
+        if section or len(headings) == LEVELS:
+            yield done()
+            headings = []
+            section = []
+        headings.append(block.text)
+    if headings or section:
+        yield done()
 
 
-def _heading(above: str, line: str, below: str, markdown: bool) -> str:
-    """Return the heading on a line, given the lines above and below, or an empty string."""
-    hashed = _HASHED.match(line)
-    if markdown and hashed:
-        return hashed[1]
-    rule = below.rstrip()
-    marks = "=-" if markdown else "=-~^"
-    is_underlined = len(rule) >= 3 and rule[0] in marks and rule == rule[0] * len(rule)
-    is_overlined = not markdown and above.rstrip() == rule  # reStructuredText allows both
-    is_first = not above.strip() or is_overlined
-    is_heading = is_underlined and is_first and re.match(r"\S.*\w|\w", line)
-    return line.strip() if is_heading else ""
+def _pieces(block: Block, words: int) -> Iterator[str]:
+    """Cut a block into pieces of at most `words` words: code between lines, a row never."""
+    split = block.text.split()
+    if block.kind == ROW or len(split) <= words:
+        yield block.text
+    elif block.kind == CODE:
+        lines: list[str] = []
+        for line in block.text.splitlines():
+            if lines and len(" ".join([*lines, line]).split()) > words:
+                yield "\n".join(lines)
+                lines = []
+            lines.append(line)
+        yield "\n".join(lines)
+    else:
+        for begin in range(0, len(split), words):
+            yield " ".join(split[begin : begin + words])

@@ -29,7 +29,7 @@ from cdmae.collections.leakage import (
     judged_after,
 )
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
-from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
+from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, rows_of
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, settings
 
@@ -177,22 +177,22 @@ class Settings(Source):
     def load(self, threads: int = 1) -> Collection:
         """Fetch missing files and read the collection; `threads` is not used."""
         fetching.offer(self.files, self.dataset)
-        passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
+        passages = rows_of(self.dataset, partial(fetching.passages, titles=self.titles))
         queries = {}
         qrels = {}
         judged = self.judged()
         for split, name in self.ids().items():
-            queries[split] = Rows(name, "queries", fetching.queries)
+            queries[split] = rows_of(name, fetching.queries)
             if judged[split]:
-                qrels[split] = Rows(name, "judgments", fetching.qrels)
+                qrels[split] = rows_of(name, fetching.qrels)
         parts = [*queries.values(), *qrels.values(), passages]
         if self.dataset == MSMARCO and self.titles:
-            titles = Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))
+            titles = rows_of(self.dataset, partial(fetching.titles, file=self.title_file))
             fetching.fetch([*parts, titles])
             by_passage = [""] * (catalogue.counts(MSMARCO, "docs") or 0)
             for _, (passage, title) in titles.rows():
                 by_passage[passage] = title
-            passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=by_passage))
+            passages = rows_of(self.dataset, partial(fetching.passages, titles=by_passage))
         else:
             fetching.fetch(parts)
         about = {

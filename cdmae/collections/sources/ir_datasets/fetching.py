@@ -6,12 +6,12 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import tables
+from cdmae.collections.judged import Rows
 from cdmae.collections.sources.ir_datasets import catalogue
-from cdmae.collections.text_files import File
 from cdmae.errors import InputError
 from cdmae.files import complete, write_text
 from cdmae.log import say
@@ -82,13 +82,13 @@ def fetch(parts: Iterable[Rows]) -> None:
     missing: dict[str, Path] = {}
     for part in parts:
         try:
-            with alone(part.dataset):
+            with alone(part.path):
                 next(part.rows(), None)
         except InputError:
             raise
         except Exception as error:  # of requests, of ir_datasets, or of the operating system
             address = _address(error)
-            expected = paths(part.dataset).get(address)
+            expected = paths(part.path).get(address)
             if expected is None:
                 raise InputError(f"{part.path} cannot be read: {error}") from error
             expected.parent.mkdir(parents=True, exist_ok=True)
@@ -109,22 +109,9 @@ def _address(error: BaseException) -> str | None:
     return next((mirror.url for mirror, _ in tried if hasattr(mirror, "url")), None)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a dataset, read by a function of its id; `path` is their name in messages."""
-
-    dataset: str
-    part: str
-    read: Callable[[str], Iterator[tuple[Any, ...]]]
-
-    @property
-    def path(self) -> str:
-        """Return the name in messages."""
-        return f"{self.dataset} ({self.part})"
-
-    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the number of each row, from 1, and the row."""
-        return enumerate(self.read(self.dataset), start=1)
+def rows_of(dataset: str, read: Callable[[str], Iterator[tuple[Any, ...]]]) -> Rows:
+    """Return the rows of a dataset, read by a function of its id."""
+    return Rows([dataset], lambda _: enumerate(read(dataset), start=1))
 
 
 def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[str, str, str]]:
@@ -143,15 +130,13 @@ def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[st
 def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
     """Yield the passage id and title of MS MARCO's passages, from a file or RocketQA's release."""
     count = catalogue.counts(dataset, "docs")
-
-    def parse(number: int, line: str) -> tuple[int, str]:
+    path = Path(os.path.expanduser(file)) if file else _published_titles(dataset)
+    for number, line in tables.lines(path):
         passage, tab, title = line.partition("\t")
         if not tab or not passage.isdecimal() or int(passage) >= count:
-            raise ValueError(f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title")
-        return int(passage), title.strip()
-
-    path = Path(os.path.expanduser(file)) if file else _published_titles(dataset)
-    return (row for _, row in File(path, parse).rows())
+            words = f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title"
+            raise tables.fault(path, number, words)
+        yield int(passage), title.strip()
 
 
 def _published_titles(dataset: str) -> Path:

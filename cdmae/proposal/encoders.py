@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import urllib.request
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.fields import show
+from cdmae.log import say
 
 WAIT = 4  # seconds for an answer of the hub
 # published retrievers of 22 and 118 million weights that run on a laptop
 LATIN = "sentence-transformers/all-MiniLM-L6-v2"
 OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-
-
 # the small files that describe a model
 DESCRIPTIONS = [
     "config.json",
@@ -26,7 +25,6 @@ DESCRIPTIONS = [
     "config_sentence_transformers.json",
     "*_Pooling/*.json",
 ]
-CLASSIFIER = "ForSequenceClassification"  # ends the class names of cross-encoders
 
 
 @dataclass(frozen=True)
@@ -48,25 +46,50 @@ class Encoder:
     width: int
 
 
-def suited(scripts: Mapping[str, float]) -> str:
-    """Return the encoder at the hub for texts by the shares of their scripts."""
-    return LATIN if scripts.get("LATIN", 0.0) > 0.5 else OTHER
+def published(model: str, head: str, latin: float) -> Encoder | None:
+    """Return the encoder of `--encoder`, or the hub's default; None for random weights.
 
-
-def local(model: str, head: str = "") -> Encoder:
-    """Describe the model in a folder, for a head or for the one that its files name.
-
-    Raises `InputError` if the folder contains no model, or one with a vector per word-piece.
+    head: of `--head`; empty for the one that the model's files name. latin: the share of Latin
+    letters in the texts, which decides the default.
     """
-    pretrained.check(model, ("--encoder",))
-    return _described(model, Path(model), head)
+    if model == "none":
+        return None
+    if not model and not _answers():
+        say(
+            "the hub does not answer: initial weights will be random; "
+            "to begin with a published model, give --encoder FOLDER"
+        )
+        return None
+    model = model or (LATIN if latin > 0.5 else OTHER)
+    folder = Path(os.path.expanduser(model))
+    if folder.is_dir():
+        model = str(folder.resolve())
+        pretrained.check(model, ("--encoder",))
+        return _described(model, Path(model), head)
+    # as in a config, a name in an existing folder is a path
+    is_below = folder.parent != Path() and folder.parent.is_dir()
+    if is_below or folder.exists() or not pretrained.HUB_NAME.fullmatch(model):
+        raise InputError(
+            f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
+            f"allowed: the folder of a model, or a name at the hub such as {LATIN}"
+        )
+    return _described(model, _downloaded(model), head)
 
 
-def at_hub(model: str, head: str = "") -> Encoder:
-    """Describe a model at the hub like a folder; the run downloads its weights.
+def _answers() -> bool:
+    """Check, within `WAIT` seconds, whether the hub can be reached."""
+    if os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no"):
+        return False
+    address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    try:
+        with urllib.request.urlopen(f"{address}/api/models?limit=1", timeout=WAIT):
+            return True
+    except (OSError, ValueError):
+        return False
 
-    Raises `InputError` if its description can neither be downloaded nor found in the cache.
-    """
+
+def _downloaded(model: str) -> Path:
+    """Return a folder with the description of a model at the hub; the run downloads its weights."""
     from huggingface_hub import snapshot_download
 
     name, revision = pretrained.divided(model)
@@ -79,28 +102,27 @@ def at_hub(model: str, head: str = "") -> Encoder:
             f"--encoder: the hub does not give the model {model}: {cause(error)}; check the name, "
             "or give a folder"
         ) from None
-    return _described(model, Path(folder), head)
+    return Path(folder)
 
 
 def _described(model: str, folder: Path, head: str) -> Encoder:
-    """Describe a model by the small files in a folder."""
+    """Describe a model by the small files in a folder, for a head or the one that they name."""
     if pretrained.is_multi_encoder(str(folder)):
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; allowed: a model with one vector per "
             "text, or a sparse one (config/multi.yaml trains multi-vector retrievers)"
         )
-    modules = _json(folder / "modules.json", [])
-    classes = _json(folder / "config.json", {}).get("architectures")
-    named = classes if isinstance(classes, list) else []
-    scoring = next((name for name in named if str(name).endswith(CLASSIFIER)), "")
-    # a retriever may pool the states of a model of this class
-    if scoring and not any("Pooling" in str(module.get("type", "")) for module in modules):
+    modules = _json(folder / "modules.json") or []
+    pooling = _json(folder / "1_Pooling/config.json") or {}
+    kinds = [str(module.get("type", "")) for module in modules]
+    named = str((_json(folder / "config.json") or {}).get("architectures"))
+    # a retriever may pool the states of a cross-encoder
+    if "ForSequenceClassification" in named and not any("Pooling" in kind for kind in kinds):
         raise InputError(
-            f"--encoder: {model} is a cross-encoder (its config.json has {scoring}), which scores "
+            f"--encoder: {model} is a cross-encoder (its config.json has {named}), which scores "
             "pairs of texts and has no vectors; allowed: an encoder or a retriever"
         )
-    pooling = _json(folder / "1_Pooling/config.json", {})
-    normalised = any(str(module.get("type", "")).endswith("Normalize") for module in modules)
+    normalised = any(kind.endswith("Normalize") for kind in kinds)
     mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"
     head = head or ("sparse" if pretrained.is_sparse_encoder(str(folder)) else "dense")
     return Encoder(
@@ -114,35 +136,13 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
     )
 
 
-def answers() -> bool:
-    """Check, within `WAIT` seconds, whether the hub can be reached."""
-    if os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no"):
-        return False
-    address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    found: list[bool] = []
-
-    def ask() -> None:
-        try:
-            with urllib.request.urlopen(f"{address}/api/models?limit=1", timeout=WAIT):
-                found.append(True)
-        except (OSError, ValueError):
-            found.append(False)
-
-    # resolving a name has no time limit of its own
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(WAIT)
-    return found == [True]
-
-
-def _json(path: Path, default: list | dict) -> list | dict:
-    """Read a JSON file; return the default if the file is missing or of another type."""
+def _json(path: Path) -> Any:
+    """Read a JSON file; None if there is none."""
+    if not path.exists():
+        return None
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return default
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
             f"--encoder: {path} cannot be read ({error}); repair the file or name another encoder"
         ) from None
-    return value if isinstance(value, type(default)) else default

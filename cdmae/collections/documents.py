@@ -1,0 +1,272 @@
+"""Read documents: Markdown, reStructuredText, HTML and plain text, as headings and paragraphs.
+
+markdown-it-py, docutils and lxml parse them. Links keep their texts; images, addresses, comments,
+navigation and in-page tables of contents are dropped. Rows of tables and code stay whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from lxml.html import HtmlElement
+
+HEADING, TEXT, ROW, CODE = "heading", "text", "row", "code"
+MARKDOWN = (".md", ".markdown")
+HTML = (".html", ".htm")
+INDENT = "    "  # of a line of code
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+
+
+class Block(NamedTuple):
+    """A heading, a paragraph, a row of a table, or code with its lines, of a document."""
+
+    kind: str
+    text: str
+
+
+def blocks(text: str, suffix: str) -> Iterator[Block]:
+    """Yield the blocks of a document by the suffix of its file; another suffix is plain text."""
+    if suffix in MARKDOWN:
+        return _html(_markdown().render(_FRONT_MATTER.sub("", text)))
+    if suffix in HTML:
+        return _html(text)
+    if suffix == ".rst":
+        return restructured(text)
+    return (Block(TEXT, _joined(part)) for part in re.split(r"\n\s*\n", text) if part.strip())
+
+
+def _joined(text: str) -> str:
+    """Replace every sequence of white space by one space, or none before the end of a sentence."""
+    return re.sub(r" (?=[.,](?: |$))", "", " ".join(text.split()))
+
+
+def _code(text: str) -> Block:
+    lines = text.strip("\n").splitlines()
+    return Block(CODE, "\n".join(f"{INDENT}{line.rstrip()}" for line in lines if line.strip()))
+
+
+# --- Markdown and HTML ----------------------------------------------------------------------------
+
+_DROPPED = "script|style|nav|footer|aside|form|button|svg|img|noscript|template|iframe|math|video"
+# links to a heading next to it, and addresses as texts of links
+_LINKS = "//a[contains(@class, 'headerlink')] | //a[starts-with(normalize-space(.), 'http')]"
+_MAIN = ("//main", "//article", "//*[@role='main']", "//body")
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_INLINE = {
+    "a", "abbr", "b", "bdi", "br", "cite", "code", "del", "em", "font", "i", "ins", "kbd", "label",
+    "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var",
+}  # fmt: skip
+
+
+@cache
+def _markdown() -> Any:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _html(text: str) -> Iterator[Block]:
+    """Yield the blocks of a page's main part."""
+    import lxml.html
+
+    parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, encoding="utf-8")
+    if "<body" not in text:
+        text = f"<body>{text}</body>"
+    page = lxml.html.document_fromstring(text.encode(), parser=parser)
+    main = next(found[0] for path in _MAIN if (found := page.xpath(path)))
+    dropped = " | ".join(f"//{tag}" for tag in _DROPPED.split("|"))
+    for element in page.xpath(f"{dropped} | {_LINKS}"):
+        element.drop_tree()
+    for item in page.xpath("//li[.//a[starts-with(@href, '#')]]"):
+        links = "".join(link.text_content() for link in item.xpath(".//a[starts-with(@href, '#')]"))
+        if "".join(links.split()) == "".join(item.text_content().split()):
+            item.drop_tree()
+    yield from _blocks_in(main)
+
+
+def _blocks_in(element: HtmlElement) -> Iterator[Block]:
+    """Yield the blocks in an element; inline elements are parts of a paragraph."""
+    paragraph: list[str] = []
+
+    def paragraphs() -> Iterator[Block]:
+        text = _joined("".join(paragraph))
+        paragraph.clear()
+        if text:
+            yield Block(TEXT, text)
+
+    def walk(inner: HtmlElement) -> Iterator[Block]:
+        paragraph.append(inner.text or "")
+        for child in inner:
+            if child.tag in _INLINE:
+                if child.tag == "br":
+                    paragraph.append(" ")
+                yield from walk(child)
+            else:
+                yield from paragraphs()
+                yield from _block(child)
+            paragraph.append(child.tail or "")
+
+    yield from walk(element)
+    yield from paragraphs()
+
+
+def _block(element: HtmlElement) -> Iterator[Block]:
+    text = _joined(element.text_content())
+    if not text:
+        return
+    if element.tag in _HEADINGS:
+        yield Block(HEADING, text)
+    elif element.tag == "pre":
+        yield _code(element.text_content())
+    elif element.tag == "tr" and element.find(".//table") is None:
+        cells = (_joined(cell.text_content()) for cell in element)
+        yield Block(ROW, ", ".join(filter(None, cells)))
+    else:
+        yield from _blocks_in(element)
+
+
+# --- reStructuredText -----------------------------------------------------------------------------
+
+_DIRECTIVE = re.compile(r"^\s*\.\. ([\w:+.-]+)::", re.MULTILINE)
+_ROLE = re.compile(r":([A-Za-z][\w:+.-]*):`")
+_TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
+_AS_CODE = {"doctest", "testcode", "ipython", "prompt", "plot"}
+_WITHOUT_TEXT = re.compile(
+    r"toctree|literalinclude|auto\w+|index|currentmodule|highlight|version(added|changed)"
+    r"|testsetup|testoutput|rubric|tabularcolumns|bibliography|minigallery"
+)
+
+
+def restructured(text: str) -> Iterator[Block]:
+    """Yield the blocks of reStructuredText, and of docstrings, whose sections are headings.
+
+    Directives and roles that docutils does not know, such as Sphinx's, keep their text.
+    """
+    from docutils import utils
+
+    parser, settings = _docutils()
+    _register(text)
+    document = utils.new_document("", settings.copy())
+    parser.parse(text, document)
+    yield from _blocks_of(document)
+
+
+@cache
+def _docutils() -> tuple[Any, Any]:
+    from docutils.frontend import get_default_settings
+    from docutils.parsers.rst import Parser
+
+    settings = get_default_settings(Parser)
+    settings.report_level = 5  # no messages
+    settings.halt_level = 6
+    settings.file_insertion_enabled = False
+    settings.raw_enabled = False
+    settings.syntax_highlight = "none"
+    return Parser(), settings
+
+
+def _register(text: str) -> None:
+    """Tell docutils how to read the unknown directives and roles of a text."""
+    from docutils.parsers.rst import directives, roles
+    from docutils.parsers.rst.languages import en
+
+    for name in {name.lower() for name in _DIRECTIVE.findall(text)}:
+        if name not in en.directives:
+            directives.register_directive(name, _unknown_directive())
+    for name in {name.lower() for name in _ROLE.findall(text)}:
+        if name not in en.roles:
+            roles.register_local_role(name, _unknown_role)
+
+
+@cache
+def _unknown_directive() -> type:
+    from docutils import nodes
+    from docutils.parsers.rst import Directive, directives
+
+    class Unknown(Directive):
+        """A directive whose arguments and content are text, unless they are code."""
+
+        has_content = True
+        optional_arguments = 1
+        final_argument_whitespace = True
+        option_spec = defaultdict(lambda: directives.unchanged, {"": directives.unchanged})
+
+        def run(self) -> list[Any]:
+            content = "\n".join(self.content)
+            if _WITHOUT_TEXT.fullmatch(self.name):
+                return []
+            if self.name in _AS_CODE:
+                return [nodes.literal_block(content, content)]
+            found = nodes.container()
+            for argument in self.arguments:
+                found += nodes.paragraph("", "", nodes.Text(argument))
+            self.state.nested_parse(self.content, self.content_offset, found)
+            return [found]
+
+    return Unknown
+
+
+def _unknown_role(name: str, raw: str, text: str, *others: Any, **more: Any) -> tuple[list, list]:
+    """Return the title of a reference, or its name without the path that ``~`` hides."""
+    from docutils import nodes
+
+    titled = _TITLED.fullmatch(text)
+    shown = titled[1] if titled else text.lstrip("!")
+    if shown.startswith("~"):
+        shown = shown.rpartition(".")[2].lstrip("~")
+    return [nodes.inline(raw, shown)], []
+
+
+def _blocks_of(node: nodes.Node) -> Iterator[Block]:
+    from docutils import nodes
+
+    if isinstance(node, nodes.title):
+        yield Block(HEADING, _words(node))
+    elif isinstance(node, nodes.literal_block | nodes.doctest_block):
+        yield _code(node.astext())
+    elif isinstance(node, nodes.row):
+        cells = (_joined(" ".join(block.text for block in _below(cell))) for cell in node)
+        yield Block(ROW, ", ".join(filter(None, cells)))
+    elif isinstance(node, nodes.field | nodes.definition_list_item):
+        # a name and its description
+        name, *texts = node
+        below = [block for text in texts for block in _below(text)]
+        if below and below[0].kind == TEXT:
+            below[0] = Block(TEXT, f"{_words(name).removesuffix(':')}: {below[0].text}")
+        yield from below
+    elif isinstance(node, nodes.TextElement):
+        text = _words(node)
+        if text and not isinstance(node, nodes.Invisible | nodes.math_block | nodes.classifier):
+            yield Block(TEXT, text)
+    elif not isinstance(node, nodes.system_message | nodes.Invisible | nodes.topic):
+        yield from _below(node)
+
+
+def _below(node: nodes.Node) -> Iterator[Block]:
+    for child in node.children:
+        yield from _blocks_of(child)
+
+
+def _words(node: nodes.Node) -> str:
+    """Return the text of a node without references to footnotes, images and addresses."""
+    from docutils import nodes
+
+    without = (nodes.footnote_reference, nodes.citation_reference, nodes.math, nodes.image)
+
+    def parts(inner: nodes.Node) -> Iterator[str]:
+        if isinstance(inner, nodes.Text):
+            yield str(inner)
+        elif isinstance(inner, nodes.problematic):  # markup that has no end
+            yield re.sub(r"`+_{0,2}|\*+|^\||\|_?$", "", inner.astext())
+        elif not isinstance(inner, (*without, nodes.substitution_reference)):
+            is_address = isinstance(inner, nodes.reference) and "://" in inner.astext()
+            for child in () if is_address else inner.children:
+                yield from parts(child)
+
+    return _joined("".join(parts(node)))

@@ -1,0 +1,315 @@
+"""Read the files of collections, and check their values; every source reads by this module.
+
+A file is a table in JSONL, CSV, TSV or Parquet, or has columns without a header, like MS MARCO's
+files. Text may be compressed (``.gz``, ``.bz2``, ``.zst``). Upper and lower case of column names
+are equal. An error names the file and the line, or the row of a Parquet file.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import json
+import math
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from cdmae.errors import InputError
+from cdmae.fields import show
+from cdmae.files import check_file
+
+SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet")
+PACKED = (".gz", ".bz2", ".zst")
+IDS = ("_id", "id", "docid", "doc_id", "passage_id", "url")
+TITLE = ("title", "heading")
+TEXT = ("text", "contents", "content", "passage", "body")
+GRADE = ("score", "grade", "relevance", "relevancy", "rel", "label")
+# the names of a header that does not belong into a file without a header
+_HEADER = {*IDS, *TITLE, *TEXT, *GRADE, "pid", "qid", "query_id", "query"}
+_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(\.0*)?")
+_RATIO = 3  # the compression ratio of text, for estimates
+_BATCH = 1024  # rows of a Parquet file that are in memory together
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a file; values: by the lower-case name of their column."""
+
+    path: Path
+    number: int
+    values: dict[str, Any]
+
+    def fault(self, words: str) -> InputError:
+        """Return the error for this row."""
+        return fault(self.path, self.number, words)
+
+    def text(self, *names: str, required: bool = True) -> str:
+        """Return the text of the first column of several that has a value; numbers are ids.
+
+        Without a value, the text is empty unless it is required.
+        """
+        key = next((name for name in names if self.values.get(name) not in (None, "")), "")
+        value = self.values.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not key and not required:
+            return ""
+        if not key:
+            words = f"{' or '.join(names)} is missing or empty; it has {_columns(self.values)}"
+            raise self.fault(words)
+        if not isinstance(value, str) or (required and not value.strip()):
+            raise self.fault(f"{key} is {show(value)}; allowed: text")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            words = f"{key} contains half a surrogate pair, which is not a character"
+            raise self.fault(words) from None
+        return value
+
+    def values_of(self, key: str) -> list[Any]:
+        """Return the values of a column; in CSV and TSV, a list is written as JSON."""
+        value = self.values.get(key)
+        is_text = isinstance(value, str) and suffix_of(self.path) in (".csv", ".tsv")
+        if is_text and value.lstrip().startswith("["):
+            with suppress(ValueError, RecursionError):  # a text with a bracket
+                value = json.loads(value)
+        if value is None or value == "":
+            return []
+        return value if isinstance(value, list) else [value]
+
+    def numbers(self, key: str) -> list[float]:
+        """Return the finite numbers of a column; an empty list if the row has none."""
+        found = []
+        for value in self.values_of(key):
+            try:
+                number = float("nan" if isinstance(value, bool) else value)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not math.isfinite(number):
+                raise self.fault(f"{key} has {show(value)}; allowed: finite numbers")
+            found.append(number)
+        return found
+
+    def grade(self, key: str) -> int:
+        """Return the grade of a judgment, a whole number that fits into 16 bits."""
+        value = str(self.values[key]).strip()
+        number = int(float(value)) if _NUMBER.fullmatch(value) else 2**15
+        if not -(2**15) <= number < 2**15:
+            words = f"the grade is {show(value)}; allowed: a whole number from -32768 to 32767"
+            raise self.fault(words)
+        return number
+
+
+def fault(path: Path, number: int, words: str) -> InputError:
+    """Return the error for a row."""
+    unit = "row" if suffix_of(path) == ".parquet" else "line"
+    return InputError(f"{path}, {unit} {number}: {words}")
+
+
+def _columns(names: Any) -> str:
+    return ", ".join(map(show, names))
+
+
+# --- passages, queries and judgments --------------------------------------------------------------
+
+
+def passages(
+    path: Path, columns: tuple[str, ...] = (), *, titles: bool = True
+) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    """Yield the line, id, title and text of each passage; title and text may be empty."""
+    for row in rows(path, columns):
+        if row.values.keys().isdisjoint(TEXT):
+            raise row.fault(f"no column {', '.join(TEXT)}; it has {_columns(row.values)}")
+        title = row.text(*TITLE, required=False) if titles else ""
+        yield row.number, (row.text(*IDS), title, row.text(*TEXT, required=False))
+
+
+def queries(path: Path, columns: tuple[str, ...] = ()) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the line, id and text of each query."""
+    for row in rows(path, columns):
+        yield row.number, (row.text("_id", "query_id", "id", "qid"), row.text("text", "query"))
+
+
+def judgments(path: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
+    """Yield the line, query id, passage id and grade of each judgment.
+
+    A line has three columns, or TREC's four; columns are separated by tabs, or else by spaces. The
+    first line may be a header.
+    """
+    for number, line in lines(path):
+        cells = line.split("\t") if "\t" in line else line.split()
+        if len(cells) == 4:
+            del cells[1]  # TREC's second column is not used
+        row = Row(path, number, dict(zip(("query", "passage", "grade"), cells, strict=False)))
+        if len(cells) != 3:
+            words = "allowed: query id, passage id and grade, or the four columns of TREC"
+            raise row.fault(f"{len(line.split())} columns; {words}")
+        if number > 1 or cells[2].strip().lower() not in GRADE:
+            yield number, (cells[0], cells[1], row.grade("grade"))
+
+
+def texts(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the lines of a file of texts for passages: passage id, tab, text."""
+    for row in rows(path, ("passage_id", "text")):
+        yield row.number, (row.text("passage_id"), row.text("text", required=False))
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix of a table's format, without that of a compression; else an empty text."""
+    packed = path.suffix in PACKED
+    suffix = (Path(path.stem) if packed else path).suffix.lower()
+    is_table = suffix in SUFFIXES and not (packed and suffix == ".parquet")
+    return suffix if is_table else ""
+
+
+def rows(path: Path, columns: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Yield the rows of a table; columns: the columns of a file without header and quotation."""
+    suffix = suffix_of(path)
+    if columns:
+        yield from _plain(path, columns)
+    elif suffix == ".parquet":
+        yield from _parquet(path)
+    elif suffix == ".jsonl":
+        for number, line in lines(path):
+            yield _object(path, number, line)
+    else:
+        yield from _delimited(path, "\t" if suffix == ".tsv" else ",")
+
+
+def estimated_lines(path: Path, number: int) -> float:
+    """Estimate the lines of a file from its size and the size of its first `number` lines."""
+    if suffix_of(path) == ".parquet":
+        import pyarrow.parquet as pq
+
+        return pq.read_metadata(path).num_rows
+    size = path.stat().st_size * (_RATIO if path.suffix in PACKED else 1)
+    with opened(path) as file:
+        return number * size / max(1, sum(map(len, islice(file, number))))
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line, from 1, and its text; empty lines are left out."""
+    for number, line in _decoded(path):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def _decoded(path: Path) -> Iterator[tuple[int, str]]:
+    with opened(path) as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                byte = f"byte 0x{raw[error.start]:02x}"
+                words = f"{path}, line {number} is not UTF-8 ({byte}); convert the file to UTF-8"
+                raise InputError(words) from None
+            yield number, line.removeprefix("\ufeff") if number == 1 else line
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, plain or compressed; raise `InputError` if it cannot be read."""
+    check_file(path)
+    try:
+        with _unpacked(path) as file:
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path} cannot be read ({reason}); allowed: a complete file") from None
+
+
+def _unpacked(path: Path) -> Any:
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    if path.suffix == ".bz2":
+        return bz2.open(path)
+    if path.suffix == ".zst":
+        import io
+
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
+    return open(path, "rb")
+
+
+def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+    for number, line in lines(path):
+        cells = line.split("\t")
+        if len(cells) != len(columns):
+            words = f"{len(cells)} columns separated by tabs; allowed: {', '.join(columns)}"
+            raise fault(path, number, words)
+        if number == 1 and _HEADER.issuperset(cell.strip().lower() for cell in cells):
+            raise fault(path, number, f"a header ({', '.join(cells)}); delete the line")
+        yield Row(path, number, dict(zip(columns, cells, strict=True)))
+
+
+def _object(path: Path, number: int, line: str) -> Row:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        words = f"not JSON that can be read ({error}); allowed: one object per line"
+        raise fault(path, number, words) from None
+    if not isinstance(entry, dict):
+        words = f"not a JSON object but {type(entry).__name__}; allowed: an object with columns"
+        raise fault(path, number, words)
+    return Row(path, number, {key.casefold(): value for key, value in entry.items()})
+
+
+def _delimited(path: Path, delimiter: str) -> Iterator[Row]:
+    """Yield the rows below a header; a cell in quotation marks may contain line breaks."""
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader((line for _, line in _decoded(path)), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    first = 1  # the first line of a row
+    try:
+        for cells in reader:
+            if not header:
+                header = _header(path, cells)
+            elif len(cells) not in (0, len(header)):  # 0: an empty line
+                words = f"{len(cells)} columns, but the header has {len(header)}"
+                raise fault(path, first, words)
+            elif cells:
+                yield Row(path, first, dict(zip(header, cells, strict=True)))
+            first = reader.line_num + 1
+    except csv.Error as error:
+        raise fault(path, first, f"not a row of the table ({error})") from None
+
+
+def _header(path: Path, names: list[str]) -> list[str]:
+    """Return the names of columns in lower case; refuse a name that is listed twice."""
+    lower = [name.strip().casefold() for name in names]
+    repeated = [name for name in lower if lower.count(name) > 1]
+    if repeated:
+        raise fault(path, 1, f"the column {show(repeated[0])} is listed twice")
+    return lower
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check_file(path)
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            header = _header(path, file.schema_arrow.names)
+            for batch in file.iter_batches(_BATCH):
+                columns = [column.to_pylist() for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield Row(path, number, dict(zip(header, cells, strict=True)))
+    except UnicodeDecodeError:
+        raise fault(path, number + 1, "a text is not UTF-8; convert the file to UTF-8") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} is not a Parquet file that can be read ({error})") from None
