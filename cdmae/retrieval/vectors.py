@@ -84,8 +84,7 @@ class Encoder:
 
         def make(first: int, last: int) -> Vectors:
             read = sequences.texts(self.retriever, "passage", source, np.arange(first, last))
-            found = self._of_head(encode(self.retriever, read, self.device, progress))
-            return kinds.of(found).kept(found)
+            return self._of_head(encode(self.retriever, read, self.device, progress))
 
         size = MULTI_SHARD if self.retriever.head == "multi" else SHARD
         return cut(len(source), self.width, make, size)
