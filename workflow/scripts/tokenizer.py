@@ -6,6 +6,7 @@ from typing import Any
 from cdmae.files import complete
 from cdmae.job import run
 from cdmae.tokens import prompts, tokenise
+from cdmae.tokens.vocabulary import Vocabulary
 
 
 def main(
@@ -26,6 +27,7 @@ def main(
         tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), settings["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
+    Vocabulary.read(output)  # refuses a tokenizer that no model here can use
     for key, (text, lengths) in prompted.items():
         prompts.check(key, text, lengths, output)
 
