@@ -9,7 +9,6 @@ from tiny_models import padded
 from tiny_training import encoder, learn, prepared, same, stage
 
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.objectives import Objective
 from cdmae.models import checkpoint
