@@ -16,7 +16,7 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
 FEW = 12  # the most names that a message lists
-ROW = {"docs": 500, "queries": 60, "qrels": 30}  # packed bytes per row, for one file per part
+PARTS = ("docs", "queries", "qrels")  # of a dataset with one file per part
 # the archives of a dataset's passages, if their names differ from the dataset's name
 PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
@@ -82,8 +82,7 @@ def files(family: str) -> dict[str, File]:
     found = {}
     for key, file in listed.items():
         path = next(end for end in ends[key] if times[end] == 1)
-        size = _bytes(f"{family}/{key}", file.get("size_hint", 0))
-        found[key] = File(file["url"], path, file["expected_md5"], size)
+        found[key] = File(file["url"], path, file["expected_md5"], file.get("size_hint", 0))
     return found
 
 
@@ -102,16 +101,9 @@ def needed(name: str) -> list[File]:
     listed = files(family)
     keys = list(PASSAGES.get(family, ())) if not rest else []
     while rest and not keys:
-        keys = [key for key in (rest, *(f"{rest}/{part}" for part in ROW)) if key in listed]
+        keys = [key for key in (rest, *(f"{rest}/{part}" for part in PARTS)) if key in listed]
         rest = rest.rpartition("/")[0]
     return [listed[key] for key in keys]
-
-
-def _bytes(name: str, size: int) -> float:
-    """Return the size of a published file, or an estimate if only its number of rows is listed."""
-    dataset, _, part = name.rpartition("/")
-    is_row_count = part in ROW and size == counts(dataset, part)
-    return float(size * ROW[part] if is_row_count else size)
 
 
 def home() -> Path:
