@@ -10,9 +10,10 @@ import inspect
 import re
 
 from cdmae.collections.documents import HEADING, TEXT, restructured
-from cdmae.collections.sources.pseudo import is_prose, is_query
+from cdmae.collections.sources.pseudo import LEAST_QUERY, MOST_QUERY, is_prose, is_query
 
 MIN_BODY = 8  # words
+READ = 3  # of the longest body: so much of a docstring is read
 MIN_ENTRY = 12  # words of a parameter's description, without which a list of them is no body
 # sections without prose about the object
 _DROPPED = {
@@ -50,8 +51,10 @@ def prose(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     parameters is no body.
     """
     text = _SIGNATURE.sub("", inspect.cleandoc(docstring) + "\n").strip()
-    if len(text.split()) <= MIN_BODY:
-        return None
+    opening = _SENTENCE.split(text.partition("\n\n")[0], maxsplit=1)[0].split()
+    if not LEAST_QUERY <= len(opening) <= MOST_QUERY or len(text.split()) < MIN_BODY + len(opening):
+        return None  # without the cost of a parser
+    text = _begin(text, READ * max_words)
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     summary = ""
@@ -80,13 +83,27 @@ def prose(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     return (summary, body) if len(body.split()) >= MIN_BODY else None
 
 
+def _begin(text: str, words: int) -> str:
+    """Return the first lines of a text that has up to about `words` words."""
+    read = 0
+    lines = []
+    for line in text.splitlines():
+        read += len(line.split())
+        if read > words:
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
 def _without_name(text: str, name: str) -> str:
     """Replace an object's own name after the first line by "this function" or "this class".
 
     A mention is replaced if it is in code quotes, called or qualified, or if it cannot be an
     English word (``read_csv``, ``DataFrame``). The word ``add`` in plain text remains.
     """
-    last = re.escape(name.rpartition(".")[2])
+    last = name.rpartition(".")[2]  # an identifier
+    if last not in text:
+        return text
     stand_in = "this class" if last.lstrip("_")[:1].isupper() else "this function"
     forms = [
         rf"(?:(?::\w+)*:)?``?[~.!]?(?:\w+\.)*{last}(?:\([^()`\n]*\))?``?",
